@@ -1,0 +1,109 @@
+// Package machine is the contract between the rules of an entity and the shell that runs them.
+//
+// An entity's rules are pure: Decide looks at the state and a command and says which events happened, what to do
+// once they are durable, and what to answer; Evolve folds events into the next state; Project says which rows of
+// storage follow. No clock, randomness, I/O, lock or log: time and ids arrive in Env. The shell (package actors)
+// loads, decides, appends, and only after the append has returned replies, tells followers and runs effects.
+//
+// A refusal is a *Failure, never an error: errors are for what broke.
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/failurepb"
+	"parley/proto/logpb"
+)
+
+// Env is all that a rule may know besides the state and the command.
+type Env struct {
+	Now   time.Time
+	Node  string // node that decides
+	Epoch uint64 // owner generation of the entity's shard
+	// NewID mints an id of a kind ("msg", "run", "act") that routes to the entity's shard.
+	NewID func(kind string) string
+}
+
+// Machine is the rules of one kind of entity. State, commands, events and replies are protobuf messages of that kind.
+type Machine interface {
+	// Kind is the id prefix without underscore, e.g. "conv".
+	Kind() string
+	// NewState returns the empty state into which a stored head is decoded.
+	NewState() proto.Message
+	// Seq returns the newest event's seq in the state.
+	Seq(state proto.Message) uint64
+	// Decide applies the rules. A nil state means that the entity does not exist.
+	Decide(state, command proto.Message, env Env) (Decision, *Failure)
+	// Evolve returns the state after the events. It never fails, and leaves the given state as it was.
+	Evolve(state proto.Message, events []proto.Message) proto.Message
+	// Project adds to the append what the change means for storage: items, listings, counts. before is nil on
+	// create, after is nil on delete.
+	Project(before, after proto.Message, events []proto.Message, into *logpb.Append)
+	// OnActivate returns the command with which a freshly loaded entity must begin (recovery), or nil.
+	OnActivate(state proto.Message, env Env) proto.Message
+}
+
+// Decision is what Decide wants done, in this order: Urgent at once, Events appended, Reply and Settle sent, followers
+// told, Effects run.
+type Decision struct {
+	// Events happened. They carry their seq and time. None means that nothing needs to be durable.
+	Events []proto.Message
+	// Create says that the entity must not exist yet; Delete that it ends with this decision.
+	Create, Delete bool
+	// Urgent effects run before the append and whatever becomes of it. Only what is always safe: stopping a turn.
+	Urgent []Effect
+	// Effects run after the append, in order; never when it fails.
+	Effects []Effect
+	// Reply answers the sender. With Wait set there is no reply yet: a later decision settles the key, or the
+	// sender's deadline ends.
+	Reply proto.Message
+	Wait  string
+	// Settle answers those who wait for a key.
+	Settle []Settlement
+}
+
+// Settlement answers everyone who waits for Key, with Reply or Failure.
+type Settlement struct {
+	Key     string
+	Reply   proto.Message
+	Failure *Failure
+}
+
+// Effect is something to do in the world: a value of the entity's own effect types, or a Timer.
+type Effect any
+
+// Timer asks the shell to send Command to the entity after a delay, unless it has been stopped by then. It does not
+// survive the activation: what must survive is a due row in storage.
+type Timer struct {
+	After   time.Duration
+	Command proto.Message
+}
+
+// Failure is a refusal: the rules said no. Details must marshal to JSON.
+type Failure struct {
+	Code    failurepb.Code
+	Message string // safe to show to the caller
+	Details map[string]any
+}
+
+// Error makes a *Failure usable where Go wants an error, e.g. through errors.As at the edge.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%s: %s", f.Code, f.Message)
+}
+
+// Fail returns a refusal.
+func Fail(code failurepb.Code, format string, args ...any) *Failure {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// With adds a detail and returns the failure.
+func (f *Failure) With(key string, value any) *Failure {
+	if f.Details == nil {
+		f.Details = make(map[string]any, 1)
+	}
+	f.Details[key] = value
+	return f
+}

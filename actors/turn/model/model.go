@@ -1,0 +1,103 @@
+// Package model is the door to language models: one Provider interface, its adapters in the sub-packages' place.
+package model
+
+import (
+	"context"
+
+	"parley/proto/agentpb"
+)
+
+// Provider calls one kind of model service. Implementations are safe for concurrent use.
+type Provider interface {
+	// Generate makes one model call and streams it. It returns when the answer is complete, or with an *Error.
+	// When ctx is cancelled it returns soon, with whatever was known by then in Answer and context.Cause(ctx).
+	Generate(ctx context.Context, request *Request, stream Stream) (*Answer, error)
+	// NeedsHistory says whether Request.Messages must hold the earlier conversation, or only the newest message.
+	NeedsHistory() bool
+}
+
+// Stream hears a model call as it happens, in order, from one goroutine. It must not block for long.
+type Stream interface {
+	Text(piece string)
+	// ToolCall hears a complete tool call that the model asks for.
+	ToolCall(call ToolCall)
+}
+
+// Request is one model call.
+type Request struct {
+	Agent    *agentpb.Agent
+	RunID    string
+	Step     int // number of this call in its turn, from 0
+	Messages []Message
+	Tools    []Tool
+	// MaxOutputTokens caps the answer; 0 = the agent's own.
+	MaxOutputTokens int
+}
+
+// Role says who speaks in a Message.
+type Role string
+
+// Roles of a Message. The system prompt is the agent's and not a message.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool"
+)
+
+// Message is one message of the context window.
+type Message struct {
+	Role      Role
+	Content   string
+	ToolCalls []ToolCall // assistant
+	ToolID    string     // tool: the call this answers
+}
+
+// Tool describes a tool to the model. Schema is a JSON Schema object.
+type Tool struct {
+	Name, Description string
+	Schema            []byte
+}
+
+// ToolCall is the model's wish to run a tool. Arguments is a JSON object.
+type ToolCall struct {
+	ID, Name  string
+	Arguments string
+}
+
+// Usage is what a call consumed. Known is false when the provider did not say.
+type Usage struct {
+	InputTokens, OutputTokens, CachedInputTokens int64
+	Known                                        bool
+}
+
+// Stop says why a model call ended.
+type Stop string
+
+// Reasons of Stop.
+const (
+	StopEnd    Stop = "end"    // said all it wanted
+	StopTools  Stop = "tools"  // wants its tool calls run
+	StopLength Stop = "length" // output cap or context window reached
+	StopFilter Stop = "filter" // refused by the provider's policy
+)
+
+// Answer is a finished (or, beside an error, an unfinished) model call.
+type Answer struct {
+	Text      string
+	ToolCalls []ToolCall
+	Usage     Usage
+	Stop      Stop
+}
+
+// Error is a failed model call. Its text is safe to show: no key, no header, no URL with userinfo.
+type Error struct {
+	Code      string // provider_error, provider_timeout, rate_limited, overloaded, invalid_request, authentication, cut
+	Message   string
+	Retryable bool
+	Err       error // for the log only
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Unwrap gives the log what caused it.
+func (e *Error) Unwrap() error { return e.Err }
