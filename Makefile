@@ -1,0 +1,75 @@
+# Every command of the project lives here; CI calls these targets. `make help` lists them.
+SHELL := /bin/bash
+GO    ?= go
+BIN   := bin
+TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
+# Where `make run` keeps its data.
+DATA  ?= parley-data
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## build bin/parley
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -o $(BIN)/parley ./cmd/parley
+
+run: build ## build, start one node on its embedded defaults, say where to click and what to curl
+	@./$(BIN)/parley serve --data-dir $(DATA)
+
+test: build browser ## everything that must pass: all tests of all packages, with real processes and a real browser
+	$(GO) test -timeout 14m ./...
+
+check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
+	$(GO) test -short -timeout 110s ./...
+
+race: browser ## all tests under the race detector
+	$(GO) test -race -timeout 40m ./...
+
+FUZZTIME ?= 20s
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+bench: build ## the numbers of bench/RESULTS.md, with their yardsticks (about 10 minutes; leave the machine alone)
+	./bench/results.sh
+
+bench-smoke: ## every Go benchmark once, so that they keep compiling and running
+	$(GO) test -short -run '^$$' -bench . -benchtime 1x -timeout 10m ./...
+
+generate: ## regenerate protobuf code and golden route and API documents
+	@command -v protoc >/dev/null || (apt-get update -qq && apt-get install -y -qq protobuf-compiler)
+	@mkdir -p $(BIN)
+	$(GO) build -modfile=.ci/tools/go.mod -o $(BIN)/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
+	cd proto && protoc --plugin=protoc-gen-go=../$(BIN)/protoc-gen-go --go_out=.. --go_opt=module=parley -I. */*.proto
+	$(GO) test ./httpedge/... -run Golden -rewrite
+
+routes: build ## print every route with its handler, access and errors
+	@./$(BIN)/parley routes
+
+fmt: ## format the code
+	$(TOOLS) golangci-lint fmt
+
+fmt-check:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+
+lint: ## golangci-lint with the import boundaries of .golangci.yml
+	$(TOOLS) golangci-lint run ./...
+
+vet: ## go vet
+	$(GO) vet ./...
+
+tidy: ## fail when go.mod is not tidy
+	$(GO) mod tidy -diff
+
+deadcode: ## report unreachable functions
+	$(TOOLS) deadcode -test ./...
+
+browser: ## install headless Chromium for the page tests, where it is missing
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null
+
+clean: ## remove what was built
+	rm -rf $(BIN)
