@@ -1172,6 +1172,123 @@ func (x *ToolCall) GetError() string {
 	return ""
 }
 
+// Run is the durable record of an ended turn.
+type Run struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Mode          Mode                   `protobuf:"varint,2,opt,name=mode,proto3,enum=parley.conversation.Mode" json:"mode,omitempty"`
+	UserMessage   uint64                 `protobuf:"varint,3,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"` // number of the message it answered
+	Answer        uint64                 `protobuf:"varint,4,opt,name=answer,proto3" json:"answer,omitempty"`                              // number of the answer, 0 = none
+	StopReason    StopReason             `protobuf:"varint,5,opt,name=stop_reason,json=stopReason,proto3,enum=parley.conversation.StopReason" json:"stop_reason,omitempty"`
+	Usage         *Usage                 `protobuf:"bytes,6,opt,name=usage,proto3" json:"usage,omitempty"`
+	Error         *TurnError             `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	StartedAt     int64                  `protobuf:"varint,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	EndedAt       int64                  `protobuf:"varint,9,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	Attempts      uint32                 `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Run) Reset() {
+	*x = Run{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Run) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Run) ProtoMessage() {}
+
+func (x *Run) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Run.ProtoReflect.Descriptor instead.
+func (*Run) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Run) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Run) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *Run) GetUserMessage() uint64 {
+	if x != nil {
+		return x.UserMessage
+	}
+	return 0
+}
+
+func (x *Run) GetAnswer() uint64 {
+	if x != nil {
+		return x.Answer
+	}
+	return 0
+}
+
+func (x *Run) GetStopReason() StopReason {
+	if x != nil {
+		return x.StopReason
+	}
+	return StopReason_STOP_UNSPECIFIED
+}
+
+func (x *Run) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *Run) GetError() *TurnError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *Run) GetStartedAt() int64 {
+	if x != nil {
+		return x.StartedAt
+	}
+	return 0
+}
+
+func (x *Run) GetEndedAt() int64 {
+	if x != nil {
+		return x.EndedAt
+	}
+	return 0
+}
+
+func (x *Run) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
 type TurnError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`       // provider_error, provider_timeout, rate_limited, interrupted, ...
@@ -1182,7 +1299,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1311,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1324,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TurnError) GetCode() string {
@@ -1246,7 +1363,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1375,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1388,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -1435,7 +1552,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1564,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1577,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Created) GetState() *State {
@@ -1479,7 +1596,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1608,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1621,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -1516,15 +1633,16 @@ func (x *UserMessage) GetMessage() *Message {
 
 type TurnStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"` // user_message is left out when the event before it brings the message
 	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	AfterSeq      uint64                 `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"` // last seq before this turn's first event
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1654,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1667,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -1566,6 +1684,13 @@ func (x *TurnStarted) GetCommandId() string {
 	return ""
 }
 
+func (x *TurnStarted) GetAfterSeq() uint64 {
+	if x != nil {
+		return x.AfterSeq
+	}
+	return 0
+}
+
 type AgentMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Message       *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
@@ -1575,7 +1700,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1712,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1725,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -1622,7 +1747,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1759,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1772,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -1689,7 +1814,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1826,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1839,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -1746,7 +1871,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1883,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1896,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
 }
 
 type Updated struct {
@@ -1783,7 +1908,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1920,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1933,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -1833,7 +1958,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1970,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1983,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Patch) GetTitle() string {
@@ -1910,13 +2035,14 @@ type Caller struct {
 	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
 	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // empty = anonymous
 	Identified    bool                   `protobuf:"varint,4,opt,name=identified,proto3" json:"identified,omitempty"`      // the server established user_id; else it is only what the request said
+	Trusted       bool                   `protobuf:"varint,5,opt,name=trusted,proto3" json:"trusted,omitempty"`            // authentication is off: may touch any conversation of the project
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2054,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2067,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -1972,6 +2098,13 @@ func (x *Caller) GetIdentified() bool {
 	return false
 }
 
+func (x *Caller) GetTrusted() bool {
+	if x != nil {
+		return x.Trusted
+	}
+	return false
+}
+
 type Command struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
@@ -1995,7 +2128,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2140,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2153,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Command) GetConversationId() string {
@@ -2204,7 +2337,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2349,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2362,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -2286,7 +2419,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2431,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2444,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -2351,7 +2484,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2496,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2509,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -2389,13 +2522,14 @@ func (x *Cancel) GetSettleWaitMs() int64 {
 type CancelTimeout struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Final         bool                   `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"` // the turn still has not ended: end it without its report
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2541,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2554,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -2428,6 +2562,13 @@ func (x *CancelTimeout) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *CancelTimeout) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
 }
 
 type Update struct {
@@ -2440,7 +2581,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +2593,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +2606,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -2491,7 +2632,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2644,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2657,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -2535,13 +2676,14 @@ type Finish struct {
 	Usage         *Usage                 `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
 	Error         *TurnError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	ToolCalls     []*ToolCall            `protobuf:"bytes,6,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the StartTurn this run was started with; 0 = not checked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2695,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2708,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Finish) GetRunId() string {
@@ -2611,6 +2753,13 @@ func (x *Finish) GetToolCalls() []*ToolCall {
 	return nil
 }
 
+func (x *Finish) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 type Recover struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2619,7 +2768,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2631,7 +2780,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2644,7 +2793,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
 }
 
 type AwaitRun struct {
@@ -2656,7 +2805,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2817,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2830,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -2708,7 +2857,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2869,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2882,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -2848,7 +2997,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3009,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3022,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -2909,13 +3058,14 @@ type TurnResult struct {
 	SpentNanoUsd  int64                  `protobuf:"varint,8,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"`
 	Pending       []*PendingAction       `protobuf:"bytes,9,rep,name=pending,proto3" json:"pending,omitempty"`
 	Title         string                 `protobuf:"bytes,10,opt,name=title,proto3" json:"title,omitempty"`
+	Partial       bool                   `protobuf:"varint,11,opt,name=partial,proto3" json:"partial,omitempty"` // told from the head alone: messages carry what is known of them, read the rest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3077,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3090,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -3013,6 +3163,13 @@ func (x *TurnResult) GetTitle() string {
 	return ""
 }
 
+func (x *TurnResult) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
 type Cancelled struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Cancelled          bool                   `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
@@ -3026,7 +3183,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3195,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3208,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -3097,7 +3254,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3266,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3279,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 type Refused struct {
@@ -3136,7 +3293,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3305,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3318,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -3199,7 +3356,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3368,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3381,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -3275,7 +3432,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3287,7 +3444,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3300,7 +3457,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -3342,7 +3499,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3511,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3524,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Delta) GetRunId() string {
@@ -3401,7 +3558,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3413,7 +3570,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3426,7 +3583,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -3553,7 +3710,21 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
 	"\targuments\x18\x03 \x01(\tR\targuments\x12\x16\n" +
 	"\x06result\x18\x04 \x01(\tR\x06result\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"9\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xff\x02\n" +
+	"\x03Run\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12-\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x19.parley.conversation.ModeR\x04mode\x12!\n" +
+	"\fuser_message\x18\x03 \x01(\x04R\vuserMessage\x12\x16\n" +
+	"\x06answer\x18\x04 \x01(\x04R\x06answer\x12@\n" +
+	"\vstop_reason\x18\x05 \x01(\x0e2\x1f.parley.conversation.StopReasonR\n" +
+	"stopReason\x120\n" +
+	"\x05usage\x18\x06 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x124\n" +
+	"\x05error\x18\a \x01(\v2\x1e.parley.conversation.TurnErrorR\x05error\x12\x1d\n" +
+	"\n" +
+	"started_at\x18\b \x01(\x03R\tstartedAt\x12\x19\n" +
+	"\bended_at\x18\t \x01(\x03R\aendedAt\x12\x1a\n" +
+	"\battempts\x18\n" +
+	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x84\x05\n" +
@@ -3576,11 +3747,12 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\aCreated\x120\n" +
 	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"E\n" +
 	"\vUserMessage\x126\n" +
-	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"^\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"{\n" +
 	"\vTurnStarted\x120\n" +
 	"\x05lease\x18\x01 \x01(\v2\x1a.parley.conversation.LeaseR\x05lease\x12\x1d\n" +
 	"\n" +
-	"command_id\x18\x02 \x01(\tR\tcommandId\"F\n" +
+	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\"F\n" +
 	"\fAgentMessage\x126\n" +
 	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\xd7\x01\n" +
 	"\tTurnEnded\x12@\n" +
@@ -3606,7 +3778,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06_titleB\t\n" +
 	"\a_pinnedB\v\n" +
 	"\t_metadataB\x12\n" +
-	"\x10_runtime_context\"}\n" +
+	"\x10_runtime_context\"\x97\x01\n" +
 	"\x06Caller\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -3614,7 +3786,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\auser_id\x18\x03 \x01(\tR\x06userId\x12\x1e\n" +
 	"\n" +
 	"identified\x18\x04 \x01(\bR\n" +
-	"identified\"\x97\x05\n" +
+	"identified\x12\x18\n" +
+	"\atrusted\x18\x05 \x01(\bR\atrusted\"\x97\x05\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -3644,14 +3817,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
 	"\x04wait\x18\x04 \x01(\bR\x04wait\".\n" +
 	"\x06Cancel\x12$\n" +
-	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"&\n" +
+	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"<\n" +
 	"\rCancelTimeout\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"e\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05final\x18\x02 \x01(\bR\x05final\"e\n" +
 	"\x06Update\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +
 	"\x06Delete\x12\x1b\n" +
-	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xa1\x02\n" +
+	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xb7\x02\n" +
 	"\x06Finish\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12@\n" +
@@ -3660,7 +3834,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05usage\x18\x04 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x124\n" +
 	"\x05error\x18\x05 \x01(\v2\x1e.parley.conversation.TurnErrorR\x05error\x12<\n" +
 	"\n" +
-	"tool_calls\x18\x06 \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCalls\"\t\n" +
+	"tool_calls\x18\x06 \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCalls\x12\x14\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\"\t\n" +
 	"\aRecover\"!\n" +
 	"\bAwaitRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xeb\x02\n" +
@@ -3675,7 +3850,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
 	"\fuser_message\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\xf7\x03\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\x91\x04\n" +
 	"\n" +
 	"TurnResult\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
@@ -3689,7 +3864,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0espent_nano_usd\x18\b \x01(\x03R\fspentNanoUsd\x12<\n" +
 	"\apending\x18\t \x03(\v2\".parley.conversation.PendingActionR\apending\x12\x14\n" +
 	"\x05title\x18\n" +
-	" \x01(\tR\x05title\"\xbe\x01\n" +
+	" \x01(\tR\x05title\x12\x18\n" +
+	"\apartial\x18\v \x01(\bR\apartial\"\xbe\x01\n" +
 	"\tCancelled\x12\x1c\n" +
 	"\tcancelled\x18\x01 \x01(\bR\tcancelled\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -3762,7 +3938,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),             // 0: parley.conversation.Status
 	(Role)(0),               // 1: parley.conversation.Role
@@ -3776,40 +3952,41 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*Usage)(nil),           // 9: parley.conversation.Usage
 	(*Message)(nil),         // 10: parley.conversation.Message
 	(*ToolCall)(nil),        // 11: parley.conversation.ToolCall
-	(*TurnError)(nil),       // 12: parley.conversation.TurnError
-	(*Event)(nil),           // 13: parley.conversation.Event
-	(*Created)(nil),         // 14: parley.conversation.Created
-	(*UserMessage)(nil),     // 15: parley.conversation.UserMessage
-	(*TurnStarted)(nil),     // 16: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),    // 17: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),       // 18: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),   // 19: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil), // 20: parley.conversation.CancelRequested
-	(*Updated)(nil),         // 21: parley.conversation.Updated
-	(*Patch)(nil),           // 22: parley.conversation.Patch
-	(*Caller)(nil),          // 23: parley.conversation.Caller
-	(*Command)(nil),         // 24: parley.conversation.Command
-	(*Create)(nil),          // 25: parley.conversation.Create
-	(*Send)(nil),            // 26: parley.conversation.Send
-	(*Cancel)(nil),          // 27: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 28: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 29: parley.conversation.Update
-	(*Delete)(nil),          // 30: parley.conversation.Delete
-	(*Finish)(nil),          // 31: parley.conversation.Finish
-	(*Recover)(nil),         // 32: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 33: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 34: parley.conversation.Reply
-	(*Accepted)(nil),        // 35: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 36: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 37: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 38: parley.conversation.Deleted
-	(*Refused)(nil),         // 39: parley.conversation.Refused
-	(*Snapshot)(nil),        // 40: parley.conversation.Snapshot
-	(*Change)(nil),          // 41: parley.conversation.Change
-	(*Delta)(nil),           // 42: parley.conversation.Delta
-	(*RunStarted)(nil),      // 43: parley.conversation.RunStarted
-	(*agentpb.Agent)(nil),   // 44: parley.agent.Agent
-	(failurepb.Code)(0),     // 45: parley.failure.Code
+	(*Run)(nil),             // 12: parley.conversation.Run
+	(*TurnError)(nil),       // 13: parley.conversation.TurnError
+	(*Event)(nil),           // 14: parley.conversation.Event
+	(*Created)(nil),         // 15: parley.conversation.Created
+	(*UserMessage)(nil),     // 16: parley.conversation.UserMessage
+	(*TurnStarted)(nil),     // 17: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),    // 18: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),       // 19: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),   // 20: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil), // 21: parley.conversation.CancelRequested
+	(*Updated)(nil),         // 22: parley.conversation.Updated
+	(*Patch)(nil),           // 23: parley.conversation.Patch
+	(*Caller)(nil),          // 24: parley.conversation.Caller
+	(*Command)(nil),         // 25: parley.conversation.Command
+	(*Create)(nil),          // 26: parley.conversation.Create
+	(*Send)(nil),            // 27: parley.conversation.Send
+	(*Cancel)(nil),          // 28: parley.conversation.Cancel
+	(*CancelTimeout)(nil),   // 29: parley.conversation.CancelTimeout
+	(*Update)(nil),          // 30: parley.conversation.Update
+	(*Delete)(nil),          // 31: parley.conversation.Delete
+	(*Finish)(nil),          // 32: parley.conversation.Finish
+	(*Recover)(nil),         // 33: parley.conversation.Recover
+	(*AwaitRun)(nil),        // 34: parley.conversation.AwaitRun
+	(*Reply)(nil),           // 35: parley.conversation.Reply
+	(*Accepted)(nil),        // 36: parley.conversation.Accepted
+	(*TurnResult)(nil),      // 37: parley.conversation.TurnResult
+	(*Cancelled)(nil),       // 38: parley.conversation.Cancelled
+	(*Deleted)(nil),         // 39: parley.conversation.Deleted
+	(*Refused)(nil),         // 40: parley.conversation.Refused
+	(*Snapshot)(nil),        // 41: parley.conversation.Snapshot
+	(*Change)(nil),          // 42: parley.conversation.Change
+	(*Delta)(nil),           // 43: parley.conversation.Delta
+	(*RunStarted)(nil),      // 44: parley.conversation.RunStarted
+	(*agentpb.Agent)(nil),   // 45: parley.agent.Agent
+	(failurepb.Code)(0),     // 46: parley.failure.Code
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	6,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -3824,68 +4001,72 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	2,  // 9: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
 	11, // 10: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
 	9,  // 11: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
-	14, // 12: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	15, // 13: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	16, // 14: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	17, // 15: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	18, // 16: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	19, // 17: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	20, // 18: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	21, // 19: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
-	4,  // 20: parley.conversation.Created.state:type_name -> parley.conversation.State
-	10, // 21: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	7,  // 22: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	10, // 23: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,  // 24: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 25: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	12, // 26: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	22, // 27: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	6,  // 28: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	23, // 29: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	25, // 30: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	26, // 31: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	27, // 32: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	29, // 33: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	30, // 34: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	31, // 35: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	32, // 36: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	28, // 37: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	33, // 38: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	44, // 39: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	6,  // 40: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	44, // 41: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	44, // 42: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	22, // 43: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,  // 44: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 45: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	12, // 46: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	11, // 47: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	35, // 48: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	36, // 49: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	37, // 50: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	4,  // 51: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	38, // 52: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	39, // 53: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	10, // 54: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	10, // 55: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	10, // 56: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,  // 57: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 58: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	12, // 59: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	6,  // 60: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	8,  // 61: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	4,  // 62: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	45, // 63: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	10, // 64: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	13, // 65: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	42, // 66: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	43, // 67: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	10, // 68: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	69, // [69:69] is the sub-list for method output_type
-	69, // [69:69] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	3,  // 12: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
+	2,  // 13: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
+	9,  // 14: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
+	13, // 15: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
+	15, // 16: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	16, // 17: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	17, // 18: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	18, // 19: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	19, // 20: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	20, // 21: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	21, // 22: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	22, // 23: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	4,  // 24: parley.conversation.Created.state:type_name -> parley.conversation.State
+	10, // 25: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	7,  // 26: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	10, // 27: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,  // 28: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	9,  // 29: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	13, // 30: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	23, // 31: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	6,  // 32: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	24, // 33: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	26, // 34: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	27, // 35: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	28, // 36: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	30, // 37: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	31, // 38: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	32, // 39: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	33, // 40: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	29, // 41: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	34, // 42: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	45, // 43: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	6,  // 44: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	45, // 45: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	45, // 46: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	23, // 47: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,  // 48: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	9,  // 49: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	13, // 50: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	11, // 51: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	36, // 52: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	37, // 53: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	38, // 54: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	4,  // 55: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	39, // 56: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	40, // 57: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	10, // 58: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	10, // 59: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	10, // 60: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,  // 61: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	9,  // 62: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	13, // 63: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	6,  // 64: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	8,  // 65: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	4,  // 66: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	46, // 67: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	10, // 68: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	14, // 69: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	43, // 70: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	44, // 71: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	10, // 72: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	73, // [73:73] is the sub-list for method output_type
+	73, // [73:73] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -3893,7 +4074,7 @@ func file_conversationpb_conversation_proto_init() {
 	if File_conversationpb_conversation_proto != nil {
 		return
 	}
-	file_conversationpb_conversation_proto_msgTypes[9].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[10].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_UserMessage)(nil),
 		(*Event_TurnStarted)(nil),
@@ -3903,8 +4084,8 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_CancelRequested)(nil),
 		(*Event_Updated)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[18].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[20].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[19].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[21].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -3915,7 +4096,7 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_CancelTimeout)(nil),
 		(*Command_AwaitRun)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[30].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[31].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -3929,7 +4110,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
