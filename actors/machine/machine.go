@@ -61,6 +61,10 @@ type Decision struct {
 	// sender's deadline ends.
 	Reply proto.Message
 	Wait  string
+	// IfUnwritten answers the sender instead of a failure when Urgent has run but the Events could not be made durable
+	// in time: a cancel has stopped the turn even if the disk is full. Only for what Urgent alone makes true. It is
+	// not used when another node owns the entity now: the command goes there.
+	IfUnwritten proto.Message
 	// Settle answers those who wait for a key.
 	Settle []Settlement
 }
