@@ -1,0 +1,178 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is everything a Driver needs. Zero values of the optional fields take the default named beside them.
+type Config struct {
+	// Node is this node's number. Required, never reused for another store: the store remembers it and refuses another.
+	Node NodeID
+	// DB holds the log rows and the state. Required; opened and closed by the caller, after Stop. Its Options.Logger must not end the process on
+	// Fatalf silently: it either panics or calls Driver.Fail, both of which the driver takes as the failure of the store.
+	DB *pebble.DB
+	// Groups are the groups this node holds, the same set for the life of a store. Required.
+	Groups []GroupID
+	// Peers are the voters a NEW group starts with; they must be the same on every node. Default: this node alone. Ignored for a store that exists.
+	Peers []NodeID
+	// Machine is the state behind the logs. Required.
+	Machine StateMachine
+	// Transport carries messages to other nodes. Nil is right for a node that is alone.
+	Transport Transport
+
+	// OnLeader tells that this node leads a group now (leader true: everything committed before its term is applied) or no longer does (false: term is
+	// that of the lost leadership). Called from the raft loop in order: it must not block, nor call the driver and wait. Optional.
+	OnLeader func(group GroupID, term uint64, leader bool)
+	// OnSnapshot tells that a group's whole state was replaced by a snapshot, so that caches built from it are void. It must not block. Optional.
+	OnSnapshot func(group GroupID)
+	// OnFatal tells, once, why the store failed. It must not call Stop and wait. Optional.
+	OnFatal func(error)
+	// Writable is asked before a proposal is accepted; its error refuses it (a full disk, for instance). It must be cheap. Optional.
+	Writable func() error
+
+	// KeyPrefix starts every row of the driver. Default "r". It must lie outside every Span of the Machine.
+	KeyPrefix []byte
+	// FS and SpoolDir say where a snapshot from another node is kept until it is installed. Without SpoolDir none is accepted. FS defaults to the real one.
+	FS       vfs.FS
+	SpoolDir string
+
+	// TickInterval is raft's unit of time. Default 50ms. Shorter finds a dead leader sooner, and a slow one dead.
+	TickInterval time.Duration
+	// ElectionTicks without a word from the leader start an election. Default 10 (500ms to 1s at the default tick).
+	ElectionTicks int
+	// HeartbeatTicks are the ticks between heartbeats. Default 1.
+	HeartbeatTicks int
+
+	// SnapshotEntries and SnapshotBytes bound a log: past either, it is cut behind the applied index. Defaults 20,000 and 64 MiB. Larger lets
+	// a follower be away for longer without a snapshot; smaller keeps the disk small.
+	SnapshotEntries uint64
+	SnapshotBytes   uint64
+	// KeepEntries are left behind a cut for followers that are a little late. Default 5,000; must be less than SnapshotEntries.
+	KeepEntries uint64
+	// TailBytes of each group's log are kept in memory to serve followers and the apply goroutine. Default 2 MiB.
+	TailBytes int
+
+	// MaxPending proposals of one group may be unanswered; more are refused with ErrBusy. Default 8,192.
+	MaxPending int
+	// MaxProposalBytes bounds one proposal. Default 16 MiB.
+	MaxProposalBytes int
+	// MaxInbox messages from other nodes may wait for the raft loop; more are dropped, which raft makes good. Default 16,384.
+	MaxInbox int
+
+	// Logger must not be nil in production; nil discards.
+	Logger *slog.Logger
+	// Registerer takes the metrics. Nil keeps them private.
+	Registerer prometheus.Registerer
+}
+
+const (
+	defaultTickInterval     = 50 * time.Millisecond
+	defaultElectionTicks    = 10
+	defaultHeartbeatTicks   = 1
+	defaultSnapshotEntries  = 20_000
+	defaultSnapshotBytes    = 64 << 20
+	defaultKeepEntries      = 5_000
+	defaultTailBytes        = 2 << 20
+	defaultMaxPending       = 8_192
+	defaultMaxProposalBytes = 16 << 20
+	defaultMaxInbox         = 16_384
+	defaultKeyPrefix        = "r"
+)
+
+func (c *Config) setDefaults() {
+	setDefault(&c.TickInterval, defaultTickInterval)
+	setDefault(&c.ElectionTicks, defaultElectionTicks)
+	setDefault(&c.HeartbeatTicks, defaultHeartbeatTicks)
+	setDefault(&c.SnapshotEntries, defaultSnapshotEntries)
+	setDefault(&c.SnapshotBytes, defaultSnapshotBytes)
+	setDefault(&c.KeepEntries, min(defaultKeepEntries, c.SnapshotEntries/4))
+	setDefault(&c.TailBytes, defaultTailBytes)
+	setDefault(&c.MaxPending, defaultMaxPending)
+	setDefault(&c.MaxProposalBytes, defaultMaxProposalBytes)
+	setDefault(&c.MaxInbox, defaultMaxInbox)
+	if len(c.KeyPrefix) == 0 {
+		c.KeyPrefix = []byte(defaultKeyPrefix)
+	}
+	if len(c.Peers) == 0 {
+		c.Peers = []NodeID{c.Node}
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Writable == nil {
+		c.Writable = func() error { return nil }
+	}
+	if c.OnLeader == nil {
+		c.OnLeader = func(GroupID, uint64, bool) {}
+	}
+	if c.OnSnapshot == nil {
+		c.OnSnapshot = func(GroupID) {}
+	}
+	if c.OnFatal == nil {
+		c.OnFatal = func(error) {}
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Node == 0:
+		return errors.New("node must not be 0")
+	case c.DB == nil:
+		return errors.New("db is required")
+	case c.Machine == nil:
+		return errors.New("machine is required")
+	case len(c.Groups) == 0:
+		return errors.New("groups must not be empty")
+	case slices.Contains(c.Peers, 0):
+		return errors.New("peers must not hold 0")
+	case c.TickInterval < time.Millisecond:
+		return fmt.Errorf("tick interval %v is below 1ms", c.TickInterval)
+	case c.HeartbeatTicks < 1 || c.ElectionTicks <= c.HeartbeatTicks:
+		return fmt.Errorf("election ticks %d must exceed heartbeat ticks %d", c.ElectionTicks, c.HeartbeatTicks)
+	case c.KeepEntries >= c.SnapshotEntries:
+		return fmt.Errorf("keep entries %d must be below snapshot entries %d", c.KeepEntries, c.SnapshotEntries)
+	case c.TailBytes < 0 || c.MaxPending < 1 || c.MaxProposalBytes < 1 || c.MaxInbox < 1:
+		return errors.New("bounds must be positive")
+	case c.Transport == nil && slices.ContainsFunc(c.Peers, func(p NodeID) bool { return p != c.Node }):
+		return errors.New("peers need a transport")
+	}
+	return c.validateSpans()
+}
+
+func (c *Config) validateSpans() error {
+	end := prefixEnd(c.KeyPrefix)
+	seen := make(map[GroupID]bool, len(c.Groups))
+	for _, g := range c.Groups {
+		if seen[g] {
+			return fmt.Errorf("group %d is listed twice", g)
+		}
+		seen[g] = true
+		lo, hi := c.Machine.Span(g)
+		if bytes.Compare(lo, hi) >= 0 {
+			return fmt.Errorf("span of group %d is empty", g)
+		}
+		if bytes.Compare(lo, end) < 0 && bytes.Compare(c.KeyPrefix, hi) < 0 {
+			return fmt.Errorf("span of group %d overlaps the key prefix %q", g, c.KeyPrefix)
+		}
+	}
+	return nil
+}

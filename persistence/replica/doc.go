@@ -1,0 +1,30 @@
+// Package replica runs all raft groups of one node: it is the only door to the raft engine.
+//
+// A group is one replicated log with one state machine behind it. A proposal is appended to the log of the group's leader, replicated, made
+// durable on a majority, applied to the state machine, and only then answered. All groups of a node share one Pebble: the log rows of this
+// package and the state rows of the [StateMachine] sit side by side, so one write-ahead log orders them all.
+//
+// # Goroutines
+//
+// Three goroutines serve every group, however many there are, and hand work to each other in batches:
+//
+//	raft loop   steps the raft nodes; nobody else touches them. Takes proposals, messages, reads; sends messages; hands out storage work.
+//	append      writes entries and hard states of all groups in ONE Pebble batch with ONE fsync (none when nobody waits for durability).
+//	apply       applies committed entries through the StateMachine, with the applied index in the same batch, without a sync of its own.
+//
+// Snapshots to and from other nodes run on goroutines of their own, so that a slow one stops nobody.
+//
+// # Invariants
+//
+//   - An acknowledged proposal is durable in the log of a majority and applied on the node that answered.
+//   - Entries become visible to raft only after the batch that holds them is committed.
+//   - The applied index and the state it belongs to are one batch; an entry is never applied twice, not even across restarts.
+//   - A log is cut only behind state that precedes the cut in the write-ahead log.
+//   - After one failed commit nothing is written any more until restart: what is waiting is answered [ErrOutcomeUnknown], what comes [ErrFailed].
+//   - Installing a snapshot either happens whole or is redone at the next start; the vote and the log are never forgotten half way.
+//
+// # Not its job
+//
+// It does not know what an entry means, who may propose it, where a conversation lives, how bytes travel between nodes (see [Transport]), nor
+// how Pebble is opened. It never retries a proposal: the caller does, and its compare-and-append decides.
+package replica

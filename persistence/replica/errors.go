@@ -1,0 +1,47 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotLeader answers what only the leader of a group may do; nothing was written. The error is a *NotLeaderError, which names the leader if it is known.
+	ErrNotLeader = errors.New("not the leader of the group")
+	// ErrOutcomeUnknown answers a proposal that was taken and may or may not be applied: leadership was lost, the wait was cut short, or the store failed.
+	ErrOutcomeUnknown = errors.New("outcome of the proposal is unknown")
+	// ErrStopped answers everything after Stop, or before Start.
+	ErrStopped = errors.New("replica driver is stopped")
+	// ErrFailed answers every write after a failed commit, until the node is restarted.
+	ErrFailed = errors.New("store failed, no writes until restart")
+	// ErrBusy answers a proposal that does not fit in the bounded queue of its group, or a membership change while another is under way; nothing was written.
+	ErrBusy = errors.New("too many proposals in flight")
+	// ErrUnknownGroup answers a group that this node does not hold.
+	ErrUnknownGroup = errors.New("unknown group")
+	// ErrTooLarge answers a proposal above Config.MaxProposalBytes; nothing was written.
+	ErrTooLarge = errors.New("proposal too large")
+	// ErrInconsistent is returned by Open for a store that cannot be what this driver left behind.
+	ErrInconsistent = errors.New("inconsistent store")
+)
+
+// NotLeaderError is the ErrNotLeader of one group.
+type NotLeaderError struct {
+	Group GroupID
+	// Leader is 0 while no leader is known, or while the known one has not caught up with its predecessors yet.
+	Leader NodeID
+}
+
+// Error names the group and the leader.
+func (e *NotLeaderError) Error() string {
+	if e.Leader == 0 {
+		return fmt.Sprintf("group %d: %v (leader unknown)", e.Group, ErrNotLeader)
+	}
+	return fmt.Sprintf("group %d: %v (leader is node %d)", e.Group, ErrNotLeader, e.Leader)
+}
+
+// Unwrap makes errors.Is(err, ErrNotLeader) true.
+func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
+
+func inconsistent(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInconsistent, fmt.Sprintf(format, args...))
+}
