@@ -1,0 +1,254 @@
+// Package keys is the layout of a shard's state on disk, and its codec.
+//
+// Every key begins with the space ('s', kept apart from the log's keys), the layout's version and the shard, so that
+// the state of one shard is one span: it is counted, streamed to another node and dropped as a range. Below that:
+//
+//	entity   id, then head | items by (table, key) | events by seq     all rows of an entity lie side by side
+//	listing  list, score, member                                       ordered by score (negative too), then member
+//	counter  name
+//	record   collection, key                                           directory records
+//
+// Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a
+// prefix of another and any bytes are allowed in it; what is ordered (item key, member, record key) stands raw at the
+// end. A layout never changes under its version: the golden test pins the bytes.
+//
+// It does no I/O and knows nothing of what the values mean, beyond the fixed fields in front of them (see value.go).
+package keys
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+const (
+	space   = 's'
+	version = 1
+
+	prefixLen = 2 + 4 // space, version, shard
+
+	kindEntity  = 0x10
+	kindListing = 0x20
+	kindCounter = 0x30
+	kindRecord  = 0x40
+
+	// Rows of an entity. Items come before events: reading the head and the first tables is one short scan however
+	// long the history behind them.
+	rowHead  = 0x01
+	rowItem  = 0x02
+	rowEvent = 0x03
+)
+
+// Limits of what goes into a key. What is longer is refused before it is proposed.
+const (
+	MaxName  = 255  // entity id, list, counter, collection: length in one byte
+	MaxTable = 200  // item tables, 1..200
+	MaxTail  = 1024 // item key, list member, record key
+)
+
+// Kind says what a row is.
+type Kind uint8
+
+// The kinds of rows.
+const (
+	Head Kind = iota + 1
+	Item
+	Event
+	Listing
+	Counter
+	Record
+)
+
+var errKey = errors.New("keys: not a state key")
+
+// AppendShard appends the prefix that all keys of a shard share.
+func AppendShard(dst []byte, shard uint32) []byte {
+	dst = append(dst, space, version)
+	return binary.BigEndian.AppendUint32(dst, shard)
+}
+
+// Span returns the bounds of a shard's state: start inclusive, end exclusive.
+func Span(shard uint32) (start, end []byte) {
+	start = AppendShard(make([]byte, 0, prefixLen), shard)
+	return start, Successor(start)
+}
+
+// AppendEntity appends the prefix that all rows of an entity share.
+func AppendEntity(dst []byte, shard uint32, id string) []byte {
+	return appendName(AppendShard(dst, shard), kindEntity, id)
+}
+
+// AppendHead appends the key of an entity's head.
+func AppendHead(dst []byte, shard uint32, id string) []byte {
+	return append(AppendEntity(dst, shard, id), rowHead)
+}
+
+// AppendEvents appends the prefix of an entity's events.
+func AppendEvents(dst []byte, shard uint32, id string) []byte {
+	return append(AppendEntity(dst, shard, id), rowEvent)
+}
+
+// AppendEvent appends the key of an event.
+func AppendEvent(dst []byte, shard uint32, id string, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendEvents(dst, shard, id), seq)
+}
+
+// AppendItems appends the prefix of a table of an entity's items.
+func AppendItems(dst []byte, shard uint32, id string, table uint8) []byte {
+	return append(AppendEntity(dst, shard, id), rowItem, table)
+}
+
+// AppendItem appends the key of an item.
+func AppendItem(dst []byte, shard uint32, id string, table uint8, key []byte) []byte {
+	return append(AppendItems(dst, shard, id, table), key...)
+}
+
+// AppendList appends the prefix of a list's rows.
+func AppendList(dst []byte, shard uint32, list string) []byte {
+	return appendName(AppendShard(dst, shard), kindListing, list)
+}
+
+// AppendListing appends the key of a list's row.
+func AppendListing(dst []byte, shard uint32, list string, score int64, member string) []byte {
+	return append(AppendScore(AppendList(dst, shard, list), score), member...)
+}
+
+// AppendScore appends a score so that byte order is number order, below zero too.
+func AppendScore(dst []byte, score int64) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(score)^(1<<63))
+}
+
+// AppendCounter appends the key of a counter.
+func AppendCounter(dst []byte, shard uint32, name string) []byte {
+	return appendName(AppendShard(dst, shard), kindCounter, name)
+}
+
+// AppendRecords appends the prefix of all directory records of a shard.
+func AppendRecords(dst []byte, shard uint32) []byte {
+	return append(AppendShard(dst, shard), kindRecord)
+}
+
+// AppendRecord appends the key of a directory record.
+func AppendRecord(dst []byte, shard uint32, collection, key string) []byte {
+	return append(appendName(AppendShard(dst, shard), kindRecord, collection), key...)
+}
+
+func appendName(dst []byte, kind byte, name string) []byte {
+	dst = append(dst, kind, byte(len(name)))
+	return append(dst, name...)
+}
+
+// Successor returns the first key after all keys that begin with the prefix. The prefix must hold a byte below 0xff,
+// which every key of this package does.
+func Successor(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		end[i]++
+		if end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// ListingTail splits what follows a list's prefix into score and member. The member shares the tail's memory.
+func ListingTail(tail []byte) (score int64, member []byte, err error) {
+	if len(tail) < 8 {
+		return 0, nil, fmt.Errorf("%w: listing tail of %d bytes", errKey, len(tail))
+	}
+	return int64(binary.BigEndian.Uint64(tail) ^ (1 << 63)), tail[8:], nil
+}
+
+// EventTail reads what follows the prefix of an entity's events.
+func EventTail(tail []byte) (seq uint64, err error) {
+	if len(tail) != 8 {
+		return 0, fmt.Errorf("%w: event tail of %d bytes", errKey, len(tail))
+	}
+	return binary.BigEndian.Uint64(tail), nil
+}
+
+// Key is a decoded key. Which fields count depends on the kind; the rest is zero.
+type Key struct {
+	Kind  Kind
+	Shard uint32
+	Name  string // entity id, list, counter, collection
+	Table uint8  // item
+	Seq   uint64 // event
+	Score int64  // listing
+	Tail  []byte // item key, list member, record key; shares the decoded key's memory
+}
+
+// Decode reads any key of this package. It is strict: what it accepts encodes to the same bytes again.
+func Decode(key []byte) (Key, error) {
+	if len(key) < prefixLen+2 || key[0] != space {
+		return Key{}, errKey
+	}
+	if key[1] != version {
+		return Key{}, fmt.Errorf("%w: layout version %d, known is %d", errKey, key[1], version)
+	}
+	k := Key{Shard: binary.BigEndian.Uint32(key[2:])}
+	kind, n, rest := key[prefixLen], int(key[prefixLen+1]), key[prefixLen+2:]
+	if len(rest) < n {
+		return Key{}, fmt.Errorf("%w: name cut off", errKey)
+	}
+	k.Name, rest = string(rest[:n]), rest[n:]
+	var err error
+	switch kind {
+	case kindEntity:
+		err = k.decodeRow(rest)
+	case kindListing:
+		k.Kind = Listing
+		k.Score, k.Tail, err = ListingTail(rest)
+	case kindCounter:
+		k.Kind = Counter
+		if len(rest) != 0 {
+			err = fmt.Errorf("%w: %d bytes after a counter's name", errKey, len(rest))
+		}
+	case kindRecord:
+		k.Kind, k.Tail = Record, rest
+	default:
+		err = fmt.Errorf("%w: kind %#x", errKey, kind)
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	return k, nil
+}
+
+func (k *Key) decodeRow(rest []byte) error {
+	switch {
+	case len(rest) == 1 && rest[0] == rowHead:
+		k.Kind = Head
+	case len(rest) >= 2 && rest[0] == rowItem:
+		k.Kind, k.Table, k.Tail = Item, rest[1], rest[2:]
+	case len(rest) >= 1 && rest[0] == rowEvent:
+		seq, err := EventTail(rest[1:])
+		if err != nil {
+			return err
+		}
+		k.Kind, k.Seq = Event, seq
+	default:
+		return fmt.Errorf("%w: row of an entity", errKey)
+	}
+	return nil
+}
+
+// Append appends the key's bytes.
+func (k Key) Append(dst []byte) []byte {
+	switch k.Kind {
+	case Head:
+		return AppendHead(dst, k.Shard, k.Name)
+	case Item:
+		return AppendItem(dst, k.Shard, k.Name, k.Table, k.Tail)
+	case Event:
+		return AppendEvent(dst, k.Shard, k.Name, k.Seq)
+	case Listing:
+		return append(AppendScore(AppendList(dst, k.Shard, k.Name), k.Score), k.Tail...)
+	case Counter:
+		return AppendCounter(dst, k.Shard, k.Name)
+	case Record:
+		return append(appendName(AppendShard(dst, k.Shard), kindRecord, k.Name), k.Tail...)
+	default:
+		return dst
+	}
+}
