@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// streamRun is a fleet of callers, each with a conversation, sending a message again when the answer has ended.
+type streamRun struct {
+	options  *Options
+	fleet    *fleet
+	live     *progress
+	requests [][]byte
+	starts   chan int // callers whose next turn is due; as long as there are callers
+	measure  time.Time
+	until    time.Time
+	mu       struct {
+		sync.Mutex
+		tally  *tally
+		first  *hdrhistogram.Histogram // time to the first token
+		gap    *hdrhistogram.Histogram // between two tokens of a stream
+		faults []string
+		tokens int64
+		open   int
+		peak   int
+		rounds []int
+		active sync.WaitGroup
+	}
+}
+
+// runStream measures streamed answers: time to the first token, gaps between tokens, streams without a fault.
+func runStream(ctx context.Context, o *Options, live *progress) (*Report, error) {
+	c, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	ids, err := conversations(ctx, c, live, o.Concurrency)
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := newFleet(o)
+	if err != nil {
+		return nil, err
+	}
+	defer fleet.close()
+	r := &streamRun{options: o, fleet: fleet, live: live, starts: make(chan int, len(ids))}
+	r.mu.tally, r.mu.first, r.mu.gap = newTally(), newHistogram(), newHistogram()
+	r.mu.rounds = make([]int, len(ids))
+	for i, id := range ids {
+		r.requests = append(r.requests, streamRequest(o, fleet.hosts[i%len(fleet.hosts)], id))
+	}
+	before := serverStats(ctx, o)
+	took := r.run(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := newReport(o, r.mu.tally, took)
+	report.Latencies = map[string]Latency{
+		"whole answer": latency(r.mu.tally.latency), "first token": latency(r.mu.first), "token gap": latency(r.mu.gap),
+	}
+	report.Numbers["tokens per second"] = float64(r.mu.tokens) / took.Seconds()
+	report.Numbers["streams open at peak"] = float64(r.mu.peak)
+	report.Faults = r.mu.faults
+	before.difference(report, serverStats(ctx, o))
+	return report, ctx.Err()
+}
+
+func streamRequest(o *Options, host, id string) []byte {
+	const body = `{"message":"ping","stream":true}`
+	var b strings.Builder
+	fmt.Fprintf(&b, "POST %s/conversations/%s/messages HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n", o.BasePath, id, host)
+	if o.Token != "" {
+		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", o.Token)
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	return []byte(b.String())
+}
+
+// run opens the streams over the ramp, keeps them going until the end, and waits for the last.
+func (r *streamRun) run(ctx context.Context) time.Duration {
+	start := time.Now()
+	r.live.phase("streaming")
+	r.measure = start.Add(r.options.Ramp + r.options.WarmUp)
+	r.until = r.measure.Add(r.options.Duration)
+	if r.options.Rounds > 0 {
+		r.measure, r.until = start, time.Time{}
+	}
+	var openers sync.WaitGroup
+	for range 8 {
+		openers.Go(func() {
+			for caller := range r.starts {
+				r.turn(caller)
+			}
+		})
+	}
+	r.mu.active.Add(len(r.requests))
+	for caller := range r.requests {
+		at := start.Add(r.options.Ramp * time.Duration(caller) / time.Duration(len(r.requests)))
+		if !sleepUntil(ctx, at) {
+			r.mu.active.Add(caller - len(r.requests))
+			break
+		}
+		r.starts <- caller
+	}
+	r.mu.active.Wait()
+	close(r.starts)
+	openers.Wait()
+	end := time.Now()
+	if !r.until.IsZero() && end.After(r.until) {
+		end = r.until
+	}
+	return end.Sub(r.measure)
+}
+
+func (r *streamRun) turn(caller int) {
+	s := &messageStream{run: r, caller: caller, begin: time.Now()}
+	r.mu.Lock()
+	r.mu.open++
+	r.mu.peak = max(r.mu.peak, r.mu.open)
+	r.mu.Unlock()
+	if err := r.fleet.open(caller, r.requests[caller], s); err != nil {
+		s.end(time.Now(), 0, nil, err)
+	}
+}
+
+// messageStream is one streamed answer.
+type messageStream struct {
+	run       *streamRun
+	caller    int
+	begin     time.Time
+	lastToken time.Time
+	checker   messageChecker
+	gaps      []time.Duration
+	first     time.Duration
+}
+
+func (s *messageStream) frame(now time.Time, f frame) {
+	if !s.checker.frame(f) {
+		return
+	}
+	if s.lastToken.IsZero() {
+		s.first = now.Sub(s.begin)
+	} else {
+		s.gaps = append(s.gaps, now.Sub(s.lastToken))
+	}
+	s.lastToken = now
+}
+
+func (s *messageStream) comment(time.Time, []byte) {}
+
+func (s *messageStream) end(now time.Time, status int, body []byte, err error) {
+	r := s.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.open--
+	r.mu.rounds[s.caller]++
+	over := !r.until.IsZero() && now.After(r.until)
+	if now.After(r.measure) && !over {
+		s.recordLocked(now, status, body, err)
+	}
+	if s.checker.fault != "" && len(r.mu.faults) < 20 {
+		r.mu.faults = append(r.mu.faults, fmt.Sprintf("stream %d: %s", s.caller, s.checker.fault))
+	}
+	r.live.count(err)
+	if over || (r.options.Rounds > 0 && r.mu.rounds[s.caller] >= r.options.Rounds) {
+		r.mu.active.Done()
+		return
+	}
+	r.starts <- s.caller // has room for every caller
+}
+
+func (s *messageStream) recordLocked(now time.Time, status int, body []byte, err error) {
+	r := s.run
+	switch {
+	case err != nil:
+		err = &callError{Code: "stream: " + err.Error()}
+	case status != 200:
+		err = &callError{Status: status, Code: errorCode(status, body)}
+	case s.checker.code != "":
+		err = &callError{Code: s.checker.code}
+	case !s.checker.done:
+		err = errors.New("stream ended without stream.done")
+	}
+	r.mu.tally.add(err, now.Sub(s.begin))
+	if s.first > 0 {
+		record(r.mu.first, s.first)
+	}
+	for _, gap := range s.gaps {
+		record(r.mu.gap, gap)
+	}
+	if s.first > 0 {
+		r.mu.tokens += int64(len(s.gaps)) + 1
+	}
+}

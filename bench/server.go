@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stats is what the server's ops listener says of the process: nothing when it was not asked or does not answer.
+type stats map[string]float64
+
+// Names of the Prometheus metrics that every Go process exports.
+const (
+	statMemory = "process_resident_memory_bytes"
+	statCPU    = "process_cpu_seconds_total"
+)
+
+func serverStats(ctx context.Context, o *Options) stats {
+	if o.Ops == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Ops+"/metrics", nil)
+	if err != nil {
+		return nil
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end or given up
+	found := stats{}
+	lines := bufio.NewScanner(io.LimitReader(response.Body, 16<<20))
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), " ")
+		if !ok || (name != statMemory && name != statCPU) {
+			continue
+		}
+		if number, err := strconv.ParseFloat(value, 64); err == nil {
+			found[name] = number
+		}
+	}
+	return found
+}
+
+func (s stats) difference(r *Report, after stats) {
+	if len(s) == 0 || len(after) == 0 {
+		return
+	}
+	cpu := after[statCPU] - s[statCPU]
+	r.Numbers["server CPU seconds"] = cpu
+	r.Numbers["server memory MB"] = after[statMemory] / 1e6
+	if r.OK > 0 {
+		r.Numbers["server CPU us per request"] = cpu * 1e6 / float64(r.OK)
+	}
+}
