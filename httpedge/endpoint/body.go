@@ -1,0 +1,86 @@
+package endpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// decodeBody reads a JSON object into an input. An empty body is an empty object; fields that the input does not have
+// are ignored.
+func decodeBody(body []byte, in any, maxDepth int) *machine.Failure {
+	if len(body) == 0 {
+		return nil
+	}
+	if !utf8.Valid(body) {
+		return machine.Fail(failurepb.Code_VALIDATION, "the body is not valid UTF-8")
+	}
+	if tooDeep(body, maxDepth) {
+		return machine.Fail(failurepb.Code_VALIDATION, "the body is nested deeper than %d levels", maxDepth)
+	}
+	if err := json.Unmarshal(body, in); err != nil {
+		return bodyFailure(err)
+	}
+	return nil
+}
+
+// tooDeep says whether JSON nests deeper than max. It need not be right about what is not JSON.
+func tooDeep(body []byte, maxDepth int) bool {
+	if len(body) <= maxDepth {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+func bodyFailure(err error) *machine.Failure {
+	var failure *machine.Failure
+	if errors.As(err, &failure) {
+		return failure
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		if wrong.Field == "" {
+			return machine.Fail(failurepb.Code_VALIDATION, "the body must be a JSON object")
+		}
+		return machine.Fail(failurepb.Code_VALIDATION, "%s must be %s", wrong.Field, describe(wrong.Type))
+	}
+	return machine.Fail(failurepb.Code_VALIDATION, "the body is not valid JSON: %s", err.Error())
+}
+
+// describe names a Go type as a JSON client knows it.
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Pointer:
+		return describe(t.Elem())
+	default:
+		return "a number"
+	}
+}

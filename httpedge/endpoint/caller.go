@@ -1,0 +1,75 @@
+package endpoint
+
+import (
+	"context"
+
+	"parley/actors/machine"
+)
+
+// Caller is who asks, as the edge established it.
+type Caller struct {
+	TenantID, ProjectID string
+	// UserID is the person behind the request; empty = nobody in particular.
+	UserID string
+	// Identified says that the server established UserID. Without it, UserID is at most a claim of the request.
+	Identified bool
+	// Trusted callers (a backend with its own key) may act on conversations of any user of their project.
+	Trusted bool
+}
+
+// Request is what authentication and limits see of a request. The strings are copies and may be kept.
+type Request interface {
+	Method() string
+	// Path is the path as sent, after the surface's base path: "/conversations/conv_x".
+	Path() string
+	// Header returns the first header of that name in any case, or "".
+	Header(name string) string
+	// Query returns the first query field of that name, decoded, or "".
+	Query(name string) string
+	// RemoteIP is the address of the other end of the connection, without port.
+	RemoteIP() string
+}
+
+// Authenticator establishes the caller of a request. A failure ends the request (AUTH_REQUIRED, FORBIDDEN). It is
+// called once per request before the input is read, from many goroutines.
+type Authenticator interface {
+	Authenticate(ctx context.Context, request Request) (Caller, *machine.Failure)
+}
+
+// Limiter bounds what one caller may ask for.
+type Limiter interface {
+	// Allow counts one request on a route and refuses it (RATE_LIMITED, with details.retryAfter in seconds) when the
+	// caller has used up what it may ask for.
+	Allow(caller Caller, request Request, route *Row) *machine.Failure
+	// OpenStream takes one of the caller's places for open streams. release gives it back; it is safe to call twice.
+	OpenStream(caller Caller, request Request) (release func(), failure *machine.Failure)
+}
+
+type callKey struct{}
+
+// Call is what a handler may know of its request besides the input.
+type Call struct {
+	Caller    Caller
+	RequestID string
+}
+
+// WithCall returns a context that carries the call.
+func WithCall(ctx context.Context, call *Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+// CallerFrom returns who asks. Without a call in the context it is the zero Caller: nobody.
+func CallerFrom(ctx context.Context) Caller {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok {
+		return call.Caller
+	}
+	return Caller{}
+}
+
+// RequestIDFrom returns the id under which the request is logged.
+func RequestIDFrom(ctx context.Context) string {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok {
+		return call.RequestID
+	}
+	return ""
+}

@@ -1,0 +1,323 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// Header names of the edge, in canonical form.
+const (
+	headerRequestID = "X-Request-Id"
+	headerServedBy  = "X-Served-By"
+	headerNoSniff   = "X-Content-Type-Options"
+)
+
+// exchange is one request and its answer. It is what handlers see as Stream and what authentication sees as Request;
+// it does not outlive the request, its call does.
+type exchange struct {
+	mux     *Mux
+	surface *mounted
+	row     *Row // nil when no route matched
+	rc      *fasthttp.RequestCtx
+	started time.Time
+	call    *Call
+
+	release func() // of the place for a stream
+	serve   func(Takeover)
+	code    string // wire code of the problem that was answered
+	cause   error  // what broke
+}
+
+var (
+	_ Request = (*exchange)(nil)
+	_ Stream  = (*exchange)(nil)
+)
+
+// Method implements Request.
+func (x *exchange) Method() string { return string(x.rc.Method()) }
+
+// Path implements Request.
+func (x *exchange) Path() string {
+	return strings.TrimPrefix(string(x.rc.URI().PathOriginal()), x.surface.prefix)
+}
+
+// Header implements Request.
+func (x *exchange) Header(name string) string { return string(x.rc.Request.Header.Peek(name)) }
+
+// Query implements Request.
+func (x *exchange) Query(name string) string { return string(x.rc.QueryArgs().Peek(name)) }
+
+// RemoteIP implements Request.
+func (x *exchange) RemoteIP() string { return x.rc.RemoteIP().String() }
+
+// Admit implements Stream.
+func (x *exchange) Admit() error {
+	if x.release != nil {
+		return nil
+	}
+	release, failure := x.mux.openStream(x)
+	if failure != nil {
+		return failure
+	}
+	x.release = release
+	return nil
+}
+
+// Start implements Stream.
+func (x *exchange) Start(serve func(Takeover)) error {
+	if x.serve != nil {
+		return errors.New("stream started twice")
+	}
+	if err := x.Admit(); err != nil {
+		return err
+	}
+	x.serve = serve
+	return nil
+}
+
+// begin writes the headers that every answer has and decides the request's id.
+func (x *exchange) begin() {
+	x.call.RequestID = x.requestID()
+	x.eachHeader(func(name, value string) {
+		x.rc.Response.Header.Set(name, value)
+	})
+}
+
+// eachHeader calls set for every header that the edge adds to an answer, whatever the answer is.
+func (x *exchange) eachHeader(set func(name, value string)) {
+	set(headerRequestID, x.call.RequestID)
+	set(headerServedBy, x.mux.config.Node)
+	set(headerNoSniff, "nosniff")
+	if x.mux.cors == nil {
+		return
+	}
+	if allowed := x.mux.cors.allow(x.Header("Origin")); allowed != "" {
+		set("Access-Control-Allow-Origin", allowed)
+		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, Retry-After")
+	}
+	if !x.mux.cors.any {
+		set("Vary", "Origin")
+	}
+}
+
+// requestID takes the client's id when it is short and plain, so that it is safe to echo and to log.
+func (x *exchange) requestID() string {
+	const maxLen = 128
+	given := x.rc.Request.Header.Peek(headerRequestID)
+	if len(given) == 0 || len(given) > maxLen {
+		return x.mux.newRequestID()
+	}
+	for _, c := range given {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case strings.IndexByte("-_.:/+=@", c) >= 0:
+		default:
+			return x.mux.newRequestID()
+		}
+	}
+	return string(given)
+}
+
+// answer runs the route: who asks, may they, what do they want, here it is.
+func (x *exchange) answer() {
+	if x.mux.stopping.Load() {
+		x.rc.SetConnectionClose()
+		x.fail(machine.Fail(failurepb.Code_UNAVAILABLE, "the server is shutting down"))
+		return
+	}
+	row := x.row
+	timeout := row.Timeout
+	if timeout == 0 {
+		timeout = x.mux.config.RequestTimeout
+	}
+	ctx, cancel := context.WithTimeout(x.mux.base, timeout)
+	defer cancel()
+	if failure := x.admitCaller(ctx); failure != nil {
+		x.fail(failure)
+		return
+	}
+	out, err := row.invoke(WithCall(ctx, x.call), x)
+	switch {
+	case err != nil:
+		x.serve = nil
+		x.fail(err)
+	case x.serve != nil:
+		x.handOver()
+	case out.file != nil:
+		x.writeFile(out.file)
+	default:
+		x.writeResult(out.body)
+	}
+}
+
+func (x *exchange) admitCaller(ctx context.Context) *machine.Failure {
+	config := &x.mux.config
+	if !x.row.public {
+		caller, failure := config.Authenticator.Authenticate(ctx, x)
+		if failure != nil {
+			return failure
+		}
+		x.call.Caller = caller
+	}
+	if config.Limiter != nil {
+		return config.Limiter.Allow(x.call.Caller, x, x.row)
+	}
+	return nil
+}
+
+func (x *exchange) writeResult(body any) {
+	response := &x.rc.Response
+	status := x.row.Status
+	if s, ok := body.(Statuser); ok {
+		status = s.HTTPStatus()
+	}
+	if status == fasthttp.StatusNoContent {
+		response.SetStatusCode(status)
+		return
+	}
+	if body == nil {
+		x.fail(errors.New("handler returned neither a result nor an error"))
+		return
+	}
+	encoded, err := appendBody(response.SwapBody(nil)[:0], body)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	response.SetStatusCode(status)
+	response.Header.SetContentType("application/json")
+	response.Header.Set("Cache-Control", "no-store")
+	response.SwapBody(encoded)
+}
+
+func (x *exchange) writeFile(file *File) {
+	header := &x.rc.Response.Header
+	for name, value := range file.Header {
+		header.Set(name, value)
+	}
+	if file.ETag == "" {
+		header.Set("Cache-Control", "private, no-store")
+	} else {
+		header.Set("ETag", file.ETag)
+		header.Set("Cache-Control", "no-cache")
+		if matches(x.Header("If-None-Match"), file.ETag) {
+			x.rc.SetStatusCode(fasthttp.StatusNotModified)
+			return
+		}
+	}
+	x.rc.SetStatusCode(x.row.Status)
+	header.SetContentType(file.ContentType)
+	x.rc.Response.SetBodyRaw(file.Body)
+}
+
+// matches says whether an If-None-Match header names an entity tag.
+func matches(header, etag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+		if candidate == etag || candidate == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// fail answers with what the surface makes of an error.
+func (x *exchange) fail(err error) {
+	problem := x.surface.problem(err)
+	x.code, x.cause = problem.Code, problem.Cause
+	response := &x.rc.Response
+	response.SetStatusCode(problem.Status)
+	response.Header.SetContentType("application/json")
+	response.Header.Set("Cache-Control", "no-store")
+	if problem.RetryAfter > 0 {
+		seconds := int((problem.RetryAfter + time.Second - 1) / time.Second)
+		response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	if problem.Status == fasthttp.StatusUnauthorized {
+		response.Header.Set("WWW-Authenticate", "Bearer")
+	}
+	response.SwapBody(x.surface.AppendProblem(response.SwapBody(nil)[:0], problem))
+}
+
+// handOver takes the connection out of HTTP. fasthttp calls the hijack handler on its own goroutine once this handler
+// has returned, unless the connection dies in between; then Mux.ConnClosed does.
+func (x *exchange) handOver() {
+	var head strings.Builder
+	x.eachHeader(func(name, value string) {
+		head.WriteString(name)
+		head.WriteString(": ")
+		head.WriteString(value)
+		head.WriteString("\r\n")
+	})
+	handover := &handover{
+		serve: x.serve,
+		take:  Takeover{Head: []byte(head.String()), Release: x.release},
+	}
+	x.release = nil
+	m, conn := x.mux, x.rc.Conn()
+	m.handovers.Store(conn, handover)
+	x.rc.HijackSetNoResponse(true)
+	x.rc.Hijack(func(hijacked net.Conn) {
+		if _, ok := m.handovers.LoadAndDelete(conn); !ok {
+			return
+		}
+		if h, ok := hijacked.(interface{ UnsafeConn() net.Conn }); ok {
+			hijacked = h.UnsafeConn()
+		}
+		handover.take.Conn = hijacked
+		handover.serve(handover.take)
+	})
+}
+
+// handover is a connection on its way from HTTP to the receiver of its stream.
+type handover struct {
+	serve func(Takeover)
+	take  Takeover
+}
+
+// end closes the books on a request, and turns a panic into a fault.
+func (x *exchange) end() {
+	if caught := recover(); caught != nil {
+		x.serve = nil
+		x.rc.Response.Reset()
+		x.begin()
+		x.rc.SetConnectionClose()
+		x.fail(fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
+	}
+	if x.release != nil {
+		x.release()
+	}
+	if observer := x.mux.config.Observer; observer != nil {
+		observer.Observe(&Done{
+			Row: x.row, Surface: x.surface.Name, Call: x.call,
+			Method: x.rc.Method(), Path: x.rc.URI().PathOriginal(),
+			Status: x.status(), Code: x.code, Streamed: x.serve != nil,
+			Bytes: len(x.rc.Response.Body()), Elapsed: time.Since(x.started), Cause: x.cause,
+		})
+	}
+}
+
+func (x *exchange) status() int {
+	if x.serve != nil {
+		return fasthttp.StatusOK
+	}
+	return x.rc.Response.StatusCode()
+}
+
+// once makes a release harmless to call twice.
+func once(release func()) func() {
+	var o sync.Once
+	return func() { o.Do(release) }
+}

@@ -1,0 +1,216 @@
+package endpoint
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// Source says where an input field comes from.
+type Source string
+
+// Sources of input fields, as the tags and the document name them.
+const (
+	FromPath   Source = "path"
+	FromQuery  Source = "query"
+	FromHeader Source = "header"
+)
+
+// Param is an input field outside of the body.
+//
+// Tags: path, query or header name it; default and max bound a number; enum lists what a text may be; doc describes
+// it. A number that is missing, malformed, zero or negative is the default, one above max is max. A text that is
+// missing is the default, one outside of enum is refused.
+type Param struct {
+	Source  Source
+	Name    string
+	Type    reflect.Kind // String or Int
+	Default string
+	Max     int
+	Enum    []string
+	Doc     string
+
+	index  []int
+	number int
+}
+
+// Page overrides the default and the maximum of a number in the query, for limits that are configuration.
+func Page(name string, fallback, limit int) Option {
+	return func(r *Row) {
+		r.pages = append(r.pages, page{name: name, fallback: fallback, limit: limit})
+	}
+}
+
+type page struct {
+	name            string
+	fallback, limit int
+}
+
+// Validator is an input that checks what its tags cannot say.
+type Validator interface {
+	Validate() *machine.Failure
+}
+
+// inputPlan is how to fill one input type.
+type inputPlan struct {
+	params    []Param
+	hasBody   bool
+	validates bool
+}
+
+// Params lists the fields of the route's input that are not in its body.
+func (r *Row) Params() []Param { return slices.Clone(r.input.params) }
+
+// HasBody says whether the route reads a JSON body.
+func (r *Row) HasBody() bool { return r.input.hasBody }
+
+func planInput(in reflect.Type, pages []page) *inputPlan {
+	plan := &inputPlan{validates: reflect.PointerTo(in).Implements(reflect.TypeFor[Validator]())}
+	for _, field := range reflect.VisibleFields(in) {
+		if field.Anonymous || !field.IsExported() {
+			continue
+		}
+		if _, ok := field.Tag.Lookup("json"); ok {
+			plan.hasBody = true
+			continue
+		}
+		if param, ok := planParam(field); ok {
+			plan.params = append(plan.params, param)
+		}
+	}
+	for _, page := range pages {
+		for i := range plan.params {
+			if plan.params[i].Name == page.name {
+				plan.params[i].Default = strconv.Itoa(page.fallback)
+				plan.params[i].number = page.fallback
+				plan.params[i].Max = page.limit
+			}
+		}
+	}
+	return plan
+}
+
+func planParam(field reflect.StructField) (Param, bool) {
+	for _, source := range []Source{FromPath, FromQuery, FromHeader} {
+		name, ok := field.Tag.Lookup(string(source))
+		if !ok {
+			continue
+		}
+		param := Param{
+			Source: source, Name: name, Type: field.Type.Kind(), index: field.Index,
+			Default: field.Tag.Get("default"), Doc: field.Tag.Get("doc"),
+		}
+		if enum := field.Tag.Get("enum"); enum != "" {
+			param.Enum = strings.Split(enum, ",")
+		}
+		param.number = atoi(param.Default)
+		param.Max = atoi(field.Tag.Get("max"))
+		return param, true
+	}
+	return Param{}, false
+}
+
+// decode fills an input: the body first, so that nothing in it can stand for a path or query field.
+func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) *machine.Failure {
+	if p.hasBody {
+		if failure := decodeBody(x.rc.Request.Body(), in, x.mux.config.MaxJSONDepth); failure != nil {
+			return failure
+		}
+	}
+	for i := range p.params {
+		param := &p.params[i]
+		text, failure := x.param(param)
+		if failure == nil {
+			failure = param.set(value.FieldByIndex(param.index), text)
+		}
+		if failure != nil {
+			return failure
+		}
+	}
+	if p.validates {
+		if v, ok := in.(Validator); ok {
+			return v.Validate()
+		}
+	}
+	return nil
+}
+
+// param returns the text of a field as the request carries it, "" when it does not.
+func (x *exchange) param(p *Param) (string, *machine.Failure) {
+	var text string
+	switch p.Source {
+	case FromPath:
+		raw, _ := x.rc.UserValue(p.Name).(string) //nolint:errcheck // an absent parameter is the empty text
+		decoded, err := url.PathUnescape(raw)
+		if err != nil {
+			return "", machine.Fail(failurepb.Code_VALIDATION, "the path holds a malformed escape")
+		}
+		text = decoded
+	case FromQuery:
+		if args := x.rc.QueryArgs(); args.Len() > 0 {
+			text = string(args.Peek(p.Name))
+		}
+	case FromHeader:
+		text = string(x.rc.Request.Header.Peek(p.Name))
+	}
+	if !utf8.ValidString(text) {
+		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q is not valid UTF-8", p.Source, p.Name)
+	}
+	return text, nil
+}
+
+func (p *Param) set(field reflect.Value, text string) *machine.Failure {
+	if p.Type == reflect.Int {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n <= 0 {
+			n = p.number
+		}
+		if p.Max > 0 && n > p.Max {
+			n = p.Max
+		}
+		field.SetInt(int64(n))
+		return nil
+	}
+	if text == "" {
+		text = p.Default
+	}
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, text) {
+		return machine.Fail(failurepb.Code_VALIDATION, "%s must be one of: %s", p.Name, strings.Join(p.Enum, ", "))
+	}
+	field.SetString(text)
+	return nil
+}
+
+// check says what is wrong with a row; "" when nothing is.
+func (r *Row) check() string {
+	if r.Method == "" || !strings.HasPrefix(r.Path, "/") {
+		return fmt.Sprintf("%s: pattern must be METHOD /path", r.Source)
+	}
+	if r.Access == "" {
+		return fmt.Sprintf("%s: %s %s has no access", r.Source, r.Method, r.Path)
+	}
+	for _, param := range r.input.params {
+		if param.Type != reflect.String && param.Type != reflect.Int {
+			return fmt.Sprintf("%s: field %q must be a string or an int", r.Source, param.Name)
+		}
+		if param.Source == FromPath && !strings.Contains(r.Path, "{"+param.Name) {
+			return fmt.Sprintf("%s: path has no {%s}", r.Source, param.Name)
+		}
+	}
+	return ""
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,324 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// MuxConfig is what every route shares. Package httpedge fills it from its own Config, which says what the fields mean.
+type MuxConfig struct {
+	Node           string // value of X-Served-By
+	MaxPathBytes   int
+	MaxJSONDepth   int
+	MaxStreams     int
+	RequestTimeout time.Duration
+	CORS           CORS
+	Authenticator  Authenticator
+	Limiter        Limiter  // nil = no limits per caller
+	Observer       Observer // nil = nobody looks
+}
+
+// Observer hears of every request when it has been answered. It must not keep Done.
+type Observer interface {
+	Observe(done *Done)
+}
+
+// Done is an answered request. Method and Path are the server's own bytes: copy what is to be kept.
+type Done struct {
+	Row          *Row // nil when no route matched
+	Surface      string
+	Call         *Call
+	Method, Path []byte
+	Status       int
+	Code         string // wire code of the error that was answered
+	Streamed     bool   // the connection went on as an event stream
+	Bytes        int    // of the body
+	Elapsed      time.Duration
+	Cause        error // what broke, when something broke
+}
+
+// Mux answers requests with the routes that were mounted on it. Mount everything before the first request.
+type Mux struct {
+	config    MuxConfig
+	cors      *cors
+	router    *router.Router
+	surfaces  []*mounted // longest prefix first
+	taken     map[string]string
+	base      context.Context //nolint:containedctx // parent of every request's context; ended by Abort
+	abort     context.CancelFunc
+	stopping  atomic.Bool
+	inFlight  atomic.Int64
+	idle      chan struct{} // told when a stopping mux has answered its last request
+	streams   atomic.Int64
+	handovers sync.Map // net.Conn -> *handover
+	idPrefix  string
+	idCounter atomic.Uint64
+}
+
+// mounted is a surface at its place.
+type mounted struct {
+	Surface
+	prefix string
+}
+
+// NewMux returns a mux without routes.
+func NewMux(config MuxConfig) *Mux {
+	var random [5]byte
+	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
+	base, abort := context.WithCancel(context.Background())
+	return &Mux{
+		config: config,
+		cors:   newCORS(config.CORS),
+		router: router.New(),
+		taken:  make(map[string]string),
+		base:   base, abort: abort,
+		idle:     make(chan struct{}, 1),
+		idPrefix: "req_" + hex.EncodeToString(random[:]),
+	}
+}
+
+// Mount adds a surface's routes under a prefix ("" or "/api/agents"; a trailing slash is dropped). The surface whose
+// prefix fits a request best words the answer when no route fits.
+func (m *Mux) Mount(prefix string, surface Surface) error {
+	prefix = strings.TrimSuffix(prefix, "/")
+	if prefix != "" && !strings.HasPrefix(prefix, "/") {
+		return fmt.Errorf("mount %s: base path %q must begin with /", surface.Name, prefix)
+	}
+	at := &mounted{Surface: surface, prefix: prefix}
+	for i := range surface.Rows {
+		if err := m.register(at, &at.Rows[i]); err != nil {
+			return fmt.Errorf("mount %s: %w", surface.Name, err)
+		}
+	}
+	m.surfaces = append(m.surfaces, at)
+	slices.SortStableFunc(m.surfaces, func(a, b *mounted) int { return len(b.prefix) - len(a.prefix) })
+	return nil
+}
+
+func (m *Mux) register(at *mounted, row *Row) error {
+	if complaint := row.check(); complaint != "" {
+		return errors.New(complaint)
+	}
+	path := at.prefix + row.Path
+	key := row.Method + " " + path
+	if other, ok := m.taken[key]; ok {
+		return fmt.Errorf("%s: %s is taken by %s", row.Source, key, other)
+	}
+	m.taken[key] = row.Source
+	handle := func(rc *fasthttp.RequestCtx) { m.run(rc, at, row) }
+	m.router.Handle(row.Method, path, handle)
+	if row.Method == fasthttp.MethodGet && row.Kind != Events {
+		m.router.Handle(fasthttp.MethodHead, path, handle)
+	}
+	return nil
+}
+
+// Serve answers one request.
+func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
+	path := rc.URI().PathOriginal()
+	if len(path) > m.config.MaxPathBytes {
+		m.refuse(rc, &Problem{
+			Status: fasthttp.StatusRequestURITooLong, Code: codePathTooLong,
+			Message: fmt.Sprintf("the path is longer than %d bytes", m.config.MaxPathBytes),
+		})
+		return
+	}
+	if handle, _ := m.router.Lookup(string(rc.Method()), string(path), rc); handle != nil {
+		handle(rc)
+		return
+	}
+	m.unmatched(rc)
+}
+
+func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
+	x := m.newExchange(rc, at)
+	x.row = row
+	m.inFlight.Add(1)
+	defer m.left()
+	defer x.end()
+	x.begin()
+	x.answer()
+}
+
+// refuse answers a request that never got to a route.
+func (m *Mux) refuse(rc *fasthttp.RequestCtx, err error) {
+	x := m.newExchange(rc, m.surfaceOf(rc.URI().PathOriginal()))
+	defer x.end()
+	x.begin()
+	x.fail(err)
+}
+
+func (m *Mux) newExchange(rc *fasthttp.RequestCtx, at *mounted) *exchange {
+	return &exchange{mux: m, surface: at, rc: rc, started: rc.Time(), call: new(Call)}
+}
+
+// unmatched answers a request for which there is no route: a preflight, a wrong method, or an unknown path.
+func (m *Mux) unmatched(rc *fasthttp.RequestCtx) {
+	if m.preflight(rc) {
+		return
+	}
+	method, path := string(rc.Method()), string(rc.URI().PathOriginal())
+	if allowed := m.allowed(path); len(allowed) > 0 {
+		rc.Response.Header.Set("Allow", strings.Join(allowed, ", "))
+		m.refuse(rc, machine.Fail(failurepb.Code_METHOD_NOT_ALLOWED, "%s is not allowed on %s", method, printable(path)))
+		return
+	}
+	m.refuse(rc, machine.Fail(failurepb.Code_NOT_FOUND, "Route not found: %s %s", method, printable(path)))
+}
+
+func (m *Mux) preflight(rc *fasthttp.RequestCtx) bool {
+	if m.cors == nil || !rc.IsOptions() || len(rc.Request.Header.Peek("Access-Control-Request-Method")) == 0 {
+		return false
+	}
+	x := m.newExchange(rc, m.surfaceOf(rc.URI().PathOriginal()))
+	defer x.end()
+	x.begin()
+	if m.cors.allow(x.Header("Origin")) != "" {
+		rc.Response.Header.Set("Access-Control-Allow-Methods", m.cors.methods)
+		rc.Response.Header.Set("Access-Control-Allow-Headers", m.cors.headers)
+		rc.Response.Header.Set("Access-Control-Max-Age", m.cors.maxAge)
+	}
+	rc.SetStatusCode(fasthttp.StatusNoContent)
+	return true
+}
+
+// allowed lists the methods that a path has.
+func (m *Mux) allowed(path string) []string {
+	var methods []string
+	for _, method := range []string{"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"} {
+		if handle, _ := m.router.Lookup(method, path, nil); handle != nil {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+func (m *Mux) surfaceOf(path []byte) *mounted {
+	for _, at := range m.surfaces {
+		rest, ok := strings.CutPrefix(string(path), at.prefix)
+		if ok && (rest == "" || rest[0] == '/') {
+			return at
+		}
+	}
+	return m.surfaces[0]
+}
+
+// RefuseBroken answers a request that could not even be read. The connection is closed after it.
+func (m *Mux) RefuseBroken(rc *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		m.refuse(rc, machine.Fail(failurepb.Code_TOO_LARGE, "the body is too large"))
+	case errors.As(err, &small):
+		m.refuse(rc, &Problem{
+			Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Code: codeHeaderTooLong,
+			Message: "the request's header is too large",
+		})
+	case errors.As(err, &timeout) && timeout.Timeout():
+		m.refuse(rc, &Problem{
+			Status: fasthttp.StatusRequestTimeout, Code: codeTimeout,
+			Message: "the request did not arrive in time",
+		})
+	default:
+		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "malformed HTTP request"))
+	}
+}
+
+// AppendUnavailable renders the body with which a connection is refused before a request has been read from it.
+func (m *Mux) AppendUnavailable(dst []byte, text string) []byte {
+	at := m.surfaces[len(m.surfaces)-1]
+	return at.AppendProblem(dst, at.problem(machine.Fail(failurepb.Code_UNAVAILABLE, "%s", text)))
+}
+
+// openStream takes a place for a stream, of the server's and of the caller's.
+func (m *Mux) openStream(x *exchange) (func(), *machine.Failure) {
+	if m.streams.Add(1) > int64(m.config.MaxStreams) {
+		m.streams.Add(-1)
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "too many open streams on this server")
+	}
+	release := func() {}
+	if m.config.Limiter != nil {
+		var failure *machine.Failure
+		if release, failure = m.config.Limiter.OpenStream(x.call.Caller, x); failure != nil {
+			m.streams.Add(-1)
+			return nil, failure
+		}
+	}
+	return once(func() {
+		m.streams.Add(-1)
+		release()
+	}), nil
+}
+
+// ConnClosed must hear of every connection that the server has closed.
+func (m *Mux) ConnClosed(conn net.Conn) {
+	if value, ok := m.handovers.LoadAndDelete(conn); ok {
+		if handover, ok := value.(*handover); ok {
+			handover.serve(handover.take)
+		}
+	}
+}
+
+// InFlight is the number of requests that are being answered; Streams that of open event streams.
+func (m *Mux) InFlight() int64 { return m.inFlight.Load() }
+
+// Streams is the number of open event streams.
+func (m *Mux) Streams() int64 { return m.streams.Load() }
+
+// Drain refuses new requests with UNAVAILABLE from now on and waits until those under way are answered, or ctx ends.
+func (m *Mux) Drain(ctx context.Context) error {
+	m.stopping.Store(true)
+	for m.inFlight.Load() > 0 {
+		select {
+		case <-m.idle:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Abort ends the contexts of all requests that are still under way.
+func (m *Mux) Abort() { m.abort() }
+
+func (m *Mux) left() {
+	if m.inFlight.Add(-1) == 0 && m.stopping.Load() {
+		select {
+		case m.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (m *Mux) newRequestID() string {
+	var buffer [40]byte
+	id := append(buffer[:0], m.idPrefix...)
+	id = append(id, '_')
+	return string(strconv.AppendUint(id, m.idCounter.Add(1), 36))
+}
+
+// printable shortens a path for an error text and drops what is no text.
+func printable(path string) string {
+	const maxLen = 200
+	if len(path) > maxLen {
+		path = path[:maxLen] + "..."
+	}
+	return strings.ToValidUTF8(path, "?")
+}

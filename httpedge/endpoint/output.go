@@ -1,0 +1,69 @@
+package endpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+)
+
+// Appender is an output that writes its own JSON, for the routes where it counts.
+type Appender interface {
+	AppendJSON(dst []byte) []byte
+}
+
+// Statuser is an output that knows better than its row which status it has.
+type Statuser interface {
+	HTTPStatus() int
+}
+
+// Empty is the output of a route that answers without a body (Status(204)).
+type Empty struct{}
+
+// File is the output of a route that answers with bytes.
+type File struct {
+	ContentType string
+	Body        []byte // not copied: do not change it
+	// ETag lets clients keep the file; see NewFile. Empty = the answer is not to be kept.
+	ETag string
+	// Header holds further header fields.
+	Header map[string]string
+}
+
+// NewFile returns a file that clients may keep as long as they ask whether it is still the same.
+func NewFile(contentType string, body []byte) *File {
+	sum := sha256.Sum256(body)
+	return &File{
+		ContentType: contentType, Body: body,
+		ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+	}
+}
+
+// output is what a handler returned, its type forgotten.
+type output struct {
+	body any
+	file *File
+}
+
+func newOutput[Out any](out *Out) output {
+	if out == nil {
+		return output{}
+	}
+	return output{body: out}
+}
+
+// appendBody encodes a result behind dst.
+func appendBody(dst []byte, body any) ([]byte, error) {
+	if a, ok := body.(Appender); ok {
+		return a.AppendJSON(dst), nil
+	}
+	buffer := bytes.NewBuffer(dst)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return dst, fmt.Errorf("encode result: %w", err)
+	}
+	encoded := buffer.Bytes()
+	return encoded[:len(encoded)-1], nil // without the encoder's newline
+}

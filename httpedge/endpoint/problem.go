@@ -1,0 +1,118 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// Problem is an answer that is not a success, ready to be rendered.
+type Problem struct {
+	Status  int
+	Code    string
+	Message string // safe to show
+	Details map[string]any
+	// RetryAfter is sent as a header, in whole seconds; 0 = not sent.
+	RetryAfter time.Duration
+	// Cause is what broke, for the log; nil for a refusal.
+	Cause error
+}
+
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Message) }
+
+// Unwrap gives the log what broke.
+func (p *Problem) Unwrap() error { return p.Cause }
+
+// Refusal is how a surface answers one failure code.
+type Refusal struct {
+	Status int
+	Code   string
+}
+
+// Surface is one API: a base path's worth of routes, and how it words what goes wrong.
+type Surface struct {
+	Name string
+	Rows []Row
+	// Refusals maps every failure code to a status and a code on the wire.
+	Refusals map[failurepb.Code]Refusal
+	// AppendProblem renders the body of an error.
+	AppendProblem func(dst []byte, problem *Problem) []byte
+}
+
+// Codes for what document 2 leaves out; the surfaces share them.
+const (
+	codePathTooLong   = "path_too_long"
+	codeHeaderTooLong = "header_too_large"
+	codeTimeout       = "request_timeout"
+)
+
+// faultText is all that a caller learns of a fault.
+const faultText = "Internal error"
+
+// problem turns what a handler returned into what is answered.
+func (s *Surface) problem(err error) *Problem {
+	var problem *Problem
+	if errors.As(err, &problem) {
+		return problem
+	}
+	var failure *machine.Failure
+	if errors.As(err, &failure) {
+		return s.refusal(failure)
+	}
+	var unavailable interface{ Unavailable() bool }
+	if errors.As(err, &unavailable) && unavailable.Unavailable() {
+		p := s.refusal(machine.Fail(failurepb.Code_UNAVAILABLE, "temporarily unavailable, try again"))
+		p.Cause = err
+		return p
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		p := s.refusal(machine.Fail(failurepb.Code_UNAVAILABLE, "not finished in time; it may still be carried out"))
+		p.Cause = err
+		return p
+	}
+	p := s.refusal(machine.Fail(failurepb.Code_INTERNAL, faultText))
+	p.Cause = err
+	return p
+}
+
+func (s *Surface) refusal(failure *machine.Failure) *Problem {
+	known, ok := s.Refusals[failure.Code]
+	if !ok {
+		internal := s.Refusals[failurepb.Code_INTERNAL]
+		return &Problem{
+			Status: internal.Status, Code: internal.Code, Message: faultText,
+			Cause: fmt.Errorf("failure code without a mapping: %w", failure),
+		}
+	}
+	problem := &Problem{
+		Status: known.Status, Code: known.Code,
+		Message: failure.Message, Details: failure.Details, RetryAfter: retryAfter(failure),
+	}
+	if failure.Code == failurepb.Code_INTERNAL {
+		problem.Cause = failure
+		problem.Message = faultText
+		problem.Details = nil
+	}
+	return problem
+}
+
+// retryAfter says when it makes sense to ask again. A failure may say so itself, in details.retryAfter seconds.
+func retryAfter(failure *machine.Failure) time.Duration {
+	if seconds, ok := failure.Details["retryAfter"].(int); ok && seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	switch failure.Code {
+	case failurepb.Code_UNAVAILABLE, failurepb.Code_RATE_LIMITED:
+		return time.Second
+	case failurepb.Code_STORAGE_FULL:
+		return 10 * time.Second
+	case failurepb.Code_STORAGE_FAILED:
+		return 30 * time.Second
+	default:
+		return 0
+	}
+}

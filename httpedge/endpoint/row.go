@@ -1,0 +1,149 @@
+package endpoint
+
+import (
+	"context"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/proto/failurepb"
+)
+
+// Kind says what a route answers with.
+type Kind int
+
+// Kinds of routes.
+const (
+	JSON   Kind = iota // a JSON body
+	Events             // an event stream, or JSON when the input asks for it
+	Bytes              // a file
+)
+
+// Row is one route. It is made by On, OnStream or OnBytes and not changed afterwards.
+type Row struct {
+	Method string
+	Path   string // relative to the surface, with {name} for parameters
+	// Access is the permission that the route needs, "resource:verb".
+	Access  string
+	Handler string // name of the function, also the operation id
+	Kind    Kind
+	Status  int // of a success, unless the output says otherwise
+	Errors  []failurepb.Code
+	Summary string
+	Tag     string        // group in the document
+	Timeout time.Duration // of the handler; 0 = the server's default
+	In, Out reflect.Type  // structs
+	Source  string        // file:line of the row
+	Hidden  bool          // not in the document
+
+	public bool
+	pages  []page
+	input  *inputPlan
+	invoke func(context.Context, *exchange) (output, error)
+}
+
+// Option refines a row.
+type Option func(*Row)
+
+// Status sets the status of a success. The default is 200.
+func Status(code int) Option { return func(r *Row) { r.Status = code } }
+
+// Errors names the refusals that the route is known to answer with, besides those that any route can.
+func Errors(codes ...failurepb.Code) Option {
+	return func(r *Row) { r.Errors = append(r.Errors, codes...) }
+}
+
+// Summary is the route in one line, for people.
+func Summary(text string) Option { return func(r *Row) { r.Summary = text } }
+
+// Tag names the group of the route in the document.
+func Tag(name string) Option { return func(r *Row) { r.Tag = name } }
+
+// Timeout bounds the handler's run when the server's default does not fit.
+func Timeout(limit time.Duration) Option { return func(r *Row) { r.Timeout = limit } }
+
+// Hidden leaves the route out of the document.
+func Hidden() Option { return func(r *Row) { r.Hidden = true } }
+
+// Public lets anybody in without authentication.
+func Public() Option { return func(r *Row) { r.public = true } }
+
+// On declares a route that answers with JSON.
+func On[In, Out any](pattern, access string, handle func(context.Context, *In) (*Out, error), options ...Option) Row {
+	row := newRow[In, Out](pattern, access, JSON, handle, options)
+	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
+		in := new(In)
+		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
+			return output{}, failure
+		}
+		out, err := handle(ctx, in)
+		return newOutput(out), err
+	}
+	return row
+}
+
+// OnStream declares a route that answers with an event stream, or with JSON when its handler returns a result
+// without having started the stream.
+func OnStream[In, Out any](pattern, access string, handle func(context.Context, *In, Stream) (*Out, error), options ...Option) Row {
+	row := newRow[In, Out](pattern, access, Events, handle, options)
+	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
+		in := new(In)
+		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
+			return output{}, failure
+		}
+		out, err := handle(ctx, in, x)
+		return newOutput(out), err
+	}
+	return row
+}
+
+// OnBytes declares a route that answers with a file.
+func OnBytes[In any](pattern, access string, handle func(context.Context, *In) (*File, error), options ...Option) Row {
+	row := newRow[In, File](pattern, access, Bytes, handle, options)
+	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
+		in := new(In)
+		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
+			return output{}, failure
+		}
+		file, err := handle(ctx, in)
+		return output{file: file}, err
+	}
+	return row
+}
+
+func newRow[In, Out any](pattern, access string, kind Kind, handle any, options []Option) Row {
+	method, path, _ := strings.Cut(pattern, " ")
+	row := Row{
+		Method: method, Path: path, Access: access, Kind: kind, Status: 200,
+		Handler: functionName(handle),
+		In:      reflect.TypeFor[In](), Out: reflect.TypeFor[Out](),
+		Source: declaredAt(),
+	}
+	for _, option := range options {
+		option(&row)
+	}
+	row.input = planInput(row.In, row.pages)
+	return row
+}
+
+// functionName returns "getConversation" for a.getConversation.
+func functionName(handle any) string {
+	name := runtime.FuncForPC(reflect.ValueOf(handle).Pointer()).Name()
+	name = strings.TrimSuffix(name, "-fm")
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// declaredAt returns where the row was written, as "httpedge/convapi/routes.go:17".
+func declaredAt() string {
+	const aboveOn = 3
+	_, file, line, ok := runtime.Caller(aboveOn)
+	if !ok {
+		return ""
+	}
+	if i := strings.LastIndex(file, "/httpedge/"); i >= 0 {
+		file = file[i+1:]
+	}
+	return file + ":" + strconv.Itoa(line)
+}
