@@ -1,0 +1,25 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// awaitRun answers when a run has ended. Of the last run the head knows how it ended, and answers with a partial
+// result; an older one is only in its stored record, so here it is not found.
+func (r *request) awaitRun(c *conversationpb.AwaitRun) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	run := c.GetRunId()
+	switch {
+	case run == "":
+		return refuse(failurepb.Code_VALIDATION, "runId is required")
+	case r.state.GetLease().GetRunId() == run:
+		return machine.Decision{Wait: run}, nil
+	case r.state.GetLastRunId() == run:
+		return machine.Decision{Reply: r.knownResult(run)}, nil
+	}
+	return refuse(failurepb.Code_NOT_FOUND, "no such run is active")
+}

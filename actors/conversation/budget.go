@@ -1,0 +1,77 @@
+package conversation
+
+import (
+	"math"
+
+	"parley/actors/machine"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// What happens when a budget is reached.
+const (
+	onReachPause = "pause" // a turn cut short waits for continue
+	onReachStop  = "stop"
+)
+
+const nanoPerUSD = 1e9
+
+// checkBudget completes and checks a budget against what was spent and against what the agent can price.
+func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agent) (*conversationpb.Budget, *machine.Failure) {
+	onReach := budget.GetOnReach()
+	if onReach == "" {
+		onReach = onReachPause
+	}
+	if onReach != onReachPause && onReach != onReachStop {
+		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "onReach is %s or %s", onReachPause, onReachStop)
+	}
+	limit := budget.GetMaxCostNanoUsd()
+	if limit <= 0 {
+		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above 0")
+	}
+	if limit <= spent {
+		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above what was spent").
+			With("spentUsd", usd(spent)).With("maxCostUsd", usd(limit))
+	}
+	if f := priced(agent); f != nil {
+		return nil, f
+	}
+	return &conversationpb.Budget{MaxCostNanoUsd: limit, OnReach: onReach}, nil
+}
+
+// priced refuses an agent that cannot keep a budget. An agent that is not given is not judged.
+func priced(agent *agentpb.Agent) *machine.Failure {
+	if agent == nil || agent.GetModel().GetPrice() != nil {
+		return nil
+	}
+	return machine.Fail(failurepb.Code_BUDGET_UNAVAILABLE, "the agent's model has no price, so no budget can be kept")
+}
+
+// affordable refuses a new turn once the budget is used up (document 2, "Errors", 402).
+func (r *request) affordable(agent *agentpb.Agent) *machine.Failure {
+	budget, spent := r.state.GetBudget(), r.state.GetSpentNanoUsd()
+	if budget == nil {
+		return nil
+	}
+	if spent >= budget.GetMaxCostNanoUsd() {
+		return machine.Fail(failurepb.Code_BUDGET_REACHED, "the conversation's budget is used up").
+			With("spentUsd", usd(spent)).
+			With("maxCostUsd", usd(budget.GetMaxCostNanoUsd())).
+			With("onReach", budget.GetOnReach())
+	}
+	return priced(agent)
+}
+
+func usd(nano int64) float64 { return float64(nano) / nanoPerUSD }
+
+// spend adds a cost and stays at the largest number rather than wrap. What was spent never falls.
+func spend(spent, cost int64) int64 {
+	if cost <= 0 {
+		return spent
+	}
+	if spent > math.MaxInt64-cost {
+		return math.MaxInt64
+	}
+	return spent + cost
+}

@@ -1,0 +1,73 @@
+package conversation
+
+import (
+	"time"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// cancel stops the running turn, or gives up what a person should decide (document 2, "States": running, cancel).
+// The runner is told before the append: stopping is always safe. Whether the cancel settled is answered when the
+// runner reports, or when the settle time is over.
+func (r *request) cancel(c *conversationpb.Cancel) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if r.state.GetLease() != nil {
+		return r.cancelRunning(c), nil
+	}
+	if r.state.GetStatus() == conversationpb.Status_WAITING {
+		return r.cancelWaiting(), nil
+	}
+	return machine.Decision{Reply: cancelledReply(&conversationpb.Cancelled{Settled: true, State: r.state})}, nil
+}
+
+func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
+	lease := r.state.GetLease()
+	run := lease.GetRunId()
+	decision := machine.Decision{
+		Urgent: []machine.Effect{StopTurn{RunID: run, Reason: CauseCancelled}},
+		Wait:   cancelKey(run),
+	}
+	wait := time.Duration(c.GetSettleWaitMs()) * time.Millisecond
+	switch {
+	case c.GetSettleWaitMs() <= 0:
+		wait = r.limits.SettleWait
+	case c.GetSettleWaitMs() > r.limits.MaxSettleWait.Milliseconds():
+		wait = r.limits.MaxSettleWait
+	}
+	decision.Effects = append(decision.Effects, r.cancelTimer(wait, &conversationpb.CancelTimeout{RunId: run}))
+	if lease.GetCancelling() {
+		return decision
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_CancelRequested{
+		CancelRequested: &conversationpb.CancelRequested{},
+	}})
+	decision.Events = r.events
+	decision.Effects = append(decision.Effects,
+		r.cancelTimer(r.limits.CancelGrace, &conversationpb.CancelTimeout{RunId: run, Final: true}))
+	return decision
+}
+
+func (r *request) cancelTimer(after time.Duration, timeout *conversationpb.CancelTimeout) machine.Timer {
+	return machine.Timer{After: after, Command: &conversationpb.Command{
+		ConversationId: r.state.GetId(),
+		Body:           &conversationpb.Command_CancelTimeout{CancelTimeout: timeout},
+	}}
+}
+
+// cancelWaiting ends a paused turn. No runner is at work, so it is settled with the append.
+func (r *request) cancelWaiting() machine.Decision {
+	run := r.state.GetLastRunId()
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{
+		TurnEnded: &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
+	}})
+	return machine.Decision{Events: r.events, Reply: cancelledReply(&conversationpb.Cancelled{
+		Cancelled:          true,
+		RunId:              run,
+		Settled:            true,
+		CancelledActionIds: pendingIDs(r.state),
+		State:              r.after(),
+	})}
+}

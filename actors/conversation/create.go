@@ -1,0 +1,93 @@
+package conversation
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+const (
+	maxUserID     = 256 // bytes
+	defaultSource = "conversation"
+)
+
+// create makes a new conversation, idle and empty, owned by its caller. A repeat of the command is answered with the
+// conversation as it is now.
+func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.Failure) {
+	if r.state != nil {
+		if f := r.access(); f != nil {
+			return machine.Decision{}, f
+		}
+		if r.outcome() != nil {
+			return machine.Decision{Reply: stateReply(r.state)}, nil
+		}
+		return refuse(failurepb.Code_ALREADY_EXISTS, "the conversation exists")
+	}
+	state, f := r.newConversation(c)
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	created := &conversationpb.Event{
+		CreatedAt: r.now,
+		Body:      &conversationpb.Event_Created{Created: &conversationpb.Created{State: state}},
+	}
+	return machine.Decision{Create: true, Events: []proto.Message{created}, Reply: stateReply(state)}, nil
+}
+
+func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.State, *machine.Failure) {
+	caller, agent := r.command.GetCaller(), c.GetAgent()
+	if agent.GetId() == "" {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
+	}
+	if len(caller.GetUserId()) > maxUserID || !utf8.ValidString(caller.GetUserId()) {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "a user id is text of at most %d bytes", maxUserID)
+	}
+	if f := r.checkCommandID(); f != nil {
+		return nil, f
+	}
+	state := &conversationpb.State{
+		Id:          r.command.GetConversationId(),
+		TenantId:    caller.GetTenantId(),
+		ProjectId:   caller.GetProjectId(),
+		UserId:      caller.GetUserId(),
+		AgentId:     agent.GetId(),
+		AgentName:   agent.GetName(),
+		Status:      conversationpb.Status_IDLE,
+		NextMessage: 1,
+		CreatedAt:   r.now,
+		UpdatedAt:   r.now,
+		Source:      c.GetSource(),
+	}
+	if state.Source == "" {
+		state.Source = defaultSource
+	}
+	if id := r.command.GetCommandId(); id != "" {
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id}}
+	}
+	return state, r.fill(state, c)
+}
+
+// fill adds what the client chose.
+func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f *machine.Failure) {
+	if state.Title, f = r.title(c.GetTitle()); f != nil {
+		return f
+	}
+	if state.Metadata, f = object("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
+		return f
+	}
+	if state.RuntimeContext, f = object("runtimeContext", c.GetRuntimeContext(), r.limits.ContextBytes); f != nil {
+		return f
+	}
+	budget := c.GetBudget()
+	if own := c.GetAgent().GetDefaultBudget(); budget == nil && own != nil {
+		budget = &conversationpb.Budget{MaxCostNanoUsd: own.GetMaxCostNanoUsd(), OnReach: own.GetOnReach()}
+	}
+	if budget != nil {
+		state.Budget, f = checkBudget(budget, 0, c.GetAgent())
+	}
+	return f
+}

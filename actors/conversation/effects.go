@@ -1,0 +1,42 @@
+package conversation
+
+import "parley/proto/conversationpb"
+
+// StartTurn starts the turn runner, detached from every connection. The messages it points to are shared with the
+// state: read only.
+type StartTurn struct {
+	ConversationID, RunID, AgentID string
+	TenantID, ProjectID, UserID    string
+	// Epoch and Attempt tell this start from an earlier one of the same run; Epoch goes into Finish.
+	Epoch   uint64
+	Attempt uint32
+	Mode    conversationpb.Mode
+	// UserMessage is the message to answer. What was said before it are the messages numbered below HistoryBefore.
+	UserMessage    *conversationpb.Message
+	HistoryBefore  uint64
+	Budget         *conversationpb.Budget // nil = none
+	SpentNanoUSD   int64
+	RuntimeContext []byte
+}
+
+// ResumeTurn follows a reload of the activation in the epoch that started the turn: the runner may still be at it.
+// Start it as StartTurn would unless a runner of this process has RunID at this Epoch.
+type ResumeTurn struct {
+	StartTurn
+}
+
+// StopTurn makes the runner of a run stop at once and report. Stopping a run that does not run here does nothing.
+type StopTurn struct {
+	RunID  string
+	Reason StopCause
+}
+
+// StopCause says why a turn is stopped.
+type StopCause string
+
+// The reasons to stop a turn.
+const (
+	CauseCancelled StopCause = "cancelled"
+	CauseDeleted   StopCause = "deleted" // nobody takes its report any more
+	CauseFenced    StopCause = "fenced"  // its turn was ended without it: its report will be refused
+)

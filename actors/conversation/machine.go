@@ -1,0 +1,73 @@
+package conversation
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Machine is the rules of conversations. It holds no state and is safe for concurrent use.
+type Machine struct {
+	limits Limits
+}
+
+var _ machine.Machine = (*Machine)(nil)
+
+// New returns the rules under the given limits, which must be valid.
+func New(limits Limits) *Machine {
+	return &Machine{limits: limits}
+}
+
+// Kind is the prefix of conversation ids.
+func (*Machine) Kind() string { return "conv" }
+
+// NewState returns an empty conversationpb.State.
+func (*Machine) NewState() proto.Message { return new(conversationpb.State) }
+
+// Seq returns the number of the newest event.
+func (*Machine) Seq(state proto.Message) uint64 {
+	s, _ := state.(*conversationpb.State)
+	return s.GetLastSeq()
+}
+
+// OnActivate asks for recovery when a turn was under way as the conversation was last written.
+func (*Machine) OnActivate(state proto.Message, _ machine.Env) proto.Message {
+	s, _ := state.(*conversationpb.State)
+	if s.GetLease() == nil {
+		return nil
+	}
+	return &conversationpb.Command{
+		ConversationId: s.GetId(),
+		Body:           &conversationpb.Command_Recover{Recover: &conversationpb.Recover{}},
+	}
+}
+
+// Decide applies the rule of the command, each in the file of its name.
+func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
+	s, _ := state.(*conversationpb.State)
+	c, _ := command.(*conversationpb.Command)
+	r := &request{Machine: m, state: s, command: c, env: env, now: env.Now.UnixMilli()}
+	switch body := c.GetBody().(type) {
+	case *conversationpb.Command_Create:
+		return r.create(body.Create)
+	case *conversationpb.Command_Send:
+		return r.send(body.Send)
+	case *conversationpb.Command_Cancel:
+		return r.cancel(body.Cancel)
+	case *conversationpb.Command_CancelTimeout:
+		return r.cancelTimeout(body.CancelTimeout)
+	case *conversationpb.Command_Update:
+		return r.update(body.Update)
+	case *conversationpb.Command_Delete:
+		return r.delete(body.Delete)
+	case *conversationpb.Command_Finish:
+		return r.finish(body.Finish)
+	case *conversationpb.Command_Recover:
+		return r.recover()
+	case *conversationpb.Command_AwaitRun:
+		return r.awaitRun(body.AwaitRun)
+	}
+	return refuse(failurepb.Code_VALIDATION, "this is no command of a conversation")
+}

@@ -1,0 +1,136 @@
+package conversation
+
+import (
+	"encoding/binary"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/conversationpb"
+	"parley/proto/logpb"
+)
+
+// MessageKey is the key of a message's row: its number, big-endian, so that rows stand in order.
+func MessageKey(number uint64) []byte {
+	return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number)
+}
+
+// Project adds the rows that change: messages, the record of an ended run, and the conversation's places in lists.
+// A turn of two appends writes 2 rows and 1 list place to begin, and 3 rows and 5 list places to end.
+func (m *Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
+	was, _ := before.(*conversationpb.State)
+	is, _ := after.(*conversationpb.State)
+	if is != nil {
+		projectItems(was, events, into)
+	}
+	projectRunning(was, is, into)
+	projectLists(was, is, into)
+}
+
+func projectItems(was *conversationpb.State, events []proto.Message, into *logpb.Append) {
+	var answer uint64
+	for _, message := range events {
+		event, _ := message.(*conversationpb.Event)
+		switch body := event.GetBody().(type) {
+		case *conversationpb.Event_UserMessage:
+			projectMessage(body.UserMessage.GetMessage(), into)
+		case *conversationpb.Event_AgentMessage:
+			answer = body.AgentMessage.GetMessage().GetNumber()
+			projectMessage(body.AgentMessage.GetMessage(), into)
+		case *conversationpb.Event_TurnEnded:
+			projectRun(was, event, answer, into)
+		}
+	}
+}
+
+func projectMessage(message *conversationpb.Message, into *logpb.Append) {
+	key := MessageKey(message.GetNumber())
+	into.Items = append(into.Items,
+		&logpb.Item{Table: TableMessages, Key: key, Value: encode(message)},
+		&logpb.Item{Table: TableMessageIDs, Key: []byte(message.GetId()), Value: key},
+	)
+}
+
+func projectRun(was *conversationpb.State, event *conversationpb.Event, answer uint64, into *logpb.Append) {
+	lease, ended := was.GetLease(), event.GetTurnEnded()
+	run := &conversationpb.Run{
+		Id:          event.GetRunId(),
+		Mode:        lease.GetMode(),
+		UserMessage: lease.GetUserMessage().GetNumber(),
+		Answer:      answer,
+		StopReason:  ended.GetStopReason(),
+		Usage:       ended.GetUsage(),
+		Error:       ended.GetError(),
+		StartedAt:   lease.GetStartedAt(),
+		EndedAt:     event.GetCreatedAt(),
+		Attempts:    lease.GetAttempt(),
+	}
+	if lease == nil { // it was paused for a person
+		run.UserMessage = was.GetLastUserMessage()
+	}
+	into.Items = append(into.Items, &logpb.Item{Table: TableRuns, Key: []byte(run.GetId()), Value: encode(run)})
+}
+
+// encode marshals a message of ours; that fails only on text that is not UTF-8, which no rule lets in.
+func encode(message proto.Message) []byte {
+	value, _ := proto.Marshal(message)
+	return value
+}
+
+func projectRunning(was, is *conversationpb.State, into *logpb.Append) {
+	old, now := was.GetLease(), is.GetLease()
+	if old != nil && (now == nil || now.GetStartedAt() != old.GetStartedAt()) {
+		into.Listings = append(into.Listings,
+			&logpb.Listing{List: ListRunning, Score: old.GetStartedAt(), Member: was.GetId(), Delete: true})
+	}
+	if now != nil && (old == nil || now.GetStartedAt() != old.GetStartedAt()) {
+		into.Listings = append(into.Listings,
+			&logpb.Listing{List: ListRunning, Score: now.GetStartedAt(), Member: is.GetId()})
+	}
+}
+
+// projectLists moves the conversation from the list places it had to those it has. Tenant, project, owner, agent and
+// time of creation never change.
+func projectLists(was, is *conversationpb.State, into *logpb.Append) {
+	moved := was == nil || is == nil || was.GetPinned() != is.GetPinned()
+	if !moved && was.GetUpdatedAt() == is.GetUpdatedAt() {
+		return
+	}
+	for _, one := range []struct {
+		state  *conversationpb.State
+		delete bool
+	}{{was, true}, {is, false}} {
+		if one.state == nil {
+			continue
+		}
+		place(one.state, ByUpdated, one.state.GetUpdatedAt(), one.delete, into)
+		if !moved {
+			continue
+		}
+		place(one.state, ByCreated, one.state.GetCreatedAt(), one.delete, into)
+		count(one.state, one.delete, into)
+	}
+}
+
+func place(s *conversationpb.State, order Order, score int64, gone bool, into *logpb.Append) {
+	list := ListOf(s, order)
+	anyAgent := list.Name()
+	list.AgentID = s.GetAgentId()
+	into.Listings = append(into.Listings,
+		&logpb.Listing{List: anyAgent, Score: score, Member: s.GetId(), Delete: gone},
+		&logpb.Listing{List: list.Name(), Score: score, Member: s.GetId(), Delete: gone},
+	)
+}
+
+func count(s *conversationpb.State, gone bool, into *logpb.Append) {
+	delta := int64(1)
+	if gone {
+		delta = -1
+	}
+	list := ListOf(s, ByCreated)
+	anyAgent := list.CountName()
+	list.AgentID = s.GetAgentId()
+	into.Counts = append(into.Counts,
+		&logpb.Count{Name: anyAgent, Delta: delta},
+		&logpb.Count{Name: list.CountName(), Delta: delta},
+	)
+}

@@ -1,0 +1,43 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// recover settles a turn that was under way when the conversation was loaded. The lease says whose it is:
+//
+//   - of an earlier epoch: its owner is gone, or fenced. The turn is started again, with the same run id and its model
+//     call repeated; one that was cancelled ends cancelled; one that was started too often ends as interrupted.
+//   - of this epoch: this process wrote it, so only the activation was reloaded (an append whose outcome was not known,
+//     say) and the runner may still be at work. Nothing is stored: the shell starts it if the runner has lost it. A
+//     cancelled one is stopped and ended at once, because its timers are gone with the old activation.
+//   - of a later epoch: this node no longer owns the shard. Nothing it could append would be taken.
+func (r *request) recover() (machine.Decision, *machine.Failure) {
+	lease := r.state.GetLease()
+	if lease == nil || lease.GetEpoch() > r.env.Epoch {
+		return machine.Decision{}, nil
+	}
+	if lease.GetCancelling() {
+		decision := r.endNow(conversationpb.StopReason_CANCELLED, nil)
+		decision.Urgent = []machine.Effect{StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}}
+		return decision, nil
+	}
+	if lease.GetEpoch() == r.env.Epoch {
+		resume := ResumeTurn{startTurn(r.state, lease, lease.GetUserMessage())}
+		return machine.Decision{Effects: []machine.Effect{resume}}, nil
+	}
+	attempt := lease.GetAttempt() + 1
+	if int64(attempt) > int64(r.limits.Attempts) {
+		return r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
+			Code:    errorInterrupted,
+			Message: "The server was interrupted too often while it answered.",
+		}), nil
+	}
+	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
+		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt},
+	}})
+	after := r.after()
+	start := startTurn(after, after.GetLease(), after.GetLease().GetUserMessage())
+	return machine.Decision{Events: r.events, Effects: []machine.Effect{start}}, nil
+}

@@ -1,0 +1,85 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// cancelKey is what the senders of a cancel wait for. No run id contains a colon.
+func cancelKey(run string) string { return "cancel:" + run }
+
+func stateReply(s *conversationpb.State) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_State{State: s}}
+}
+
+func acceptedReply(run string, message *conversationpb.Message, seq uint64) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_Accepted{
+		Accepted: &conversationpb.Accepted{RunId: run, UserMessage: message, Seq: seq},
+	}}
+}
+
+func turnReply(result *conversationpb.TurnResult) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_Turn{Turn: result}}
+}
+
+func cancelledReply(c *conversationpb.Cancelled) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_Cancelled{Cancelled: c}}
+}
+
+// knownResult tells of an ended run what the head still knows. It is partial: texts, usage and error are in the
+// run's row and the message rows.
+func (r *request) knownResult(run string) *conversationpb.Reply {
+	s := r.state
+	result := &conversationpb.TurnResult{
+		RunId:        run,
+		Budget:       s.GetBudget(),
+		SpentNanoUsd: s.GetSpentNanoUsd(),
+		Title:        s.GetTitle(),
+		Partial:      true,
+	}
+	for _, o := range s.GetOutcomes() {
+		if o.GetRunId() == run {
+			result.UserMessage = &conversationpb.Message{
+				Id: o.GetUserMessageId(), Role: conversationpb.Role_USER, RunId: run,
+			}
+		}
+	}
+	if s.GetLastRunId() == run {
+		result.StopReason = s.GetStopReason()
+		result.Pending = s.GetPending()
+	}
+	return turnReply(result)
+}
+
+// ended settles those who wait for the run's end and, after a cancel, those who wait for that.
+func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.TurnResult) []machine.Settlement {
+	settle := []machine.Settlement{{Key: lease.GetRunId(), Reply: turnReply(result)}}
+	if !lease.GetCancelling() {
+		return settle
+	}
+	told := &conversationpb.Cancelled{Settled: true, State: r.after()}
+	// A turn that ended by itself before the cancel took effect was not cancelled, and nothing of it can follow.
+	if result.GetStopReason() == conversationpb.StopReason_CANCELLED {
+		told.Cancelled, told.RunId = true, lease.GetRunId()
+	}
+	return append(settle, machine.Settlement{Key: cancelKey(lease.GetRunId()), Reply: cancelledReply(told)})
+}
+
+// endNow ends a turn whose runner will not report, and settles everyone.
+func (r *request) endNow(reason conversationpb.StopReason, turnError *conversationpb.TurnError) machine.Decision {
+	lease := r.state.GetLease()
+	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{
+		TurnEnded: &conversationpb.TurnEnded{StopReason: reason, Error: turnError},
+	}})
+	result := &conversationpb.TurnResult{
+		RunId:        lease.GetRunId(),
+		UserMessage:  lease.GetUserMessage(),
+		StopReason:   reason,
+		Error:        turnError,
+		Budget:       r.state.GetBudget(),
+		SpentNanoUsd: r.state.GetSpentNanoUsd(),
+		Title:        r.state.GetTitle(),
+	}
+	settle := r.ended(lease, result)
+	return machine.Decision{Events: r.events, Reply: turnReply(result), Settle: settle}
+}

@@ -1,0 +1,104 @@
+package conversation
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+const maxCommandID = 128 // bytes
+
+// request is one command on its way through its rule.
+type request struct {
+	*Machine
+
+	state   *conversationpb.State // nil = there is none
+	command *conversationpb.Command
+	env     machine.Env
+	now     int64 // Unix milliseconds
+	events  []proto.Message
+}
+
+func refuse(code failurepb.Code, format string, args ...any) (machine.Decision, *machine.Failure) {
+	return machine.Decision{}, machine.Fail(code, format, args...)
+}
+
+// emit adds an event and gives it its number and time.
+func (r *request) emit(runID string, event *conversationpb.Event) {
+	event.Seq = r.state.GetLastSeq() + uint64(len(r.events)) + 1
+	event.CreatedAt = r.now
+	event.RunId = runID
+	r.events = append(r.events, event)
+}
+
+// after is the state after the events emitted so far.
+func (r *request) after() *conversationpb.State {
+	if len(r.events) == 0 {
+		return r.state
+	}
+	return r.evolve(r.state, r.events)
+}
+
+// access refuses a caller who may not touch the conversation, or one that does not exist.
+func (r *request) access() *machine.Failure {
+	switch r.state.AccessOf(r.command.GetCaller()) {
+	case conversationpb.AccessGranted:
+		return nil
+	case conversationpb.AccessDenied:
+		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+	default:
+		return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	}
+}
+
+// outcome finds what the command did when it came before.
+func (r *request) outcome() *conversationpb.Outcome {
+	id := r.command.GetCommandId()
+	if id == "" {
+		return nil
+	}
+	for _, o := range r.state.GetOutcomes() {
+		if o.GetCommandId() == id {
+			return o
+		}
+	}
+	return nil
+}
+
+// checkCommandID refuses an id that could not be stored with the outcome.
+func (r *request) checkCommandID() *machine.Failure {
+	id := r.command.GetCommandId()
+	if len(id) > maxCommandID || !utf8.ValidString(id) {
+		return machine.Fail(failurepb.Code_VALIDATION, "a command id is text of at most %d bytes", maxCommandID)
+	}
+	return nil
+}
+
+// free refuses while the conversation cannot take a turn (document 2, "Errors", 409).
+func (r *request) free() *machine.Failure {
+	if r.state.GetStatus() == conversationpb.Status_WAITING {
+		return machine.Fail(failurepb.Code_ACTION_PENDING, "the conversation waits for a person to act").
+			With("pendingActionIds", pendingIDs(r.state))
+	}
+	return r.notRunning()
+}
+
+func (r *request) notRunning() *machine.Failure {
+	lease := r.state.GetLease()
+	if lease == nil {
+		return nil
+	}
+	return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", lease.GetRunId())
+}
+
+func pendingIDs(s *conversationpb.State) []string {
+	ids := make([]string, len(s.GetPending()))
+	for i, action := range s.GetPending() {
+		ids[i] = action.GetId()
+	}
+	return ids
+}

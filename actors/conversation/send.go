@@ -1,0 +1,114 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// send takes a message and starts a turn that answers it (document 2, "States": idle, send message). Message and
+// lease are one append: nobody ever sees a stored message without its turn.
+func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if first := r.outcome(); first != nil {
+		return r.repeat(first, c)
+	}
+	metadata, f := r.checkSend(c)
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.free(); f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.affordable(c.GetAgent()); f != nil {
+		return machine.Decision{}, f
+	}
+
+	after := r.state.GetLastSeq()
+	run := r.env.NewID("run")
+	message := &conversationpb.Message{
+		Id:        r.env.NewID("msg"),
+		Number:    r.state.GetNextMessage(),
+		Role:      conversationpb.Role_USER,
+		Content:   c.GetContent(),
+		Metadata:  metadata,
+		RunId:     run,
+		CreatedAt: r.now,
+		UpdatedAt: r.now,
+	}
+	lease := &conversationpb.Lease{
+		Node:      r.env.Node,
+		Epoch:     r.env.Epoch,
+		RunId:     run,
+		StartedAt: r.now,
+		Mode:      conversationpb.Mode_MESSAGE,
+		Attempt:   1,
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
+		UserMessage: &conversationpb.UserMessage{Message: message},
+	}})
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{
+		TurnStarted: &conversationpb.TurnStarted{Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after},
+	}})
+	decision := machine.Decision{
+		Events:  r.events,
+		Effects: []machine.Effect{startTurn(r.state, lease, message)},
+	}
+	if c.GetWait() {
+		decision.Wait = run
+		return decision, nil
+	}
+	decision.Reply = acceptedReply(run, message, after)
+	return decision, nil
+}
+
+func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
+	if f := r.checkCommandID(); f != nil {
+		return nil, f
+	}
+	if f := r.checkContent(c.GetContent()); f != nil {
+		return nil, f
+	}
+	return object("metadata", c.GetMetadata(), r.limits.MetadataBytes)
+}
+
+// repeat answers a command that came before with its first outcome, and stores nothing.
+func (r *request) repeat(first *conversationpb.Outcome, c *conversationpb.Send) (machine.Decision, *machine.Failure) {
+	run := first.GetRunId()
+	if run == "" {
+		return refuse(failurepb.Code_VALIDATION, "the command id was used for another command")
+	}
+	running := r.state.GetLease().GetRunId() == run
+	if c.GetWait() {
+		if running {
+			return machine.Decision{Wait: run}, nil
+		}
+		return machine.Decision{Reply: r.knownResult(run)}, nil
+	}
+	message := &conversationpb.Message{Id: first.GetUserMessageId(), Role: conversationpb.Role_USER, RunId: run}
+	if running {
+		message = r.state.GetLease().GetUserMessage()
+	}
+	return machine.Decision{Reply: acceptedReply(run, message, first.GetSeq())}, nil
+}
+
+func startTurn(s *conversationpb.State, lease *conversationpb.Lease, message *conversationpb.Message) StartTurn {
+	return StartTurn{
+		ConversationID: s.GetId(),
+		RunID:          lease.GetRunId(),
+		AgentID:        s.GetAgentId(),
+		TenantID:       s.GetTenantId(),
+		ProjectID:      s.GetProjectId(),
+		UserID:         s.GetUserId(),
+		Epoch:          lease.GetEpoch(),
+		Attempt:        lease.GetAttempt(),
+		Mode:           lease.GetMode(),
+		UserMessage:    message,
+		HistoryBefore:  message.GetNumber(),
+		Budget:         s.GetBudget(),
+		SpentNanoUSD:   s.GetSpentNanoUsd(),
+		RuntimeContext: s.GetRuntimeContext(),
+	}
+}

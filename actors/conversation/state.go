@@ -1,0 +1,204 @@
+package conversation
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/conversationpb"
+)
+
+// updatedStep is how old updated_at must be for an accepted message to move it. It always moves at the end of a
+// turn; moving it twice for a short one would cost every turn four more index rows. It is part of what a stored
+// history means: never change it.
+const updatedStep = 10_000 // ms
+
+// Evolve folds events into the state.
+func (m *Machine) Evolve(state proto.Message, events []proto.Message) proto.Message {
+	s, _ := state.(*conversationpb.State)
+	return m.evolve(s, events)
+}
+
+func (m *Machine) evolve(s *conversationpb.State, events []proto.Message) *conversationpb.State {
+	next := fork(s)
+	for _, message := range events {
+		event, _ := message.(*conversationpb.Event)
+		next = m.apply(next, event)
+		next.LastSeq = max(next.GetLastSeq(), event.GetSeq())
+	}
+	return next
+}
+
+// apply is given a state of its own, but what that points to is shared: replace, never change.
+func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event) *conversationpb.State {
+	switch body := event.GetBody().(type) {
+	case *conversationpb.Event_Created:
+		return fork(body.Created.GetState())
+	case *conversationpb.Event_UserMessage:
+		userMessage(next, event, body.UserMessage.GetMessage())
+	case *conversationpb.Event_TurnStarted:
+		m.turnStarted(next, event, body.TurnStarted)
+	case *conversationpb.Event_AgentMessage:
+		addMessage(next, body.AgentMessage.GetMessage())
+	case *conversationpb.Event_TurnEnded:
+		turnEnded(next, event, body.TurnEnded)
+	case *conversationpb.Event_TurnRecovered:
+		turnRecovered(next, body.TurnRecovered)
+	case *conversationpb.Event_CancelRequested:
+		cancelRequested(next)
+	case *conversationpb.Event_Updated:
+		updated(next, event, body.Updated.GetPatch())
+	}
+	return next
+}
+
+// userMessage adds the message and opens the lease of its run, which turnStarted, in the same append, fills.
+func userMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
+	addMessage(next, message)
+	next.LastUserMessage = message.GetNumber()
+	if next.GetLease() == nil {
+		next.Lease = &conversationpb.Lease{RunId: event.GetRunId(), UserMessage: message}
+	}
+	if event.GetCreatedAt()-next.GetUpdatedAt() >= updatedStep {
+		next.UpdatedAt = event.GetCreatedAt()
+	}
+}
+
+func addMessage(next *conversationpb.State, message *conversationpb.Message) {
+	next.NextMessage = message.GetNumber() + 1
+	next.MessageCount++
+}
+
+func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.Event, started *conversationpb.TurnStarted) {
+	lease := forkLease(started.GetLease())
+	if opened := next.GetLease(); lease.GetUserMessage() == nil && opened.GetRunId() == lease.GetRunId() {
+		lease.UserMessage = opened.GetUserMessage()
+	}
+	next.Lease = lease
+	next.Status = conversationpb.Status_RUNNING
+	next.StopReason = conversationpb.StopReason_STOP_UNSPECIFIED
+	next.Continuable = false
+	next.LastRunId = event.GetRunId()
+	if started.GetCommandId() == "" {
+		return
+	}
+	keep := next.GetOutcomes()
+	keep = keep[max(0, len(keep)+1-m.limits.Outcomes):]
+	outcomes := make([]*conversationpb.Outcome, len(keep), len(keep)+1)
+	copy(outcomes, keep)
+	next.Outcomes = append(outcomes, &conversationpb.Outcome{
+		CommandId:     started.GetCommandId(),
+		RunId:         event.GetRunId(),
+		UserMessageId: lease.GetUserMessage().GetId(),
+		Seq:           started.GetAfterSeq(),
+	})
+}
+
+func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *conversationpb.TurnEnded) {
+	usage := ended.GetUsage()
+	next.Lease = nil
+	next.Pending = nil
+	next.Status = conversationpb.Status_IDLE
+	next.StopReason = ended.GetStopReason()
+	next.Continuable = ended.GetContinuable()
+	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
+	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
+}
+
+func turnRecovered(next *conversationpb.State, recovered *conversationpb.TurnRecovered) {
+	lease := forkLease(next.GetLease())
+	lease.Node, lease.Epoch, lease.Attempt = recovered.GetNode(), recovered.GetEpoch(), recovered.GetAttempt()
+	next.Lease = lease
+}
+
+func cancelRequested(next *conversationpb.State) {
+	lease := forkLease(next.GetLease())
+	lease.Cancelling = true
+	next.Lease = lease
+}
+
+func updated(next *conversationpb.State, event *conversationpb.Event, patch *conversationpb.Patch) {
+	if patch.Title != nil {
+		next.Title = patch.GetTitle()
+	}
+	if patch.Pinned != nil {
+		next.Pinned = patch.GetPinned()
+	}
+	if patch.Metadata != nil {
+		next.Metadata = patch.GetMetadata()
+	}
+	if patch.RuntimeContext != nil {
+		next.RuntimeContext = patch.GetRuntimeContext()
+	}
+	if patch.GetBudget() != nil {
+		next.Budget = patch.GetBudget()
+	}
+	if patch.GetRemoveBudget() {
+		next.Budget = nil
+	}
+	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
+}
+
+// fork copies the state and shares what it points to: a tenth of the cost of a deep copy, and safe because apply
+// replaces. A test holds it against the message's fields.
+func fork(s *conversationpb.State) *conversationpb.State {
+	if s == nil {
+		return new(conversationpb.State)
+	}
+	next := &conversationpb.State{
+		Id:              s.Id,
+		TenantId:        s.TenantId,
+		ProjectId:       s.ProjectId,
+		AgentId:         s.AgentId,
+		AgentName:       s.AgentName,
+		UserId:          s.UserId,
+		Title:           s.Title,
+		Metadata:        s.Metadata,
+		ServerMetadata:  s.ServerMetadata,
+		State:           s.State,
+		Pinned:          s.Pinned,
+		Budget:          s.Budget,
+		SpentNanoUsd:    s.SpentNanoUsd,
+		SpentUnknown:    s.SpentUnknown,
+		Status:          s.Status,
+		StopReason:      s.StopReason,
+		Continuable:     s.Continuable,
+		Lease:           s.Lease,
+		Pending:         s.Pending,
+		LastSeq:         s.LastSeq,
+		NextMessage:     s.NextMessage,
+		MessageCount:    s.MessageCount,
+		CreatedAt:       s.CreatedAt,
+		UpdatedAt:       s.UpdatedAt,
+		RememberedTools: s.RememberedTools,
+		Source:          s.Source,
+		RuntimeContext:  s.RuntimeContext,
+		LastRunId:       s.LastRunId,
+		LastUserMessage: s.LastUserMessage,
+		Outcomes:        s.Outcomes,
+	}
+	keepUnknown(s, next)
+	return next
+}
+
+func forkLease(l *conversationpb.Lease) *conversationpb.Lease {
+	next := &conversationpb.Lease{
+		Node:        l.GetNode(),
+		Epoch:       l.GetEpoch(),
+		RunId:       l.GetRunId(),
+		StartedAt:   l.GetStartedAt(),
+		Mode:        l.GetMode(),
+		UserMessage: l.GetUserMessage(),
+		Attempt:     l.GetAttempt(),
+		Cancelling:  l.GetCancelling(),
+		Steps:       l.GetSteps(),
+	}
+	keepUnknown(l, next)
+	return next
+}
+
+// keepUnknown carries over the fields of a newer release, so that a node of this one does not drop them.
+func keepUnknown(from, to proto.Message) {
+	if unknown := from.ProtoReflect().GetUnknown(); len(unknown) > 0 {
+		to.ProtoReflect().SetUnknown(unknown)
+	}
+}

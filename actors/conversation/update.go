@@ -1,0 +1,95 @@
+package conversation
+
+import (
+	"bytes"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// update changes what the client may change (document 2, PATCH /conversations/:id), also while a turn runs. The
+// event holds only what really changes; a patch that changes nothing stores nothing.
+func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
+	if asked.Title != nil && experience != nil && !experience.GetRename() {
+		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow renaming")
+	}
+	if asked.Pinned != nil && experience != nil && !experience.GetPin() {
+		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow pinning")
+	}
+	patch := &conversationpb.Patch{}
+	for _, rule := range []func(asked, patch *conversationpb.Patch) *machine.Failure{
+		r.patchTitle, r.patchPinned, r.patchObjects,
+		func(asked, patch *conversationpb.Patch) *machine.Failure { return r.patchBudget(c, patch) },
+	} {
+		if f := rule(asked, patch); f != nil {
+			return machine.Decision{}, f
+		}
+	}
+	if proto.Size(patch) == 0 {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{Patch: patch}}})
+	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+}
+
+func (r *request) patchTitle(asked, patch *conversationpb.Patch) *machine.Failure {
+	if asked.Title == nil {
+		return nil
+	}
+	title, f := r.title(asked.GetTitle())
+	if f == nil && title != r.state.GetTitle() {
+		patch.Title = &title
+	}
+	return f
+}
+
+func (r *request) patchPinned(asked, patch *conversationpb.Patch) *machine.Failure {
+	if asked.Pinned != nil && asked.GetPinned() != r.state.GetPinned() {
+		patch.Pinned = asked.Pinned
+	}
+	return nil
+}
+
+// patchObjects replaces the client's JSON objects as wholes.
+func (r *request) patchObjects(asked, patch *conversationpb.Patch) *machine.Failure {
+	if asked.Metadata != nil {
+		metadata, f := object("metadata", asked.GetMetadata(), r.limits.MetadataBytes)
+		if f != nil {
+			return f
+		}
+		if !bytes.Equal(metadata, r.state.GetMetadata()) {
+			patch.Metadata = append([]byte{}, metadata...)
+		}
+	}
+	if asked.RuntimeContext == nil {
+		return nil
+	}
+	runtime, f := object("runtimeContext", asked.GetRuntimeContext(), r.limits.ContextBytes)
+	if f == nil && !bytes.Equal(runtime, r.state.GetRuntimeContext()) {
+		patch.RuntimeContext = append([]byte{}, runtime...)
+	}
+	return f
+}
+
+func (r *request) patchBudget(c *conversationpb.Update, patch *conversationpb.Patch) *machine.Failure {
+	asked, current := c.GetPatch(), r.state.GetBudget()
+	if asked.GetBudget() == nil {
+		patch.RemoveBudget = asked.GetRemoveBudget() && current != nil
+		return nil
+	}
+	if asked.GetRemoveBudget() {
+		return machine.Fail(failurepb.Code_INVALID_BUDGET, "a budget cannot be set and removed at once")
+	}
+	budget, f := checkBudget(asked.GetBudget(), r.state.GetSpentNanoUsd(), c.GetAgent())
+	if f == nil && !proto.Equal(budget, current) {
+		patch.Budget = budget
+	}
+	return f
+}
