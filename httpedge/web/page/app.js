@@ -1,0 +1,397 @@
+// The playground. Everything it shows of a turn comes from the conversation's event stream, so that what it shows after
+// a lost connection or a restarted server is what the log says.
+
+import { Follow, Refused, call, docsPath, served, settings, startTurn } from './stream.js';
+
+const $ = (id) => document.getElementById(id);
+const pageSize = 30;
+
+let agents = [];
+let rows = [];
+let current = null; // { conversation, follow, lastSeq, streaming, messages, deltaRow, deltaCount }
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function pill(node, state, text) {
+  node.dataset.state = state;
+  node.textContent = text;
+}
+
+let toastTimer;
+function toast(error) {
+  const text = error instanceof Refused && error.code ? `${error.message} (${error.code})` : String(error.message || error);
+  $('toast').textContent = text;
+  $('toast').hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => { $('toast').hidden = true; }, 6000);
+}
+
+const guarded = (action) => async (...args) => {
+  try {
+    await action(...args);
+  } catch (error) {
+    toast(error);
+  }
+};
+
+served.hear = (node) => { if (node) $('served').textContent = 'served by ' + node; };
+
+// ---- conversations ----
+
+function identity() {
+  return settings.token ? '' : '&userId=' + encodeURIComponent(settings.user);
+}
+
+async function loadList() {
+  const page = await call('GET', `/conversations?limit=${pageSize}&orderBy=updatedAt${identity()}`);
+  rows = page.conversations;
+  $('more').hidden = !page.hasMore;
+  showList();
+}
+
+async function loadMore() {
+  const page = await call('GET', `/conversations?limit=${pageSize}&offset=${rows.length}&orderBy=updatedAt${identity()}`);
+  rows = rows.concat(page.conversations);
+  $('more').hidden = !page.hasMore;
+  showList();
+}
+
+function ago(iso) {
+  const seconds = Math.max(0, (Date.now() - new Date(iso)) / 1000);
+  if (seconds < 60) return 'now';
+  if (seconds < 3600) return Math.floor(seconds / 60) + ' min';
+  if (seconds < 86400) return Math.floor(seconds / 3600) + ' h';
+  return new Date(iso).toLocaleDateString();
+}
+
+function showList() {
+  $('list').replaceChildren(...rows.map((row) => {
+    const button = element('button');
+    button.type = 'button';
+    button.dataset.id = row.id;
+    if (current?.conversation.id === row.id) button.setAttribute('aria-current', 'true');
+    button.append(element('span', 'name', (row.pinned ? '★ ' : '') + (row.title || 'Untitled conversation')));
+    const meta = element('span', 'meta');
+    meta.append(element('span', '', row.agentName || row.agentId), element('span', '', ago(row.updatedAt)));
+    if (row.runtime?.status === 'running') meta.append(element('span', 'on', 'answering'));
+    button.append(meta);
+    button.addEventListener('click', guarded(() => open(row.id)));
+    const item = element('li');
+    item.append(button);
+    return item;
+  }));
+}
+
+async function create() {
+  const body = { agentId: $('agent').value };
+  if (!settings.token) body.userId = settings.user;
+  const { conversation } = await call('POST', '/conversations', body);
+  await Promise.all([open(conversation.id), loadList()]);
+  $('text').focus();
+}
+
+async function open(id) {
+  close();
+  const read = await call('GET', `/conversations/${id}?limit=200`);
+  history.replaceState(null, '', '#' + id);
+  current = { conversation: read.conversation, messages: new Map(), lastSeq: 0, streaming: null, deltaRow: null, deltaCount: 0 };
+  $('messages').replaceChildren();
+  $('events').replaceChildren();
+  for (const message of read.messages) showMessage(message);
+  if (read.messages.length === 0) showWelcome();
+  showHead();
+  showList();
+  current.follow = new Follow(id, 0, { onFrame: onEvent, onState: onLink });
+}
+
+function close() {
+  current?.follow?.close();
+  current = null;
+  pill($('link'), 'off', 'not connected');
+}
+
+function showHead() {
+  const conversation = current?.conversation;
+  $('title').disabled = !conversation;
+  $('title').value = conversation?.title || '';
+  for (const id of ['pin', 'delete']) $(id).hidden = !conversation;
+  $('pin').textContent = conversation?.pinned ? 'Unpin' : 'Pin';
+  const status = conversation?.runtime?.status || 'off';
+  const words = { idle: 'idle', running: 'answering', requires_action: 'waits for you', off: 'no conversation' };
+  pill($('status'), status, words[status] || status);
+  $('stop').hidden = status !== 'running';
+  $('send').disabled = status === 'running';
+}
+
+function showWelcome() {
+  const agent = agents.find((a) => a.id === (current?.conversation.agentId || $('agent').value));
+  const welcome = element('div', 'welcome');
+  welcome.append(element('h2', '', agent?.name || 'Welcome'), element('p', '', agent?.metadata?.welcome || agent?.description || 'Start a conversation.'));
+  const starters = element('div', 'starters');
+  for (const starter of agent?.metadata?.starters || []) {
+    const text = typeof starter === 'string' ? starter : starter.text || starter.label || '';
+    const button = element('button', '', text);
+    button.type = 'button';
+    button.addEventListener('click', guarded(() => say(text)));
+    starters.append(button);
+  }
+  welcome.append(starters);
+  $('messages').replaceChildren(welcome);
+}
+
+function showMessage(message) {
+  document.querySelector('.welcome')?.remove();
+  let node = current.messages.get(message.id);
+  if (!node) {
+    node = element('div', 'message ' + message.role);
+    node.dataset.id = message.id;
+    node.append(element('span', 'body'));
+    current.messages.set(message.id, node);
+    append(node);
+  }
+  node.firstChild.textContent = message.content;
+  const status = message.status || message.metadata?.status;
+  node.querySelector('.note')?.remove();
+  if (message.role === 'assistant' && status && status !== 'completed') node.append(element('span', 'note', status));
+  return node;
+}
+
+function append(node) {
+  const box = $('messages');
+  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
+  box.append(node);
+  if (atEnd) box.scrollTop = box.scrollHeight;
+}
+
+function notice(text, bad) {
+  append(element('div', 'notice' + (bad ? ' bad' : ''), text));
+}
+
+// ---- the turn, as the stream tells it ----
+
+function streamingNode(runId) {
+  if (current.streaming?.runId === runId) return current.streaming;
+  current.streaming?.node.remove();
+  const node = element('div', 'message assistant streaming');
+  node.append(element('span', 'body'));
+  append(node);
+  current.streaming = { runId, node, text: '' };
+  return current.streaming;
+}
+
+function showStreaming(runId, text) {
+  const streaming = streamingNode(runId);
+  streaming.text = text;
+  streaming.node.firstChild.textContent = text;
+  const box = $('messages');
+  if (box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
+}
+
+function endStreaming() {
+  current.streaming?.node.remove();
+  current.streaming = null;
+  current.deltaRow = null;
+}
+
+const liveHandlers = {
+  'agent.message.snapshot'(event) {
+    current.deltaRow = null;
+    logRow(event);
+    setStatus('running');
+    showStreaming(event.run_id, event.data.text);
+  },
+  'agent.message.delta'(event) {
+    logDelta(event);
+    const before = current.streaming?.runId === event.run_id ? current.streaming.text : '';
+    // An offset of 0 is a run that begins again after its node died.
+    showStreaming(event.run_id, event.data.offset === 0 ? event.data.text : before + event.data.text);
+  },
+};
+
+const handlers = {
+  'user.message'(event) { showMessage({ id: event.data.message_id, role: 'user', content: event.data.content }); },
+  'session.status_running'(event) {
+    setStatus('running');
+    streamingNode(event.run_id);
+  },
+  'session.recovered'(event) {
+    notice('The node that answered is gone; the answer starts again.');
+    showStreaming(event.run_id, '');
+  },
+  'agent.message'(event) {
+    endStreaming();
+    showMessage({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: event.data.status });
+  },
+  'session.status_idle'(event) {
+    endStreaming();
+    setStatus('idle');
+    const reason = event.data.stop_reason;
+    if (event.data.error) notice(event.data.error.message || event.data.error.code, true);
+    else if (reason && reason !== 'end_turn') notice({ cancelled: 'Stopped.', limit: 'The answer reached its length limit.' }[reason] || reason);
+  },
+  'session.updated'(event) {
+    Object.assign(current.conversation, event.data);
+    showHead();
+  },
+};
+
+function onEvent(event) {
+  if (!current) return;
+  if (event.seq === undefined) {
+    liveHandlers[event.type]?.(event);
+    return;
+  }
+  const replayed = event.seq <= (current.conversation.runtime?.lastEventSeq || 0);
+  current.lastSeq = event.seq;
+  $('log-seq').textContent = 'last ' + event.seq;
+  logRow(event);
+  // What was there when the conversation was read is on the page already.
+  if (!replayed) handlers[event.type]?.(event);
+  if (!replayed && event.type === 'session.status_idle') loadList().catch(toast);
+}
+
+function setStatus(status) {
+  current.conversation.runtime = { ...current.conversation.runtime, status };
+  showHead();
+}
+
+function onLink(state, status) {
+  const words = { live: 'live', retry: 'reconnecting', refused: 'refused ' + status };
+  pill($('link'), state, words[state]);
+}
+
+function logRow(event) {
+  const item = element('li', event.seq === undefined ? 'live' : '');
+  item.dataset.type = event.type;
+  const details = element('details');
+  const summary = element('summary');
+  const at = event.created_at ? new Date(event.created_at) : new Date();
+  summary.append(element('span', 'seq', event.seq === undefined ? '·' : String(event.seq)), element('span', 'type', event.type),
+    element('span', 'time', at.toLocaleTimeString([], { hour12: false })));
+  const body = element('pre', '', JSON.stringify(event.data, null, 2));
+  details.append(summary, body);
+  item.append(details);
+  const log = $('events');
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+  log.append(item);
+  while (log.childElementCount > 500) log.firstChild.remove();
+  if (atEnd) log.scrollTop = log.scrollHeight;
+  return item;
+}
+
+function logDelta(event) {
+  if (!current.deltaRow) {
+    current.deltaCount = 0;
+    current.deltaRow = logRow({ ...event, data: {} });
+  }
+  current.deltaCount++;
+  current.deltaRow.querySelector('.type').textContent = `agent.message.delta × ${current.deltaCount}`;
+  current.deltaRow.querySelector('pre').textContent = JSON.stringify(event.data, null, 2);
+}
+
+// ---- controls ----
+
+async function say(text) {
+  if (!text.trim()) return;
+  if (!current) await create();
+  setStatus('running');
+  try {
+    await startTurn(current.conversation.id, text);
+  } catch (error) {
+    if (error instanceof Refused) {
+      if (error.code !== 'conversation_busy') setStatus('idle');
+      throw error;
+    }
+    notice('The connection broke before the server answered; the log will tell whether the message arrived.');
+  }
+}
+
+$('composer').addEventListener('submit', guarded(async (event) => {
+  event.preventDefault();
+  const text = $('text').value;
+  if ($('send').disabled || !text.trim()) return;
+  $('text').value = '';
+  fit();
+  try {
+    await say(text);
+  } catch (error) {
+    $('text').value = text;
+    throw error;
+  }
+}));
+
+function fit() {
+  const text = $('text');
+  text.rows = Math.min(6, Math.max(1, text.value.split('\n').length));
+}
+$('text').addEventListener('input', fit);
+$('text').addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    $('composer').requestSubmit();
+  }
+});
+
+$('stop').addEventListener('click', guarded(() => call('POST', `/conversations/${current.conversation.id}/cancel`)));
+$('new').addEventListener('click', guarded(create));
+$('more').addEventListener('click', guarded(loadMore));
+$('title').addEventListener('change', guarded(async () => {
+  current.conversation = { ...current.conversation, ...await call('PATCH', `/conversations/${current.conversation.id}`, { title: $('title').value }) };
+  await loadList();
+}));
+$('pin').addEventListener('click', guarded(async () => {
+  const changed = await call('PATCH', `/conversations/${current.conversation.id}`, { pinned: !current.conversation.pinned });
+  Object.assign(current.conversation, { pinned: changed.pinned });
+  showHead();
+  await loadList();
+}));
+$('delete').addEventListener('click', guarded(async () => {
+  const id = current.conversation.id;
+  close();
+  await call('DELETE', `/conversations/${id}`);
+  history.replaceState(null, '', location.pathname);
+  $('events').replaceChildren();
+  showHead();
+  showWelcome();
+  await loadList();
+}));
+$('log-toggle').addEventListener('click', () => {
+  const hidden = document.querySelector('main').classList.toggle('no-log');
+  $('log-toggle').setAttribute('aria-pressed', String(!hidden));
+});
+$('settings-button').addEventListener('click', () => {
+  $('user').value = settings.user;
+  $('token').value = settings.token;
+  $('settings').showModal();
+});
+$('settings').addEventListener('close', guarded(async () => {
+  if ($('settings').returnValue !== 'save') return;
+  settings.user = $('user').value;
+  settings.token = $('token').value;
+  close();
+  showHead();
+  await start();
+}));
+$('agent').addEventListener('change', () => { if (!current) showWelcome(); });
+
+async function start() {
+  $('docs').href = docsPath;
+  ({ agents } = await call('GET', '/agents'));
+  $('agent').replaceChildren(...agents.map((agent) => {
+    const option = element('option', '', agent.name);
+    option.value = agent.id;
+    return option;
+  }));
+  await loadList();
+  const wanted = location.hash.slice(1);
+  if (wanted) await open(wanted);
+  else showWelcome();
+  document.body.dataset.ready = 'true';
+}
+
+guarded(start)();
