@@ -1,0 +1,65 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"parley/persistence/keys"
+	"parley/proto/logpb"
+)
+
+// ErrLimit is wrapped by Validate and ValidatePut.
+var ErrLimit = errors.New("entry breaks a limit")
+
+// MaxRecord bounds a directory record: every node holds all of them in memory.
+const MaxRecord = 1 << 20
+
+// Validate refuses what cannot be stored. It is called before proposing, and again when applying.
+func Validate(a *logpb.Append) error {
+	if err := name("id", a.GetId()); err != nil {
+		return err
+	}
+	for _, item := range a.GetItems() {
+		if t := item.GetTable(); t < 1 || t > keys.MaxTable {
+			return fmt.Errorf("%w: item table %d", ErrLimit, t)
+		}
+		if len(item.GetKey()) > keys.MaxTail {
+			return fmt.Errorf("%w: item key of %d bytes", ErrLimit, len(item.GetKey()))
+		}
+	}
+	for _, l := range a.GetListings() {
+		if err := name("list", l.GetList()); err != nil {
+			return err
+		}
+		if len(l.GetMember()) > keys.MaxTail {
+			return fmt.Errorf("%w: list member of %d bytes", ErrLimit, len(l.GetMember()))
+		}
+	}
+	for _, c := range a.GetCounts() {
+		if err := name("counter", c.GetName()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidatePut refuses a record that cannot be stored.
+func ValidatePut(p *logpb.Put) error {
+	if err := name("collection", p.GetCollection()); err != nil {
+		return err
+	}
+	if n := len(p.GetKey()); n == 0 || n > keys.MaxTail {
+		return fmt.Errorf("%w: record key of %d bytes", ErrLimit, n)
+	}
+	if n := len(p.GetValue()); n > MaxRecord {
+		return fmt.Errorf("%w: record of %d bytes", ErrLimit, n)
+	}
+	return nil
+}
+
+func name(what, s string) error {
+	if len(s) == 0 || len(s) > keys.MaxName {
+		return fmt.Errorf("%w: %s of %d bytes", ErrLimit, what, len(s))
+	}
+	return nil
+}
