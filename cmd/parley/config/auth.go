@@ -1,0 +1,94 @@
+package config
+
+import "time"
+
+// Auth says who may call the conversation server and how that is found out.
+type Auth struct {
+	// Turns authentication on. Off is for development: every caller is trusted to be who it says. Default false.
+	Enabled bool `key:"enabled"`
+	// Permits a listen address that others can reach although authentication is off. Only behind a proxy that
+	// authenticates. Default false.
+	AllowInsecure bool `key:"allow_insecure"`
+	// How tokens are checked: static (the list below), jwt (signed tokens) or callout (ask an HTTP service). Needed
+	// when enabled. Default "".
+	Provider string `key:"provider"`
+	// Request header that carries the token; case does not matter. Default Authorization.
+	HeaderName string `key:"header_name"`
+	// Prefix stripped from the header when it is there; a bare token is accepted too. Default "Bearer ".
+	TokenPrefix string `key:"token_prefix"`
+	// Paths after http.base_path that need no token: exact (/docs), or with * for anything (/docs/*, which does not
+	// cover /docs itself). Default [].
+	ExcludeRoutes []string `key:"exclude_routes"`
+	// Where the user id of a request without established identity may come from: query, body, both or none. An
+	// established identity always wins. Default [query, body].
+	ResolveUserID []string `key:"resolve_user_id"`
+	// Longest token; longer ones are refused unread. Default 8KiB.
+	MaxToken Size `key:"max_token"`
+	// Checked tokens remembered (jwt and, with callout.cache_ttl, callout), by their SHA-256. Default 10000.
+	CacheEntries int `key:"cache_entries"`
+	// Tokens of provider static. Default [].
+	Tokens []Token `key:"tokens"`
+
+	JWT     JWT     `key:"jwt"`
+	Callout Callout `key:"callout"`
+}
+
+// Token is one entry of the static token map.
+type Token struct {
+	// The token itself. Give this or sha256.
+	Token Secret `key:"token"`
+	// SHA-256 of the token in hex, so that the file holds no secret.
+	SHA256 string `key:"sha256"`
+	// User that the token stands for. Required.
+	UserID string `key:"user_id"`
+}
+
+// JWT is about signed tokens. Exactly one of secret, secret_file, public_key, public_key_file and jwks_uri is set.
+type JWT struct {
+	// The one signature algorithm accepted: HS256/384/512, RS256/384/512, PS256/384/512, ES256/384/512 or EdDSA. What
+	// a token's header says never decides. Empty = HS256 with a secret, else RS256. Default "".
+	Algorithm string `key:"algorithm"`
+	// Shared secret of the HS algorithms; at least 32 random bytes. Default "".
+	Secret Secret `key:"secret"`
+	// File with the shared secret; a final newline is dropped. Default "".
+	SecretFile string `key:"secret_file"`
+	// Public key in PEM form. Default "".
+	PublicKey string `key:"public_key"`
+	// File with the public key in PEM form. Default "".
+	PublicKeyFile string `key:"public_key_file"`
+	// URL of a JSON web key set: https, or http to loopback. Default "".
+	JWKSURI string `key:"jwks_uri"`
+	// Issuer that tokens must name. Empty = any. Default "".
+	Issuer string `key:"issuer"`
+	// Audiences of which tokens must name one. Empty = any. Default [].
+	Audience []string `key:"audience"`
+	// Difference of clocks forgiven for expiry and not-before. Default 30s.
+	Leeway time.Duration `key:"leeway"`
+	// Refuses tokens without an expiry. Default false.
+	RequireExpiry bool `key:"require_expiry"`
+	// Claim with the user id; dots reach into objects. If it is empty or absent: sub, userId, user_id. Default "".
+	UserIDClaim string `key:"user_id_claim"`
+	// How long a checked token is believed without another look, never beyond its expiry. Longer saves signature
+	// checks; a withdrawn key is noticed that much later. Default 1m.
+	CacheTTL time.Duration `key:"cache_ttl"`
+	// Time between two fetches of the key set; an unknown key id fetches sooner. Default 10m.
+	JWKSRefresh time.Duration `key:"jwks_refresh"`
+	// How long the last good key set is used while its URL does not answer; after that tokens are refused. Default 24h.
+	JWKSMaxStale time.Duration `key:"jwks_max_stale"`
+	// Time for one fetch of the key set. Default 5s.
+	JWKSTimeout time.Duration `key:"jwks_timeout"`
+	// Largest key set. Default 512KiB.
+	JWKSMaxBytes Size `key:"jwks_max_bytes"`
+}
+
+// Callout asks an HTTP service about every token: POST {"token": ...}, answer {"valid", "userId", "error"}.
+type Callout struct {
+	// URL of the service: https, or http to loopback. Default "".
+	URL string `key:"url"`
+	// Time for one question. No answer in time refuses the request (503). Default 3s.
+	Timeout time.Duration `key:"timeout"`
+	// How long a yes is remembered. 0 asks every time, so that a withdrawn token ends at once. Default 0s.
+	CacheTTL time.Duration `key:"cache_ttl"`
+	// Questions under way at once; further requests wait within their timeout. Default 64.
+	MaxConcurrent int `key:"max_concurrent"`
+}

@@ -1,0 +1,89 @@
+package config
+
+import "time"
+
+// Default returns the settings of a node that was told nothing.
+func Default() *Config {
+	return &Config{
+		DataDir:       "./parley-data",
+		Listen:        "127.0.0.1:8080",
+		OpsListen:     "127.0.0.1:8081",
+		ShutdownGrace: 25 * time.Second,
+		Node:          Node{Name: "node-1"},
+		Log:           Log{Level: "info", Format: "text"},
+		Storage: Storage{
+			Shards: 16, Cache: 128 * MiB, Memtable: 32 * MiB, MinFree: 256 * MiB,
+			SnapshotEntries: 20_000, KeepEntries: 5_000, LogTail: 2 * MiB, MaxOpenFiles: 1_000,
+		},
+		HTTP:   defaultHTTP(),
+		Auth:   defaultAuth(),
+		Limits: Limits{StreamsPerCaller: 256, Callers: 100_000},
+		Conversation: Conversation{
+			MaxMessage: 256 * KiB, MaxMetadata: 64 * KiB, ListPageSize: 20, MaxListPageSize: 100,
+			MessagePageSize: 100, MaxPageSize: 200, EventPageSize: 100, MaxEventPageSize: 1_000,
+			MaxBulkDelete: 100, CancelWait: 2 * time.Second,
+		},
+		Actors: Actors{
+			IdleTimeout: 2 * time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 200_000,
+			FollowerQueue: 1_024,
+		},
+		Turn: Turn{
+			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,
+			StopTimeout: 5 * time.Second,
+		},
+		SSE: SSE{
+			Ping: 15 * time.Second, Queue: 64 * KiB, SendBuffer: 64 * KiB, WriteTimeout: 30 * time.Second,
+			MaxStreams: 50_000,
+		},
+		BuiltinAssistant: true,
+	}
+}
+
+func defaultHTTP() HTTP {
+	return HTTP{
+		BasePath: "/api/agents", Page: true, Docs: true,
+		ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
+		RequestTimeout: 30 * time.Second,
+		MaxBody:        MiB, MaxHeader: 16 * KiB, MaxPath: 4 * KiB, MaxJSONDepth: 64, MaxConnections: 65_536,
+		CORS: CORS{
+			Headers: []string{"Content-Type", "Authorization", "Last-Event-ID"},
+			MaxAge:  24 * time.Hour,
+		},
+	}
+}
+
+func defaultAuth() Auth {
+	return Auth{
+		HeaderName: "Authorization", TokenPrefix: "Bearer ", ResolveUserID: []string{"query", "body"},
+		MaxToken: 8 * KiB, CacheEntries: 10_000,
+		JWT: JWT{
+			Leeway: 30 * time.Second, CacheTTL: time.Minute, JWKSRefresh: 10 * time.Minute,
+			JWKSMaxStale: 24 * time.Hour, JWKSTimeout: 5 * time.Second, JWKSMaxBytes: 512 * KiB,
+		},
+		Callout: Callout{Timeout: 3 * time.Second, MaxConcurrent: 64},
+	}
+}
+
+// assistant is the built-in agent.
+func assistant() Agent {
+	return Agent{
+		ID:   "assistant",
+		Name: "Assistant",
+		Description: "A friendly guide to this server. It answers from a built-in script, word by word and without any " +
+			"network, so that everything can be tried before a real model is connected.",
+		Version:      "1",
+		Instructions: "You are a friendly, concise assistant.",
+		Welcome:      "Hi, I am the built-in assistant. I follow a script; connect a model to have a real conversation.",
+		Starters: []string{
+			"What can this server do?",
+			"How do I connect a real model?",
+			"Tell me a short story.",
+			"What happens if the server is killed while you answer?",
+		},
+		Model: &Model{
+			Provider: "scripted",
+			Name:     "scripted",
+			Script:   &Script{FirstTokenDelay: 150 * time.Millisecond, TokenInterval: 35 * time.Millisecond},
+		},
+	}
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+)
+
+// Request is a parsed command line with the configuration that it led to.
+type Request struct {
+	Config *Config
+	// File is the config file that was read, "" for none.
+	File string
+	// Print says that the configuration is to be shown and nothing started.
+	Print bool
+	// Unknown names environment variables that begin like ours and mean nothing: a typing error, or set by a platform.
+	Unknown []string
+}
+
+// Load reads all sources. args is the command line after the sub-command, environ is as of os.Environ. An error is
+// flag.ErrHelp when help was asked for; otherwise its text names every setting that is wrong, a line each.
+func Load(args, environ []string) (*Request, error) {
+	c := Default()
+	env := environment(environ)
+	c.lookupEnv = func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+
+	line, err := parseFlags(args)
+	if err != nil {
+		return nil, err
+	}
+	if line.file == "" {
+		line.file = env[envPrefix+"CONFIG"]
+	}
+	problems := overlayFile(c, line.file)
+	all := settings(c)
+	known := map[string]bool{envPrefix + "CONFIG": true}
+	for _, s := range all {
+		known[s.env()] = true
+		// An empty variable is an unset one: it is what a deployment file leaves behind when it has nothing to say.
+		if text := env[s.env()]; text != "" {
+			problems = append(problems, s.set(text, s.env())...)
+		}
+	}
+	for _, s := range all {
+		if text, ok := line.values[s.flag()]; ok {
+			problems = append(problems, s.set(text, "--"+s.flag())...)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Request{Config: c, File: line.file, Print: line.print, Unknown: unknownVariables(environ, known)}, nil
+}
+
+func overlayFile(c *Config, name string) []error {
+	if name == "" {
+		return nil
+	}
+	text, err := readLimited(name)
+	if err != nil {
+		return []error{fmt.Errorf("read config file: %w", err)}
+	}
+	return bindDocument(c, text, name)
+}
+
+// readLimited reads a file of settings or secrets, which is never large.
+func readLimited(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("%s: larger than 1MiB", name)
+	}
+	return text, nil
+}
+
+func environment(environ []string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, line := range environ {
+		if name, value, ok := strings.Cut(line, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func unknownVariables(environ []string, known map[string]bool) []string {
+	var unknown []string
+	for _, line := range environ {
+		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(name, envPrefix) && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
+}
+
+// commandLine is what the flags said, not yet applied: --config must be known before the file is read.
+type commandLine struct {
+	file   string
+	print  bool
+	values map[string]string
+}
+
+func parseFlags(args []string) (commandLine, error) {
+	line := commandLine{values: map[string]string{}}
+	set := flag.NewFlagSet("serve", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&line.file, "config", "", "")
+	set.BoolVar(&line.print, "print-config", false, "")
+	for _, s := range settings(Default()) {
+		set.Var(pending{name: s.flag(), isBool: s.value.Kind() == reflect.Bool, into: line.values}, s.flag(), "")
+	}
+	if err := set.Parse(args); err != nil {
+		return line, err
+	}
+	if set.NArg() > 0 {
+		return line, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	return line, nil
+}
+
+// pending is a flag.Value that only remembers its text.
+type pending struct {
+	name   string
+	isBool bool
+	into   map[string]string
+}
+
+func (p pending) String() string { return "" }
+
+func (p pending) Set(text string) error {
+	p.into[p.name] = text
+	return nil
+}
+
+// IsBoolFlag lets --name stand for --name=true.
+func (p pending) IsBoolFlag() bool { return p.isBool }
+
+// WriteUsage writes all flags with their environment variables and what they mean.
+func WriteUsage(w io.Writer) error {
+	var out bytes.Buffer
+	out.WriteString("Usage: parley serve [flags]\n\nEvery setting has a flag, an environment variable and a key in the config file; a flag\n" +
+		"wins over the environment, the environment over the file, the file over the default. An\n" +
+		"empty variable counts as unset. Lists are split at commas; lists of objects are YAML.\n\n" +
+		"  --config FILE  (PARLEY_CONFIG)\n      Config file in YAML; --print-config shows one.\n" +
+		"  --print-config\n      Print the effective configuration as a commented config file, and exit.\n")
+	for _, s := range settings(Default()) {
+		fmt.Fprintf(&out, "  --%s  (%s)\n", s.flag(), s.env())
+		writeWrapped(&out, "      ", s.doc)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}

@@ -1,0 +1,315 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/proto/agentpb"
+)
+
+// Values of a model where its settings do not say.
+const (
+	defaultContextTokens     = 128_000
+	defaultFirstTokenTimeout = time.Minute
+	defaultIdleTimeout       = time.Minute
+	defaultTotalTimeout      = 10 * time.Minute
+	defaultRetries           = 2
+)
+
+// AgentRecords returns the agents on offer as the rest of the program wants them, in order of their listing, the
+// built-in one first. API keys are read from where the settings point to.
+func (c *Config) AgentRecords() ([]*agentpb.Agent, error) {
+	agents := c.Agents
+	taken := slices.ContainsFunc(agents, func(a Agent) bool { return a.ID == assistant().ID })
+	builtin := 0
+	if c.BuiltinAssistant && !taken {
+		agents = append([]Agent{assistant()}, agents...)
+		builtin = 1
+	}
+	if len(agents) == 0 {
+		return nil, errors.New("agents: there is none: define one, or leave builtin_assistant on")
+	}
+	k := &checker{}
+	seen := map[string]string{}
+	records := make([]*agentpb.Agent, 0, len(agents))
+	for i := range agents {
+		key := fmt.Sprintf("agents[%d]", i-builtin)
+		if agents[i].ID != "" {
+			key += fmt.Sprintf(" (%s)", agents[i].ID)
+		}
+		if first, ok := seen[agents[i].ID]; ok && agents[i].ID != "" {
+			k.failf(key+".id", "is the id of %s, too", first)
+		}
+		seen[agents[i].ID] = fmt.Sprintf("agents[%d]", i-builtin)
+		records = append(records, c.agentRecord(k, key, &agents[i]))
+	}
+	if len(k.problems) > 0 {
+		return nil, errors.Join(k.problems...)
+	}
+	return records, nil
+}
+
+func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
+	if !matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, a.ID) {
+		k.failf(key+".id", "%q needs 1 to 64 letters, digits, '.', '-', '_', beginning with a letter or digit", a.ID)
+	}
+	if len(a.Name) > 200 {
+		k.failf(key+".name", "is longer than 200 bytes")
+	}
+	if a.MaxTurns < 0 || a.MaxTurns > 1000 {
+		k.failf(key+".max_turns", "%d is not between 0 and 1000", a.MaxTurns)
+	}
+	record := &agentpb.Agent{
+		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
+		MaxTurns:     int32(a.MaxTurns),
+		Metadata:     agentMetadata(k, key, a),
+		Capabilities: capabilityRecord(k, key, &a.Capabilities),
+		Experience:   experienceRecord(k, key, &a.Experience),
+	}
+	if record.Name == "" {
+		record.Name = a.ID
+	}
+	if a.Model == nil {
+		k.failf(key+".model", "is missing")
+	} else {
+		record.Model = c.modelRecord(k, key+".model", a.Model)
+	}
+	if a.DefaultBudget != nil {
+		record.DefaultBudget = budgetRecord(k, key+".default_budget", a)
+	}
+	return record
+}
+
+func agentMetadata(k *checker, key string, a *Agent) []byte {
+	metadata := make(map[string]any, len(a.Metadata)+2)
+	for name, value := range a.Metadata {
+		metadata[name] = value
+	}
+	if a.Welcome != "" {
+		metadata["welcome"] = a.Welcome
+	}
+	if len(a.Starters) > 0 {
+		metadata["starters"] = a.Starters
+	}
+	if len(metadata) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		k.failf(key+".metadata", "%w", err)
+	}
+	return text
+}
+
+func (c *Config) modelRecord(k *checker, key string, m *Model) *agentpb.Model {
+	providers := map[string]agentpb.Provider{
+		"scripted": agentpb.Provider_SCRIPTED, "openai": agentpb.Provider_OPENAI,
+		"openai-responses": agentpb.Provider_OPENAI_RESPONSES, "anthropic": agentpb.Provider_ANTHROPIC,
+	}
+	record := &agentpb.Model{
+		Provider: providers[m.Provider], Name: m.Name, BaseUrl: m.BaseURL,
+		MaxOutputTokens:     int32(m.MaxOutputTokens),
+		ContextTokens:       int32(or(m.ContextTokens, defaultContextTokens)),
+		FirstTokenTimeoutMs: or(m.FirstTokenTimeout, defaultFirstTokenTimeout).Milliseconds(),
+		IdleTimeoutMs:       or(m.IdleTimeout, defaultIdleTimeout).Milliseconds(),
+		TotalTimeoutMs:      or(m.TotalTimeout, defaultTotalTimeout).Milliseconds(),
+		MaxRetries:          int32(valueOr(m.Retries, defaultRetries)),
+		Temperature:         valueOr(m.Temperature, 0), HasTemperature: m.Temperature != nil,
+		TopP: valueOr(m.TopP, 0), HasTopP: m.TopP != nil,
+	}
+	if m.Price != nil {
+		record.Price = &agentpb.Price{
+			InputNanoUsdPerMtok:       int64(m.Price.Input),
+			CachedInputNanoUsdPerMtok: int64(valueOr(m.Price.CachedInput, m.Price.Input)),
+			OutputNanoUsdPerMtok:      int64(m.Price.Output),
+		}
+	}
+	checkModel(k, key, m)
+	if m.Provider == "scripted" {
+		record.Name = or(m.Name, "scripted")
+		record.Script = scriptRecord(k, key+".script", m.Script)
+		return record
+	}
+	record.ApiKey = c.apiKey(k, key, m)
+	return record
+}
+
+func checkModel(k *checker, key string, m *Model) {
+	k.oneOf(key+".provider", m.Provider, "scripted", "openai", "openai-responses", "anthropic")
+	if m.Provider != "scripted" {
+		if m.Name == "" {
+			k.failf(key+".name", "must not be empty")
+		}
+		if m.Script != nil {
+			k.failf(key+".script", "is only for provider scripted")
+		}
+	}
+	if m.BaseURL != "" {
+		if _, err := serviceURL(m.BaseURL); err != nil {
+			k.failf(key+".base_url", "%w", err)
+		}
+	}
+	within(k, []bound[int]{
+		{key + ".max_output_tokens", m.MaxOutputTokens, 0, 10_000_000},
+		{key + ".context_tokens", m.ContextTokens, 0, 100_000_000},
+		{key + ".retries", valueOr(m.Retries, 0), 0, 10},
+	})
+	within(k, []bound[float64]{
+		{key + ".temperature", valueOr(m.Temperature, 0), 0, 2},
+		{key + ".top_p", valueOr(m.TopP, 0), 0, 1},
+	})
+}
+
+// apiKey finds the key. A service of one's own (base_url) may need none.
+func (c *Config) apiKey(k *checker, key string, m *Model) string {
+	given := 0
+	for _, text := range []string{m.APIKey.Reveal(), m.APIKeyEnv, m.APIKeyFile} {
+		if text != "" {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		k.failf(key, "give one of api_key, api_key_env and api_key_file")
+	case m.APIKeyEnv != "":
+		lookup := c.lookupEnv
+		if lookup == nil {
+			lookup = os.LookupEnv
+		}
+		value, _ := lookup(m.APIKeyEnv)
+		if value == "" {
+			k.failf(key+".api_key_env", "environment variable %s is not set", m.APIKeyEnv)
+		}
+		return value
+	case m.APIKeyFile != "":
+		value, err := readSecret(key+".api_key_file", m.APIKeyFile)
+		if err != nil {
+			k.problems = append(k.problems, err)
+		}
+		return string(value)
+	case m.APIKey == "" && m.BaseURL == "" && m.Provider != "":
+		k.failf(key+".api_key", "is missing: give api_key, api_key_env or api_key_file (or base_url of a server that needs none)")
+	}
+	return m.APIKey.Reveal()
+}
+
+func scriptRecord(k *checker, key string, s *Script) *agentpb.Script {
+	if s == nil {
+		return nil
+	}
+	within(k, []bound[int]{{key + ".tokens", s.Tokens, 0, 1_000_000}})
+	record := &agentpb.Script{
+		FirstTokenDelayMs: s.FirstTokenDelay.Milliseconds(), TokenIntervalMs: s.TokenInterval.Milliseconds(),
+		Tokens: int32(s.Tokens), Text: s.Text,
+	}
+	if s.Usage != nil {
+		record.Usage = &agentpb.Script_Usage{
+			InputTokens: int64(s.Usage.InputTokens), OutputTokens: int64(s.Usage.OutputTokens),
+			CachedInputTokens: int64(s.Usage.CachedInputTokens),
+		}
+	}
+	for i, step := range s.Steps {
+		at := fmt.Sprintf("%s.steps[%d]", key, i)
+		if step.ErrorCode != "" {
+			k.oneOf(at+".error_code", step.ErrorCode, "rate_limited", "overloaded", "invalid_request", "server_error", "cut")
+		}
+		out := &agentpb.Script_Step{
+			Text: step.Text, ErrorCode: step.ErrorCode, ErrorMessage: step.ErrorMessage,
+			ErrorAfterTokens: int32(step.ErrorAfterTokens), FailTimes: int32(step.FailTimes), DelayMs: step.Delay.Milliseconds(),
+		}
+		for j, call := range step.ToolCalls {
+			if call.Name == "" {
+				k.failf(fmt.Sprintf("%s.tool_calls[%d].name", at, j), "must not be empty")
+			}
+			out.ToolCalls = append(out.ToolCalls, &agentpb.Script_ToolCall{Name: call.Name, Arguments: argumentText(k, at, call)})
+		}
+		record.Steps = append(record.Steps, out)
+	}
+	return record
+}
+
+func argumentText(k *checker, key string, call ToolCall) string {
+	if len(call.Arguments) == 0 {
+		return "{}"
+	}
+	text, err := json.Marshal(call.Arguments)
+	if err != nil {
+		k.failf(key+".tool_calls", "%w", err)
+	}
+	return string(text)
+}
+
+func budgetRecord(k *checker, key string, a *Agent) *agentpb.Budget {
+	onReach := or(a.DefaultBudget.OnReach, "pause")
+	k.oneOf(key+".on_reach", onReach, "pause", "stop")
+	if a.DefaultBudget.MaxCost <= 0 {
+		k.failf(key+".max_cost", "must be above 0")
+	}
+	if a.Model != nil && a.Model.Price == nil {
+		k.failf(key, "needs model.price: what has no price cannot be kept within a budget")
+	}
+	return &agentpb.Budget{MaxCostNanoUsd: int64(a.DefaultBudget.MaxCost), OnReach: onReach}
+}
+
+func capabilityRecord(k *checker, key string, c *Capabilities) *agentpb.Capabilities {
+	files := c.Attachments
+	within(k, []bound[int]{
+		{key + ".capabilities.attachments.max_files", files.MaxFiles, 0, 1000},
+		{key + ".capabilities.attachments.retention_days", files.RetentionDays, 0, 36_500},
+	})
+	record := &agentpb.Capabilities{
+		ToolApproval: c.ToolApproval, AskUser: c.AskUser, ClientTools: c.ClientTools,
+		Attachments: &agentpb.Attachments{Enabled: files.Enabled},
+	}
+	if files.Enabled {
+		record.Attachments.MaxFiles = int32(or(files.MaxFiles, 10))
+		record.Attachments.MaxFileSize = int64(or(files.MaxFileSize, 10*MiB))
+		record.Attachments.AllowedMimeTypes = files.AllowedMIMETypes
+		record.Attachments.AcceptsImages = files.AcceptsImages
+		record.Attachments.RetentionDays = int32(files.RetentionDays)
+	}
+	return record
+}
+
+// experienceRecord resolves the switches. What no route serves yet is off unless asked for, so that no chat page
+// offers what cannot be done.
+func experienceRecord(k *checker, key string, e *Experience) *agentpb.Experience {
+	within(k, []bound[int]{{key + ".experience.feedback.max_comment_length", e.Feedback.MaxCommentLength, 0, 100_000}})
+	record := &agentpb.Experience{
+		Copy: valueOr(e.Copy, true), Regenerate: valueOr(e.Regenerate, false), Edit: valueOr(e.Edit, false),
+		Rename: valueOr(e.Rename, true), Pin: valueOr(e.Pin, true), BulkDelete: valueOr(e.BulkDelete, true),
+		Titles:          valueOr(e.Titles, false),
+		FeedbackEnabled: e.Feedback.Enabled, FeedbackComments: valueOr(e.Feedback.Comments, true),
+		FeedbackReasons:          e.Feedback.Reasons,
+		FeedbackMaxCommentLength: int32(or(e.Feedback.MaxCommentLength, 1000)),
+		ExportEnabled:            e.Export.Enabled, ExportIncludeTools: e.Export.IncludeTools, ExportFormats: e.Export.Formats,
+	}
+	if len(record.FeedbackReasons) == 0 {
+		record.FeedbackReasons = strings.Fields("inaccurate incomplete off_topic too_long unsafe other")
+	}
+	if len(record.ExportFormats) == 0 {
+		record.ExportFormats = []string{"markdown", "json"}
+	}
+	return record
+}
+
+// or returns the value, or the fallback for its zero.
+func or[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+func valueOr[T any](value *T, fallback T) T {
+	if value == nil {
+		return fallback
+	}
+	return *value
+}
