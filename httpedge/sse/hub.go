@@ -1,0 +1,410 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+var errStopped = errors.New("hub is stopped")
+
+// Hub follows conversations and fans them out to streams.
+type Hub struct {
+	cfg      Config
+	upstream Upstream
+	log      *slog.Logger
+	metrics  *metrics
+	wire     *wire
+	catchup  *catchup
+
+	ctx    context.Context //nolint:containedctx // life of the subscriptions, which outlive every request
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	topics    map[string]*topic
+	streams   int // admitted: leases and open streams
+	lingering []lingerer
+	started   bool
+	stopping  bool
+
+	janitor chan struct{} // wakes it, at most one signal
+
+	groupMu sync.Mutex
+	ended   bool // nothing may join the group any more
+	group   sync.WaitGroup
+
+	stopOnce sync.Once
+	stopped  chan struct{}
+}
+
+// lingerer is a topic that nobody follows, and since when.
+type lingerer struct {
+	topic *topic
+	since time.Time
+}
+
+// maxLingering bounds the topics that are kept without followers.
+const maxLingering = 10_000
+
+// New returns a hub. log and registerer may be nil.
+func New(cfg Config, upstream Upstream, log *slog.Logger, registerer prometheus.Registerer) (*Hub, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("sse config: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	m := newMetrics(registerer)
+	h := &Hub{
+		cfg: cfg, upstream: upstream, log: log, metrics: m,
+		wire:    newWire(cfg, log, m),
+		catchup: newCatchup(),
+		topics:  make(map[string]*topic),
+		janitor: make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Start starts the write loops and workers.
+func (h *Hub) Start() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.started || h.stopping {
+		return errors.New("hub was started or stopped before")
+	}
+	if err := h.wire.start(); err != nil {
+		return err
+	}
+	h.started = true
+	for range h.cfg.CatchupWorkers {
+		h.spawn(func() { h.catchup.run(h.ctx) })
+	}
+	h.spawn(h.clean)
+	return nil
+}
+
+// Stop says goodbye to every stream, some at a time, waits until the words are written or ctx ends, cuts off what is
+// left, and ends everything the hub runs. It is safe twice and before Start.
+func (h *Hub) Stop(ctx context.Context) error {
+	h.stopOnce.Do(func() {
+		defer close(h.stopped)
+		h.stop(ctx)
+	})
+	select {
+	case <-h.stopped:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop hub: %w", ctx.Err())
+	}
+}
+
+func (h *Hub) stop(ctx context.Context) {
+	h.mu.Lock()
+	h.stopping = true
+	started := h.started
+	topics := make([]*topic, 0, len(h.topics))
+	for _, t := range h.topics {
+		topics = append(topics, t)
+	}
+	h.mu.Unlock()
+	if !started {
+		h.cancel()
+		return
+	}
+	h.sayGoodbye(ctx, topics)
+	h.await(ctx)
+
+	h.groupMu.Lock()
+	h.ended = true
+	h.groupMu.Unlock()
+	h.cancel()
+	h.catchup.stop()
+	for _, t := range topics {
+		h.forget(t)
+		t.unsubscribe()
+	}
+	h.group.Wait()
+	h.wire.killAll(endStop)
+	h.await(context.Background())
+	h.wire.stop()
+}
+
+// sayGoodbye ends the streams in slices, so that their clients do not all return in the same instant.
+func (h *Hub) sayGoodbye(ctx context.Context, topics []*topic) {
+	inSlice := 0
+	for _, t := range topics {
+		for _, f := range t.retire() {
+			t.mu.Lock()
+			f.part(Stopping)
+			t.mu.Unlock()
+			if inSlice++; inSlice < h.cfg.StopSlice {
+				continue
+			}
+			inSlice = 0
+			select {
+			case <-time.After(h.cfg.StopPause):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// await waits until no stream is open.
+func (h *Hub) await(ctx context.Context) {
+	for h.wire.open.Load() > 0 {
+		select {
+		case <-h.wire.closed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Lease is the right to open one stream on a conversation that is being followed.
+type Lease struct {
+	topic *topic
+	once  sync.Once
+}
+
+// Acquire admits one stream and makes sure that the conversation is followed. What cannot be streamed is refused
+// here, before anything is sent: too many streams or no owner as UNAVAILABLE, no such conversation as NOT_FOUND. The
+// lease must be opened or released.
+//
+// Acquire before a message is sent, and its first events are still in the ring when the stream opens.
+func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error) {
+	for {
+		t, err := h.join(conversationID)
+		if err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		ready := t.ready
+		t.mu.Unlock()
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			h.leave(t)
+			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation cannot be followed at the moment")
+		}
+		t.mu.Lock()
+		state, err, why := t.state, t.err, t.parting
+		t.mu.Unlock()
+		if state != closed {
+			return &Lease{topic: t}, nil
+		}
+		h.leave(t)
+		if why == Stopping {
+			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// join takes a place in a topic, which is made if need be.
+func (h *Hub) join(id string) (*topic, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopping || !h.started {
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+	}
+	if h.streams >= h.cfg.MaxStreams {
+		h.metrics.refused.Inc()
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "too many open streams")
+	}
+	t := h.topics[id]
+	if t == nil {
+		t = newTopic(h, id)
+		if !h.spawn(t.open) {
+			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+		}
+		h.topics[id] = t
+		h.metrics.topics.Inc()
+	}
+	h.streams++
+	t.mu.Lock()
+	t.refs++
+	t.mu.Unlock()
+	return t, nil
+}
+
+// leave gives a place back. A topic without any lingers.
+func (h *Hub) leave(t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams--
+	t.mu.Lock()
+	t.refs--
+	idle := t.refs == 0
+	t.idleSince = time.Now()
+	since := t.idleSince
+	t.mu.Unlock()
+	if !idle || h.topics[t.id] != t {
+		return
+	}
+	h.lingering = append(h.lingering, lingerer{t, since})
+	select {
+	case h.janitor <- struct{}{}:
+	default:
+	}
+}
+
+// Release gives the lease back unused. It is safe twice and after Open.
+func (l *Lease) Release() { l.once.Do(func() { l.topic.hub.leave(l.topic) }) }
+
+// Open turns a connection into a stream. It returns at once and takes care of the connection and of calling Release
+// of the handover whatever happens.
+func (l *Lease) Open(handover Handover, options Options) {
+	h := l.topic.hub
+	release := handover.Release
+	if release == nil {
+		release = func() {}
+	}
+	if handover.Conn == nil {
+		l.Release()
+		release()
+		return
+	}
+	used := true
+	l.once.Do(func() { used = false })
+	if used || !h.enter() {
+		_ = handover.Conn.Close()
+		if !used {
+			h.leave(l.topic)
+		}
+		release()
+		return
+	}
+	defer h.group.Done()
+	f := &follower{topic: l.topic, view: options.View, shared: options.Shared, cursor: options.After}
+	if err := h.wire.adopt(handover, f, options.Opening); err != nil {
+		h.log.Debug("stream could not be opened", slog.String("conversation", l.topic.id), slog.Any("err", err))
+		h.leave(l.topic)
+		release()
+		return
+	}
+	l.topic.attach(f)
+	h.wire.begin(f.conn)
+}
+
+// spawn runs f as a part of the hub, unless it has ended.
+func (h *Hub) spawn(f func()) bool {
+	if !h.enter() {
+		return false
+	}
+	go func() {
+		defer h.group.Done()
+		f()
+	}()
+	return true
+}
+
+func (h *Hub) enter() bool {
+	h.groupMu.Lock()
+	defer h.groupMu.Unlock()
+	if h.ended {
+		return false
+	}
+	h.group.Add(1)
+	return true
+}
+
+// sleep is false when the hub ended meanwhile.
+func (h *Hub) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-h.ctx.Done():
+		return false
+	}
+}
+
+// forget takes a topic out of the table; who comes later gets a new one.
+func (h *Hub) forget(t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgetLocked(t)
+}
+
+func (h *Hub) forgetLocked(t *topic) {
+	if h.topics[t.id] == t {
+		delete(h.topics, t.id)
+		h.metrics.topics.Dec()
+	}
+}
+
+// closeIdle closes a topic that nobody follows.
+func (h *Hub) closeIdle(t *topic) bool {
+	return h.closeIdleSince(t, time.Time{})
+}
+
+// closeIdleSince closes a topic if nobody has followed it since then (or at all now, if that is zero).
+func (h *Hub) closeIdleSince(t *topic, since time.Time) bool {
+	h.mu.Lock()
+	t.mu.Lock()
+	idle := t.refs == 0 && (since.IsZero() || t.idleSince.Equal(since))
+	var s *subscription
+	if idle {
+		h.forgetLocked(t)
+		s, t.sub = t.sub, nil
+		t.close(nil, Lost)
+	}
+	t.mu.Unlock()
+	h.mu.Unlock()
+	if s != nil {
+		s.cancel()
+	}
+	return idle
+}
+
+// clean closes topics that have lingered long enough.
+func (h *Hub) clean() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next, pause := h.nextLingerer()
+		if next.topic != nil {
+			h.closeIdleSince(next.topic, next.since)
+			continue
+		}
+		timer.Reset(pause)
+		select {
+		case <-h.janitor:
+		case <-timer.C:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// nextLingerer returns the topic whose time is over, or how long to wait for one.
+func (h *Hub) nextLingerer() (lingerer, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.lingering) == 0 {
+		h.lingering = nil
+		return lingerer{}, time.Hour
+	}
+	first := h.lingering[0]
+	wait := h.cfg.Linger - time.Since(first.since)
+	if wait > 0 && len(h.lingering) <= maxLingering {
+		return lingerer{}, wait
+	}
+	h.lingering[0] = lingerer{}
+	h.lingering = h.lingering[1:]
+	return first, 0
+}

@@ -1,0 +1,79 @@
+package sse
+
+import (
+	"context"
+	"net"
+
+	"parley/proto/conversationpb"
+)
+
+// Upstream is what the hub needs of the conversations. A conversation that does not exist answers with a
+// *machine.Failure of code NOT_FOUND.
+type Upstream interface {
+	// Follow subscribes to a conversation: a snapshot, then changes right after it, in order, once each. ctx ends
+	// with the subscription, not before.
+	Follow(ctx context.Context, conversationID string, sink Sink) (snapshot *conversationpb.Snapshot, cancel func(), err error)
+	// Events returns a page of the log after a seq, and the newest seq of the whole log.
+	Events(ctx context.Context, conversationID string, after uint64, limit int) (events []*conversationpb.Event, last uint64, err error)
+}
+
+// Sink hears changes. The hub's sink never blocks.
+type Sink interface {
+	Change(change *conversationpb.Change)
+	Closed(reason error)
+}
+
+// Run is the active run of a conversation and what it has said so far.
+type Run struct {
+	ID          string
+	UserMessage *conversationpb.Message
+	Text        []byte // valid during the call only
+}
+
+// Parting is why the server ends a stream that has not said everything.
+type Parting int
+
+// Partings.
+const (
+	Stopping Parting = iota // the node stops: another one, or the same one later, goes on
+	Deleted                 // the conversation is gone
+	Lost                    // the conversation cannot be reached
+)
+
+// View renders what a stream says. Its methods are called one at a time, in the order of the stream, and must not
+// block. A nil frame says nothing.
+type View interface {
+	// Event renders a durable event. done ends the stream after the frame.
+	Event(event *conversationpb.Event) (frame Frame, done bool)
+	// Snapshot renders the text of the active run as a whole. It replaces what was said of the run before.
+	Snapshot(run Run) Frame
+	// Delta renders the text from offset on. Everything before has been said.
+	Delta(run Run, offset int) Frame
+	// Parting renders the last words.
+	Parting(why Parting) Frame
+}
+
+// Handover is a connection that has left HTTP.
+type Handover struct {
+	// Conn is the connection, without deadlines. Nil means that it died on the way.
+	Conn net.Conn
+	// Head holds complete header lines for the response.
+	Head []byte
+	// Release is called once the stream is over.
+	Release func()
+	// Reuse, when set, takes the connection back to HTTP after a clean end. Such a stream costs a kilobyte more
+	// while it is open: meant for short ones. It must not block. Without it the connection is closed.
+	Reuse func(net.Conn)
+}
+
+// Options say what a stream follows.
+type Options struct {
+	// After is the seq of the last event that the client has.
+	After uint64
+	// Opening is sent right after the response's head.
+	Opening Frame
+	View    View
+	// Shared says that View is a comparable value without state: what is rendered once serves all streams whose
+	// views are equal.
+	Shared bool
+}

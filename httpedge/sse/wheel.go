@@ -1,0 +1,85 @@
+package sse
+
+import (
+	"sync"
+	"time"
+)
+
+// wheel pings every connection once per interval, spread evenly over it, with one timer for all.
+type wheel struct {
+	every time.Duration
+	done  chan struct{}
+
+	mu    sync.Mutex
+	slots [][]*conn
+	next  int // slot of the next newcomer
+}
+
+const wheelSlots = 128
+
+func newWheel(every time.Duration) *wheel {
+	return &wheel{every: every, done: make(chan struct{}), slots: make([][]*conn, wheelSlots)}
+}
+
+func (w *wheel) add(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = (w.next + 1) % len(w.slots)
+	c.pingSlot = int32(w.next)
+	c.pingAt = int32(len(w.slots[w.next]))
+	w.slots[w.next] = append(w.slots[w.next], c)
+}
+
+func (w *wheel) remove(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slot := w.slots[c.pingSlot]
+	if int(c.pingAt) >= len(slot) || slot[c.pingAt] != c {
+		return
+	}
+	last := len(slot) - 1
+	slot[c.pingAt] = slot[last]
+	slot[c.pingAt].pingAt = c.pingAt
+	slot[last] = nil
+	w.slots[c.pingSlot] = slot[:last]
+}
+
+func (w *wheel) run() {
+	ticker := time.NewTicker(max(w.every/wheelSlots, time.Millisecond))
+	defer ticker.Stop()
+	ping := Comment("ping")
+	started := time.Now()
+	served := 0
+	var batch []*conn
+	for {
+		select {
+		case <-w.done:
+			return
+		case now := <-ticker.C:
+			// Slots are due by the clock, so that late or lost ticks do not stretch the interval.
+			due := int(now.Sub(started) * wheelSlots / w.every)
+			for ; served < due; served++ {
+				w.mu.Lock()
+				batch = append(batch[:0], w.slots[served%wheelSlots]...)
+				w.mu.Unlock()
+				for i, c := range batch {
+					c.ping(ping, now)
+					batch[i] = nil
+				}
+			}
+		}
+	}
+}
+
+func (w *wheel) stop() { close(w.done) }
+
+// all returns every connection.
+func (w *wheel) all() []*conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var conns []*conn
+	for _, slot := range w.slots {
+		conns = append(conns, slot...)
+	}
+	return conns
+}
