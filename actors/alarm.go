@@ -1,0 +1,62 @@
+package actors
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// maxAlarms bounds the timers of one entity that callers can cause: above it no more callers may wait.
+	maxAlarms = 256
+	// firstRetry and lastRetry bound the pause before an own command (timer, recovery) that storage refused is tried
+	// again.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// alarm is a command of the entity's own that is due later: a timer of the rules, or a retry.
+type alarm struct {
+	command proto.Message // nil: activate
+	retries int
+	timer   *time.Timer
+}
+
+func (g *grain) arm(after time.Duration, al *alarm) {
+	g.alarms = append(g.alarms, al)
+	root, pid := g.host.system.root, g.pid
+	al.timer = time.AfterFunc(after, func() { root.Send(pid, al) })
+}
+
+// retry brings an own command back after a pause.
+func (g *grain) retry(command proto.Message, retries int) {
+	pause := lastRetry
+	if retries < 6 {
+		pause = min(firstRetry<<retries, lastRetry)
+	}
+	g.arm(pause, &alarm{command: command, retries: retries})
+}
+
+// ring runs an own command that is due. What storage refuses is tried again: nobody else would.
+func (g *grain) ring(al *alarm) {
+	if i := slices.Index(g.alarms, al); i >= 0 {
+		g.alarms = slices.Delete(g.alarms, i, i+1)
+		g.guard(func() {
+			if err := g.serve(al.command); worthRetry(err) {
+				g.retry(al.command, al.retries+1)
+			}
+		})
+	}
+	if len(g.alarms) == 0 {
+		g.alarms = nil
+	}
+	g.note()
+}
+
+func (g *grain) disarm() {
+	for _, al := range g.alarms {
+		al.timer.Stop()
+	}
+	g.alarms = nil
+}

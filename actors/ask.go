@@ -1,0 +1,55 @@
+package actors
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// ask is a command on its way and the place where its caller waits. It is pooled: whoever answers it must not touch
+// it afterwards. A caller that gives up leaves it to the garbage collector.
+type ask struct {
+	id      string
+	kind    *Kind
+	command proto.Message // nil: only activate the entity
+	reply   chan outcome  // capacity 1: answering never blocks
+	gone    atomic.Bool   // the caller has given up
+}
+
+type outcome struct {
+	reply proto.Message
+	err   error
+}
+
+func newAsk() any { return &ask{reply: make(chan outcome, 1)} }
+
+func (a *ask) answer(reply proto.Message, err error) {
+	select {
+	case a.reply <- outcome{reply: reply, err: err}:
+	default: // answered before; only a fault of the shell could get here, and it must not block a grain
+	}
+}
+
+func (s *System) newAsk(id string, kind *Kind, command proto.Message) *ask {
+	a, ok := s.asks.Get().(*ask)
+	if !ok {
+		a = &ask{reply: make(chan outcome, 1)}
+	}
+	a.id, a.kind, a.command = id, kind, command
+	return a
+}
+
+func (s *System) releaseAsk(a *ask) {
+	a.id, a.kind, a.command = "", nil, nil
+	s.asks.Put(a)
+}
+
+// forget tells a host that a caller of an entity has given up, so that it need not be kept as a waiter.
+type forget struct{ id string }
+
+func unavailable(why string) *machine.Failure {
+	return machine.Fail(failurepb.Code_UNAVAILABLE, "%s", why)
+}

@@ -1,0 +1,333 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+	"parley/proto/logpb"
+)
+
+const (
+	// maxAttempts bounds how often a command is decided anew because the journal had moved on.
+	maxAttempts = 3
+	// maxNext bounds the commands that effects may append to one command.
+	maxNext = 16
+)
+
+// serve runs one command and those that its effects bring up, and returns how the first one ended.
+func (g *grain) serve(command proto.Message) error {
+	err := g.execute(command)
+	for range maxNext {
+		if len(g.next) == 0 {
+			return err
+		}
+		next := g.next[0]
+		g.next = g.next[1:]
+		if nextErr := g.execute(next); worthRetry(nextErr) {
+			g.retry(next, 0)
+		}
+	}
+	g.next = nil
+	return err
+}
+
+// execute runs a command against the current state, again when the journal turned out to be ahead of it.
+func (g *grain) execute(command proto.Message) error {
+	if g.epoch != g.host.epoch.Load() {
+		return g.answer(nil, g.host.notOwner())
+	}
+	for attempt := 1; ; attempt++ {
+		if err := g.activate(); err != nil {
+			return g.answer(nil, err)
+		}
+		if command == nil {
+			return g.answer(nil, nil)
+		}
+		err := g.step(command)
+		if !errors.Is(err, errBehind) {
+			return err
+		}
+		if attempt == maxAttempts {
+			return g.answer(nil, unavailable("the entity changed at the same time"))
+		}
+	}
+}
+
+// activate reads the head record, and lets the machine begin with its recovery.
+func (g *grain) activate() error {
+	if g.loaded {
+		return nil
+	}
+	s := g.host.system
+	ctx, cancel := context.WithTimeout(s.life, s.config.LoadTimeout)
+	head, found, err := s.config.Journal.Load(ctx, g.host.shard, g.id)
+	cancel()
+	if err != nil {
+		return g.unread(err)
+	}
+	if !found {
+		g.state, g.loaded = nil, true
+		return nil
+	}
+	if head.Epoch > g.epoch {
+		g.host.fenced(g.epoch)
+		return g.host.notOwner()
+	}
+	state := g.kind.Machine.NewState()
+	if err := proto.Unmarshal(head.State, state); err != nil {
+		s.log.Error("head record is unreadable", slog.String("entity", g.id), slog.Any("err", err))
+		return failed(failurepb.Code_INTERNAL, "the stored state is unreadable")
+	}
+	g.state, g.loaded = state, true
+	return g.revive()
+}
+
+// revive runs the machine's recovery command. A refusal by the rules is theirs to make; when storage refuses, the
+// activation has not happened.
+func (g *grain) revive() error {
+	command := g.kind.Machine.OnActivate(g.state, g.env())
+	if command == nil {
+		return nil
+	}
+	err := g.unsent(command)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errBehind):
+		g.loaded = false
+		return unavailable("the entity changed at the same time")
+	case worthRetry(err), isNotOwner(err):
+		g.loaded = false
+		return err
+	}
+	g.host.system.log.Warn("recovery refused", slog.String("entity", g.id), slog.Any("err", err))
+	return nil
+}
+
+// unsent carries out a command in the middle of another: the sender of that one stays unanswered, also in a panic.
+func (g *grain) unsent(command proto.Message) error {
+	sender := g.sender
+	g.sender = nil
+	defer func() { g.sender = sender }()
+	return g.step(command)
+}
+
+func (g *grain) env() machine.Env {
+	return machine.Env{
+		Now:   time.Now(),
+		Node:  g.host.system.config.Node,
+		Epoch: g.epoch,
+		NewID: func(kind string) string { return g.host.system.config.IDs.NewID(kind, g.host.shard) },
+	}
+}
+
+// step decides a command and carries the decision out. errBehind: nothing was done, the state must be read again.
+func (g *grain) step(command proto.Message) error {
+	rules := g.kind.Machine
+	decision, failure := rules.Decide(g.state, command, g.env())
+	if failure != nil {
+		return g.answer(nil, failure)
+	}
+	if decision.Wait != "" && g.sender != nil && !g.roomToWait() {
+		return g.answer(nil, unavailable("too many callers wait for this"))
+	}
+	g.perform(decision.Urgent)
+	before := g.state
+	if len(decision.Events) == 0 && !decision.Create && !decision.Delete {
+		return g.conclude(&decision, nil)
+	}
+	var after proto.Message
+	if !decision.Delete {
+		after = rules.Evolve(before, decision.Events)
+	}
+	entry, err := g.entry(&decision, after)
+	if err != nil {
+		g.host.system.log.Error("entry cannot be encoded", slog.String("entity", g.id), slog.Any("err", err))
+		return g.answer(nil, failed(failurepb.Code_INTERNAL, "the change could not be encoded"))
+	}
+	switch err := g.write(entry, before, after); {
+	case err == nil:
+	case errors.Is(err, errBehind):
+		return err
+	case decision.IfUnwritten != nil && worthRetry(err):
+		_ = g.answer(decision.IfUnwritten, nil)
+		return err
+	default:
+		return g.answer(nil, err)
+	}
+	g.state = after
+	return g.conclude(&decision, &Commit{
+		Shard: g.host.shard, Epoch: g.epoch, ID: g.id, Before: before, After: after, Events: decision.Events,
+	})
+}
+
+// entry builds what the log carries.
+func (g *grain) entry(decision *machine.Decision, after proto.Message) (*logpb.Append, error) {
+	rules := g.kind.Machine
+	entry := &logpb.Append{
+		Id: g.id, Epoch: g.epoch, Create: decision.Create, DeleteEntity: decision.Delete,
+		Events: make([][]byte, len(decision.Events)),
+	}
+	if g.state != nil {
+		entry.ExpectedSeq = rules.Seq(g.state)
+	}
+	var err error
+	for i, event := range decision.Events {
+		if entry.Events[i], err = proto.Marshal(event); err != nil {
+			return nil, fmt.Errorf("encode event: %w", err)
+		}
+	}
+	if after != nil {
+		if entry.Head, err = proto.Marshal(after); err != nil {
+			return nil, fmt.Errorf("encode head: %w", err)
+		}
+	}
+	rules.Project(g.state, after, decision.Events, entry)
+	return entry, nil
+}
+
+var errBehind = errors.New("the journal is ahead of the state")
+
+// write appends and says what became of it: nil is durable, and nothing else is.
+func (g *grain) write(entry *logpb.Append, before, after proto.Message) error {
+	s := g.host.system
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(s.life, s.config.AppendTimeout)
+	result, err := s.config.Journal.Append(ctx, g.host.shard, entry)
+	cancel()
+	s.metrics.appends.Observe(time.Since(start).Seconds())
+	if err != nil {
+		return g.unwritten(err, before, after)
+	}
+	switch result.GetOutcome() {
+	case logpb.Outcome_APPLIED:
+		return nil
+	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
+		g.drop()
+		return errBehind
+	case logpb.Outcome_FENCED:
+		g.drop()
+		g.host.fenced(g.epoch)
+		return g.host.notOwner()
+	default:
+		return g.unwritten(fmt.Errorf("append said %s", result.GetOutcome()), before, after)
+	}
+}
+
+// unwritten turns a fault of the append into an answer. Where it is sure that nothing was written the state stands;
+// else it is read again before the next command, and soon if a turn may hang on it.
+func (g *grain) unwritten(err error, before, after proto.Message) error {
+	s := g.host.system
+	count := func(reason string) { s.metrics.refused.WithLabelValues(reason).Inc() }
+	switch {
+	case errors.Is(err, ErrNotOwner):
+		count("not_owner")
+		g.drop()
+		return g.host.notOwner()
+	case errors.Is(err, ErrFull):
+		count("full")
+		return failed(failurepb.Code_STORAGE_FULL, "the disk is full: nothing was written")
+	case errors.Is(err, ErrFailed):
+		count("failed")
+		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed and refuses writes")
+	case errors.Is(err, ErrBusy):
+		count("busy")
+		return unavailable("storage is busy: nothing was written")
+	}
+	count("unknown")
+	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
+		slog.Any("err", err))
+	g.drop()
+	if g.kind.Busy != nil && (before != nil && g.kind.Busy(before) || after != nil && g.kind.Busy(after)) {
+		g.retry(nil, 0)
+	}
+	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
+}
+
+func (g *grain) unread(err error) error {
+	switch {
+	case errors.Is(err, ErrNotOwner):
+		return g.host.notOwner()
+	case errors.Is(err, ErrFailed):
+		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed")
+	}
+	g.host.system.log.Warn("head record could not be read", slog.String("entity", g.id), slog.Any("err", err))
+	return unavailable("the stored state could not be read in time")
+}
+
+// conclude does all that waits for durability: answer, settle, tell followers, run effects.
+func (g *grain) conclude(decision *machine.Decision, commit *Commit) error {
+	if decision.Wait != "" && g.sender != nil {
+		g.wait(decision.Wait)
+	} else {
+		_ = g.answer(decision.Reply, nil)
+	}
+	for _, settlement := range decision.Settle {
+		g.settle(settlement)
+	}
+	if decision.Delete {
+		g.settleAll(failed(failurepb.Code_NOT_FOUND, "it was deleted"))
+	}
+	if commit != nil && g.kind.OnCommit != nil {
+		g.kind.OnCommit(*commit)
+	}
+	g.perform(decision.Effects)
+	return nil
+}
+
+// perform runs effects. What they bring up is queued behind the current command.
+func (g *grain) perform(effects []machine.Effect) {
+	for _, effect := range effects {
+		if timer, isTimer := effect.(machine.Timer); isTimer {
+			g.arm(timer.After, &alarm{command: timer.Command})
+			continue
+		}
+		if g.kind.Perform == nil {
+			continue
+		}
+		at := Entity{Shard: g.host.shard, Epoch: g.epoch, ID: g.id, system: g.host.system}
+		if next := g.kind.Perform(at, effect); next != nil {
+			g.next = append(g.next, next)
+		}
+	}
+}
+
+// answer answers the sender, if there is one and it has not been, and passes the error on.
+func (g *grain) answer(reply proto.Message, err error) error {
+	if a := g.sender; a != nil {
+		g.sender = nil
+		a.answer(reply, err)
+	}
+	return err
+}
+
+// drop forgets the state: it is read again before the next command.
+func (g *grain) drop() { g.loaded, g.state = false, nil }
+
+// worthRetry says that a command was not carried out for a reason that may pass.
+func worthRetry(err error) bool {
+	var failure *machine.Failure
+	if !errors.As(err, &failure) {
+		return false
+	}
+	switch failure.Code {
+	case failurepb.Code_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+func isNotOwner(err error) bool {
+	var notOwner *NotOwnerError
+	return errors.As(err, &notOwner)
+}
+
+func failed(code failurepb.Code, why string) *machine.Failure { return machine.Fail(code, "%s", why) }

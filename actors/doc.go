@@ -1,0 +1,25 @@
+// Package actors is the shell around the rules: it gives every entity a place to live, one command at a time.
+//
+// An entity (a conversation; later a webhook, a flow, ...) is an actor that exists while it is used. It loads its head
+// record, asks its machine what a command means, appends the events to the Journal, and only when the append has
+// returned does it answer, tell followers and run effects. Rules are in the entity packages and are pure; storage is
+// behind Journal; nothing here knows HTTP or nodes.
+//
+// The parts:
+//
+//   - System is the front door: Own and Disown (leadership), Ask (commands), Follow (live streams), Stop.
+//   - A host is one permanent actor per shard. It alone knows the shard's grains: it starts, forwards, retires them.
+//   - A grain is one actor per active entity, the same type for every machine.
+//   - Feeds carry what happens on conversations to followers, token by token, past the mailboxes.
+//   - Conversations wires the conversation rules to the turn runner and the feeds.
+//
+// Invariants:
+//
+//   - Nothing is seen outside before it is durable, except Decision.Urgent and streamed text.
+//   - An append names the epoch under which the shard is owned; a grain of an older epoch decides nothing.
+//   - After an append whose outcome is not known the state is forgotten and read again.
+//   - A grain is only ever reached through its host, so none is stopped with a command in its mailbox unanswered.
+//   - Every queue has a bound, and whoever finds it full is answered UNAVAILABLE.
+//
+// It does not decide who owns a shard, route between nodes, or run turns.
+package actors

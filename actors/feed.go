@@ -1,0 +1,412 @@
+package actors
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/actors/turn"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Sink hears what happens on a followed conversation. The calls never overlap and must not block: they run under the
+// feed's lock, on the goroutine of whoever makes the news.
+type Sink = interface {
+	Change(change *conversationpb.Change)
+	// Closed says that the follow ended, and why: NotOwnerError, or a failure. It is called at most once, and nothing
+	// follows it.
+	Closed(reason error)
+}
+
+// FeedsConfig is what Feeds needs. Zero values mean the defaults.
+type FeedsConfig struct {
+	// MaxFollowers bounds the followers of one conversation. The edge has one for all its clients. Default 1024.
+	MaxFollowers int
+	// Registerer for metrics; nil = none.
+	Registerer prometheus.Registerer
+}
+
+// Feeds are the live streams of the conversations that this node owns. A feed exists while somebody follows the
+// conversation or a turn streams into it, whether or not the conversation's actor is active. Durable events come from
+// the actor after each commit, text straight from the turn: no mailbox between a model's token and a follower.
+//
+// What a follower hears, in this order and once each: every event after its snapshot's last_seq; and of the active
+// run, after its RunStarted or the snapshot's text, every piece of text before the events that end the run.
+type Feeds struct {
+	max       int
+	seed      maphash.Seed
+	shelves   [feedShelves]shelf
+	followers prometheus.Gauge
+}
+
+const feedShelves = 64
+
+// shelf is a part of the registry. Its lock is taken inside a feed's lock, never around it.
+type shelf struct {
+	mu    sync.RWMutex
+	feeds map[string]*feed
+}
+
+// NewFeeds returns an empty registry.
+func NewFeeds(config FeedsConfig) *Feeds {
+	orDefault(&config.MaxFollowers, 1024)
+	f := &Feeds{
+		max:  config.MaxFollowers,
+		seed: maphash.MakeSeed(),
+		followers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_actors_followers", Help: "Live follows of conversations on this node.",
+		}),
+	}
+	for i := range f.shelves {
+		f.shelves[i].feeds = make(map[string]*feed)
+	}
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(f.followers)
+	}
+	return f
+}
+
+// feed is the live stream of one conversation.
+type feed struct {
+	registry *Feeds
+	shard    uint32
+	id       string
+	quitters atomic.Int32 // followers that have cancelled and are still listed
+
+	mu        sync.Mutex
+	followers []*follower
+	run       *output // the active run, nil = none
+	lastSeq   uint64  // newest event published here, 0 = none yet
+	epoch     uint64  // of the newest commit published here
+	closed    bool    // out of the registry
+}
+
+// follower is one subscription. It hears nothing until it is ready: its snapshot covers what was before.
+type follower struct {
+	feed   *feed
+	sink   Sink
+	ready  bool
+	cursor uint64 // newest event it knows of
+	reason error  // why it was closed
+	quit   atomic.Bool
+}
+
+func (f *Feeds) shelf(id string) *shelf {
+	return &f.shelves[maphash.String(f.seed, id)%feedShelves]
+}
+
+func (f *Feeds) find(id string) *feed {
+	s := f.shelf(id)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.feeds[id]
+}
+
+// lock returns the conversation's feed, locked, and makes it when there is none.
+func (f *Feeds) lock(shard uint32, id string) *feed {
+	s := f.shelf(id)
+	for {
+		s.mu.Lock()
+		fd := s.feeds[id]
+		if fd == nil {
+			fd = &feed{registry: f, shard: shard, id: id}
+			s.feeds[id] = fd
+		}
+		s.mu.Unlock()
+		fd.mu.Lock()
+		if !fd.closed {
+			return fd
+		}
+		fd.mu.Unlock() // removed between the two locks
+	}
+}
+
+// unlock lets go of a feed, drops followers that have cancelled, and removes the feed when nothing is left to do.
+func (fd *feed) unlock() {
+	if fd.quitters.Load() > 0 {
+		fd.dropLocked()
+	}
+	fd.removeIfIdleLocked()
+	fd.mu.Unlock()
+	fd.reap()
+}
+
+// reap drops followers that have cancelled unless somebody holds the lock, who will then do it: so a sink may cancel
+// itself, and cancelling never waits.
+func (fd *feed) reap() {
+	for fd.quitters.Load() > 0 && fd.mu.TryLock() {
+		fd.dropLocked()
+		fd.removeIfIdleLocked()
+		fd.mu.Unlock()
+	}
+}
+
+func (fd *feed) dropLocked() {
+	left := fd.followers[:0]
+	for _, fl := range fd.followers {
+		if fl.quit.Load() {
+			fd.quitters.Add(-1)
+			fd.registry.followers.Dec()
+			continue
+		}
+		left = append(left, fl)
+	}
+	clear(fd.followers[len(left):])
+	fd.followers = left
+}
+
+func (fd *feed) removeIfIdleLocked() {
+	if fd.closed || fd.run != nil || len(fd.followers) > 0 {
+		return
+	}
+	fd.closed = true
+	s := fd.registry.shelf(fd.id)
+	s.mu.Lock()
+	delete(s.feeds, fd.id)
+	s.mu.Unlock()
+}
+
+// register adds a follower that hears nothing yet.
+func (f *Feeds) register(shard uint32, id string, sink Sink) (*follower, error) {
+	fd := f.lock(shard, id)
+	defer fd.unlock()
+	if len(fd.followers) >= f.max {
+		return nil, unavailable("too many followers")
+	}
+	fl := &follower{feed: fd, sink: sink}
+	fd.followers = append(fd.followers, fl)
+	f.followers.Inc()
+	return fl, nil
+}
+
+// cancel ends a follow. It may be called from anywhere, also from the sink, and more than once.
+func (fl *follower) cancel() {
+	if fl.quit.CompareAndSwap(false, true) {
+		fl.feed.quitters.Add(1)
+		fl.feed.reap()
+	}
+}
+
+// open makes a registered follower hear what comes, and returns what was before. The head was read after registering:
+// an event that was published before is in it or in the log up to feed.lastSeq, one that is published later is newer
+// than the head or dropped by the cursor. Where the head is newer than what was published, the head says which run is
+// active, for the feed has yet to hear that its run ended.
+func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversationpb.Snapshot, error) {
+	fd := fl.feed
+	fd.mu.Lock()
+	defer fd.unlock()
+	if fl.reason != nil {
+		return nil, fl.reason
+	}
+	run := fd.run
+	if head.GetLastSeq() >= fd.lastSeq && run != nil && head.GetLease().GetRunId() != run.runID {
+		run = nil
+	}
+	fl.cursor = max(head.GetLastSeq(), fd.lastSeq)
+	fl.ready = true
+	snapshot := &conversationpb.Snapshot{Epoch: epoch, LastSeq: fl.cursor}
+	if run != nil {
+		snapshot.RunId, snapshot.Text, snapshot.UserMessage = run.runID, string(run.text), run.userMessage
+	}
+	return snapshot, nil
+}
+
+// publish tells followers what became durable.
+func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
+	fd := f.find(commit.ID)
+	if fd == nil {
+		return
+	}
+	fd.mu.Lock()
+	defer fd.unlock()
+	if fd.closed {
+		return
+	}
+	if commit.After == nil {
+		fd.closeLocked(machine.Fail(failurepb.Code_NOT_FOUND, "the conversation was deleted"))
+		return
+	}
+	if len(events) == 0 {
+		return
+	}
+	fd.epoch = commit.Epoch
+	fd.lastSeq = max(fd.lastSeq, events[len(events)-1].GetSeq())
+	change := &conversationpb.Change{Epoch: commit.Epoch, Events: events}
+	for _, fl := range fd.followers {
+		fl.hear(change)
+	}
+	for _, event := range events {
+		if event.GetTurnEnded() != nil && fd.run != nil && fd.run.runID == event.GetRunId() {
+			fd.run = nil
+		}
+	}
+}
+
+// hear passes on the events that the follower does not know yet.
+func (fl *follower) hear(change *conversationpb.Change) {
+	if !fl.ready || fl.quit.Load() {
+		return
+	}
+	events := change.GetEvents()
+	known := 0
+	for known < len(events) && events[known].GetSeq() <= fl.cursor {
+		known++
+	}
+	switch known {
+	case len(events):
+		return
+	case 0:
+	default:
+		change = &conversationpb.Change{Epoch: change.GetEpoch(), Events: events[known:]}
+	}
+	fl.cursor = events[len(events)-1].GetSeq()
+	fl.sink.Change(change)
+}
+
+// closeLocked ends every follow and takes the feed out of the registry. A turn that still runs streams to nobody.
+func (fd *feed) closeLocked(reason error) {
+	for _, fl := range fd.followers {
+		fl.reason = reason
+		if fl.ready && !fl.quit.Load() {
+			fl.sink.Closed(reason)
+		}
+		if !fl.quit.Swap(true) {
+			fd.quitters.Add(1)
+		}
+	}
+	fd.run = nil
+}
+
+// closeShard ends the streams of a shard that this node does not own any more.
+func (f *Feeds) closeShard(shard uint32, reason error) {
+	f.closeWhere(reason, func(fd *feed) bool { return fd.shard == shard })
+}
+
+// close ends all streams.
+func (f *Feeds) close(reason error) {
+	f.closeWhere(reason, func(*feed) bool { return true })
+}
+
+func (f *Feeds) closeWhere(reason error, match func(*feed) bool) {
+	for i := range f.shelves {
+		s := &f.shelves[i]
+		var found []*feed
+		s.mu.RLock()
+		for _, fd := range s.feeds {
+			if match(fd) {
+				found = append(found, fd)
+			}
+		}
+		s.mu.RUnlock()
+		for _, fd := range found {
+			fd.mu.Lock()
+			fd.closeLocked(reason)
+			fd.unlock()
+		}
+	}
+}
+
+// output is the text of one run as it grows.
+type output struct {
+	feed        *feed
+	runID       string
+	userMessage *conversationpb.Message
+	epoch       uint64
+	text        []byte // under the feed's lock, like sealed
+	sealed      bool
+}
+
+// deltaChange is a delta in one allocation.
+type deltaChange struct {
+	change conversationpb.Change
+	delta  conversationpb.Delta
+}
+
+// Begin starts the stream of a run and tells followers so. A run that streamed there before is cut off.
+func (f *Feeds) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
+	fd := f.lock(at.Shard, at.ConversationID)
+	defer fd.unlock()
+	o := &output{feed: fd, runID: runID, userMessage: userMessage, epoch: at.Epoch}
+	if fd.run != nil {
+		fd.run.sealed = true
+	}
+	fd.run = o
+	var change *conversationpb.Change
+	for _, fl := range fd.followers {
+		if !fl.ready || fl.quit.Load() {
+			continue
+		}
+		if change == nil {
+			change = &conversationpb.Change{
+				Epoch:      at.Epoch,
+				RunStarted: &conversationpb.RunStarted{RunId: runID, UserMessage: userMessage},
+			}
+		}
+		fl.sink.Change(change)
+	}
+	return o
+}
+
+// Write appends a piece of text and passes it on.
+func (o *output) Write(piece string) {
+	if piece == "" {
+		return
+	}
+	fd := o.feed
+	fd.mu.Lock()
+	defer fd.unlock()
+	if o.sealed {
+		return
+	}
+	offset := uint64(len(o.text))
+	o.text = append(o.text, piece...)
+	if fd.run != o {
+		return // the followers are gone, or follow another run
+	}
+	var change *conversationpb.Change
+	for _, fl := range fd.followers {
+		if !fl.ready || fl.quit.Load() {
+			continue
+		}
+		if change == nil {
+			c := &deltaChange{}
+			c.delta.RunId, c.delta.Offset, c.delta.Text = o.runID, offset, piece
+			c.change.Epoch, c.change.Delta = o.epoch, &c.delta
+			change = &c.change
+		}
+		fl.sink.Change(change)
+	}
+}
+
+// Seal ends the stream: nothing of the run is published after it. It returns the whole text, each time it is called.
+func (o *output) Seal() string {
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	o.sealed = true
+	return string(o.text)
+}
+
+// Release ends the stream of a run that nobody reports.
+func (o *output) Release() {
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	o.sealed = true
+	if o.feed.run == o {
+		o.feed.run = nil
+	}
+}
+
+func eventsOf(messages []proto.Message) []*conversationpb.Event {
+	events := make([]*conversationpb.Event, 0, len(messages))
+	for _, m := range messages {
+		if event, ok := m.(*conversationpb.Event); ok {
+			events = append(events, event)
+		}
+	}
+	return events
+}

@@ -1,0 +1,116 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/failurepb"
+)
+
+// cell is the actor of a grain. It is its own small type because the engine makes it before it is known for whom.
+type cell struct{ grain *grain }
+
+// Receive is one turn of a grain's mailbox.
+func (c *cell) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *grain:
+		c.grain = m
+	case *ask:
+		c.grain.handle(m)
+	case *alarm:
+		c.grain.ring(m)
+	case *forget:
+		c.grain.purge()
+		c.grain.note()
+	case *actor.Stopping:
+		c.grain.stop()
+	case *actor.Stopped:
+		c.grain.host.system.root.Send(c.grain.host.pid, &gone{c.grain})
+	}
+}
+
+// grain is one active entity.
+type grain struct {
+	host  *host
+	kind  *Kind
+	id    string
+	epoch uint64
+	pid   *actor.PID
+
+	// The host's.
+	newer, older *grain
+	touched      uint64
+	stopping     bool
+	pending      []*ask
+
+	// Written by the grain, read by the host.
+	queued  atomic.Int32 // commands in the mailbox or being handled
+	working atomic.Bool  // something is open: a turn, a waiter, a timer
+
+	// The grain's own.
+	loaded  bool
+	state   proto.Message // nil: does not exist
+	sender  *ask          // of the command being handled, until it is answered
+	waiters map[string][]*ask
+	waiting int
+	alarms  []*alarm
+	next    []proto.Message // commands that effects brought up
+}
+
+func (g *grain) unlink() {
+	if g.newer != nil {
+		g.newer.older, g.older.newer = g.older, g.newer
+		g.newer, g.older = nil, nil
+	}
+}
+
+// engaged says that a grain must not be retired now. Only the host hands out commands, so what is not engaged stays so
+// until the host is done with it.
+func (g *grain) engaged() bool { return g.queued.Load() > 0 || g.working.Load() }
+
+// note tells the host whether something is open.
+func (g *grain) note() {
+	busy := g.waiting > 0 || len(g.alarms) > 0
+	if !busy && g.loaded && g.state != nil && g.kind.Busy != nil {
+		busy = g.kind.Busy(g.state)
+	}
+	g.working.Store(busy)
+}
+
+func (g *grain) handle(a *ask) {
+	if !a.gone.Load() { // else nobody waits for it any more, and nothing has been done yet
+		g.sender = a
+		g.guard(func() { g.serve(a.command) })
+	}
+	g.note() // before the count: the host must not see a gap
+	g.queued.Add(-1)
+	g.host.inFlight.Add(-1)
+}
+
+// guard keeps a fault of the rules or of an effect inside the command that met it.
+func (g *grain) guard(run func()) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			g.host.system.metrics.panics.Inc()
+			g.host.system.log.Error("command panicked", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
+				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
+			g.drop()
+			g.next = nil
+			g.answer(nil, failed(failurepb.Code_INTERNAL, "the command could not be handled"))
+		}
+		g.sender = nil
+	}()
+	run()
+}
+
+// stop ends an activation: whoever still waits is told to come back.
+func (g *grain) stop() {
+	g.disarm()
+	g.settleAll(unavailable("the entity moved while you waited: ask again"))
+	g.drop()
+}

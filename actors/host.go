@@ -1,0 +1,254 @@
+package actors
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+const (
+	// retirePerTick bounds how many grains a node retires in one tick. Every run of a mailbox is a goroutine: retiring
+	// 100,000 at once would leave as many goroutine descriptors behind.
+	retirePerTick = 1000
+	// retireWindow bounds how many grains of a shard are being retired when it changes hands.
+	retireWindow = 256
+	// evictLook is how many of the least recently used grains are looked at for an idle one.
+	evictLook = 8
+)
+
+// host is the permanent actor of one shard: the only one that knows its grains. Commands for a grain that is being
+// retired wait here until it is gone.
+type host struct {
+	system *System
+	shard  uint32
+	pid    *actor.PID
+	props  *actor.Props // of grains; shared
+
+	epoch    atomic.Uint64 // owned under this epoch; 0 = not owned
+	newest   atomic.Uint64 // newest epoch ever owned here
+	inFlight atomic.Int64  // commands queued or being decided
+
+	// The rest belongs to the actor.
+	serving  uint64            // epoch as the actor knows it
+	grains   map[string]*grain // one per active entity
+	lru      grain             // ring: lru.newer is the least, lru.older the most recently used
+	ticks    uint64
+	leaving  []*grain // of a former epoch, still to be retired
+	retiring int      // told to stop, not yet gone
+	draining uint64   // former epoch that is being drained, 0 = none
+	done     []func() // called when drained
+}
+
+type (
+	ownership struct {
+		epoch uint64
+		done  func()
+	}
+	tick struct{ quota int }
+	gone struct{ grain *grain }
+)
+
+func newHost(s *System, shard uint32) *host {
+	h := &host{system: s, shard: shard, grains: make(map[string]*grain)}
+	h.lru.newer, h.lru.older = &h.lru, &h.lru
+	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} })
+	h.pid = s.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }))
+	return h
+}
+
+func (h *host) notOwner() *NotOwnerError {
+	return &NotOwnerError{Shard: h.shard, Epoch: h.newest.Load()}
+}
+
+// Receive is one turn of the host's mailbox.
+func (h *host) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *ask:
+		h.route(m)
+	case *forget:
+		if g := h.grains[m.id]; g != nil && !g.stopping {
+			h.system.root.Send(g.pid, m)
+		}
+	case *tick:
+		h.sweep(m.quota)
+	case *gone:
+		h.buried(m.grain)
+	case *ownership:
+		h.change(m)
+	}
+}
+
+// route hands a command to its grain.
+func (h *host) route(a *ask) {
+	if h.serving == 0 {
+		h.refuse(a, h.notOwner())
+		return
+	}
+	g := h.grains[a.id]
+	switch {
+	case g == nil:
+		g = h.spawn(a.id, a.kind)
+	case g.stopping:
+		if len(g.pending) >= h.system.config.MaxQueued {
+			h.refuse(a, unavailable("too many commands are waiting"))
+			return
+		}
+		g.pending = append(g.pending, a)
+		return
+	}
+	h.forward(g, a)
+}
+
+func (h *host) forward(g *grain, a *ask) {
+	if g.queued.Load() >= int32(h.system.config.MaxQueued) {
+		h.refuse(a, unavailable("too many commands are waiting"))
+		return
+	}
+	g.queued.Add(1)
+	h.touch(g)
+	h.system.root.Send(g.pid, a)
+}
+
+func (h *host) refuse(a *ask, err error) {
+	h.inFlight.Add(-1)
+	a.answer(nil, err)
+}
+
+func (h *host) spawn(id string, kind *Kind) *grain {
+	g := &grain{host: h, kind: kind, id: id, epoch: h.serving}
+	g.pid = h.system.root.Spawn(h.props)
+	h.system.root.Send(g.pid, g) // the cell learns who it is
+	h.grains[id] = g
+	h.touch(g)
+	h.system.metrics.active.Inc()
+	h.system.metrics.activations.Inc()
+	if len(h.grains) > h.system.config.MaxActive {
+		h.evict()
+	}
+	return g
+}
+
+// touch makes a grain the most recently used.
+func (h *host) touch(g *grain) {
+	g.touched = h.ticks
+	g.unlink()
+	g.newer, g.older = &h.lru, h.lru.older
+	g.older.newer, h.lru.older = g, g
+}
+
+// sweep retires grains that have been idle for long enough, the longest idle first.
+func (h *host) sweep(quota int) {
+	h.ticks++
+	idle := uint64(h.system.config.IdleAfter / h.system.cutOff)
+	for g := h.lru.newer; g != &h.lru && quota > 0 && h.ticks-g.touched > idle; quota-- {
+		next := g.newer
+		if g.engaged() {
+			h.touch(g)
+		} else {
+			h.retire(g)
+		}
+		g = next
+	}
+}
+
+// evict makes room for one more: it retires an idle grain among the least recently used.
+func (h *host) evict() {
+	g := h.lru.newer
+	for range evictLook {
+		if g == &h.lru {
+			return
+		}
+		next := g.newer
+		if !g.engaged() && g != h.lru.older {
+			h.retire(g)
+			return
+		}
+		g = next
+	}
+}
+
+// retire tells a grain to stop once its mailbox is empty. Poison, not Stop: Stop would jump the queue and lose what is
+// in it.
+func (h *host) retire(g *grain) {
+	g.stopping = true
+	g.unlink()
+	h.retiring++
+	h.system.root.Poison(g.pid)
+}
+
+// buried ends a grain that has stopped, and starts its successor when commands have come meanwhile.
+func (h *host) buried(g *grain) {
+	h.retiring--
+	delete(h.grains, g.id)
+	h.system.metrics.active.Dec()
+	h.system.metrics.passivations.Inc()
+	pending := g.pending
+	g.pending = nil
+	if h.serving == 0 {
+		for _, a := range pending {
+			h.refuse(a, h.notOwner())
+		}
+	} else if len(pending) > 0 {
+		next := h.spawn(g.id, g.kind)
+		for _, a := range pending {
+			h.forward(next, a)
+		}
+	}
+	h.drain()
+}
+
+// change retires every grain of a former epoch. Until one is gone, commands for it wait when the shard is still owned
+// here, else they are refused.
+func (h *host) change(m *ownership) {
+	if m.done != nil {
+		h.done = append(h.done, m.done)
+	}
+	if h.serving != 0 && h.serving != m.epoch {
+		h.draining = max(h.draining, h.serving)
+		for _, g := range h.grains {
+			if g.stopping {
+				continue
+			}
+			g.stopping = true
+			g.unlink()
+			h.leaving = append(h.leaving, g)
+		}
+	}
+	h.serving = m.epoch
+	h.drain()
+}
+
+// drain retires the leaving grains, a window at a time.
+func (h *host) drain() {
+	for len(h.leaving) > 0 && h.retiring < retireWindow {
+		last := len(h.leaving) - 1
+		g := h.leaving[last]
+		h.leaving[last] = nil
+		h.leaving = h.leaving[:last]
+		h.retire(g)
+	}
+	if len(h.leaving) > 0 || h.retiring > 0 {
+		return
+	}
+	h.leaving = nil
+	if h.draining != 0 {
+		// Once more, now that no grain of that epoch can start anything.
+		for _, kind := range h.system.kinds {
+			if kind.OnRelease != nil {
+				kind.OnRelease(h.shard, h.draining)
+			}
+		}
+		h.draining = 0
+	}
+	for _, done := range h.done {
+		done()
+	}
+	h.done = nil
+}
+
+// fenced gives the shard up: its log holds an entry of a newer owner.
+func (h *host) fenced(epoch uint64) {
+	h.system.log.Warn("fenced by a newer owner", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch))
+	h.system.disown(h, epoch)
+}

@@ -1,0 +1,54 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"parley/proto/logpb"
+)
+
+// Journal is what the shell needs of storage. Implementations are safe for concurrent use and give up when ctx ends.
+// Where an error wraps none of the sentinels below, nothing is assumed about what was written.
+type Journal interface {
+	// Load returns an entity's head as of all appends applied so far; false when there is no such entity.
+	Load(ctx context.Context, shard uint32, id string) (Head, bool, error)
+	// Append makes an entry durable and returns what applying it said. It must not change the entry.
+	Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error)
+	// Running visits the entities with an open turn lease: those to recover after a change of owner.
+	Running(ctx context.Context, shard uint32, visit func(id string)) error
+}
+
+// Head is an entity's stored state. State is only read.
+type Head struct {
+	Seq, Epoch uint64
+	State      []byte
+}
+
+// Errors of a Journal that the shell tells apart.
+var (
+	// ErrNotOwner: this node does not lead the shard. Nothing was written.
+	ErrNotOwner = errors.New("not the owner of the shard")
+	// ErrOutcomeUnknown: the entry may or may not become durable.
+	ErrOutcomeUnknown = errors.New("outcome of the append is not known")
+	// ErrFull: the disk is full. Nothing was written.
+	ErrFull = errors.New("storage is full")
+	// ErrFailed: the store failed and refuses writes until restart. Nothing more is written by this process.
+	ErrFailed = errors.New("storage has failed")
+	// ErrBusy: too many appends are waiting. Nothing was written.
+	ErrBusy = errors.New("storage is busy")
+)
+
+// NotOwnerError answers a command or a follow for a shard that this node does not own (any more). Nothing was done:
+// the command may be sent again, to the owner.
+type NotOwnerError struct {
+	Shard uint32
+	Epoch uint64 // newest epoch of the shard known here, 0 = none
+}
+
+func (e *NotOwnerError) Error() string {
+	return fmt.Sprintf("not the owner of shard %d (epoch %d)", e.Shard, e.Epoch)
+}
+
+// NotOwner lets callers that do not import this package tell the error apart.
+func (e *NotOwnerError) NotOwner() (shard uint32, epoch uint64) { return e.Shard, e.Epoch }

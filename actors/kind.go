@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+)
+
+// Kind is one sort of entity: its rules, and what their effects do. The functions are called on the entity's own
+// goroutine and must not block; all but Machine may be nil.
+type Kind struct {
+	Machine machine.Machine
+	// Perform runs an effect, Urgent or after commit. The command it returns, if any, is the next one of the entity:
+	// for what turned out at once, e.g. that a turn could not start.
+	Perform func(at Entity, effect machine.Effect) proto.Message
+	// OnCommit hears what became durable, after the reply and before the effects.
+	OnCommit func(commit Commit)
+	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
+	// may be called twice for the same epoch, and from any goroutine.
+	OnRelease func(shard uint32, epoch uint64)
+	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
+	Busy func(state proto.Message) bool
+	// Drain is called by System.Stop before anything else ends: let what runs finish until ctx ends, then abandon it.
+	Drain func(ctx context.Context)
+}
+
+// Entity is where an effect comes from, and how it reports back.
+type Entity struct {
+	Shard uint32
+	Epoch uint64
+	ID    string
+
+	system *System
+}
+
+// Ask sends a command to the entity, also while the system is stopping. Not for use in Perform, which would wait for
+// itself.
+func (e Entity) Ask(ctx context.Context, command proto.Message) (proto.Message, error) {
+	return e.system.ask(ctx, e.Shard, e.ID, command)
+}
+
+// Commit is a durable change of an entity. Before is nil on create, After on delete. All of it is shared: only read.
+type Commit struct {
+	Shard         uint32
+	Epoch         uint64
+	ID            string
+	Before, After proto.Message
+	Events        []proto.Message
+}

@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	active       prometheus.Gauge
+	activations  prometheus.Counter
+	passivations prometheus.Counter
+	recoveries   prometheus.Counter
+	panics       prometheus.Counter
+	appends      prometheus.Histogram
+	owned        prometheus.Gauge
+	refused      *prometheus.CounterVec
+}
+
+// newMetrics registers the shell's metrics; a nil registerer keeps them private.
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		active: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_actors_active_entities", Help: "Entities that are active in memory.",
+		}),
+		activations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_actors_activations_total", Help: "Entities that were activated.",
+		}),
+		passivations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_actors_passivations_total", Help: "Entities that were retired, idle or with their shard.",
+		}),
+		recoveries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_actors_recoveries_total", Help: "Entities with an open turn that were activated after a change of owner.",
+		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_actors_panics_total", Help: "Commands whose handling panicked.",
+		}),
+		appends: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_actors_append_seconds", Help: "Time from append to durable, as the shell sees it.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		owned: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_actors_owned_shards", Help: "Shards that this node owns.",
+		}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_actors_unwritten_total", Help: "Commands whose events could not be made durable, by reason.",
+		}, []string{"reason"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.panics, m.appends, m.owned, m.refused)
+	}
+	return m
+}

@@ -1,0 +1,271 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// System hosts the entities of the shards that this node owns. Make it with New, end it with Stop.
+type System struct {
+	config  Config
+	kinds   map[string]*Kind // by id prefix
+	feeds   *Feeds
+	log     *slog.Logger
+	metrics *metrics
+	engine  *actor.ActorSystem
+	root    *actor.RootContext
+	asks    sync.Pool
+	slots   chan struct{} // recoveries under way
+	cutOff  time.Duration // how often hosts sweep
+
+	stopping atomic.Bool
+	stopped  chan struct{}
+	life     context.Context //nolint:containedctx // the system's own life: ends what it started, not a request's
+	end      context.CancelFunc
+	tasks    sync.WaitGroup
+
+	hosts atomic.Pointer[[]*host] // by shard, nil = never owned here
+	mu    struct {
+		sync.Mutex
+		closed bool // no shard is owned any more, nor will be
+	}
+}
+
+// New returns a system that owns nothing yet.
+func New(config Config) (*System, error) {
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if config.Feeds == nil {
+		config.Feeds = NewFeeds(FeedsConfig{Registerer: config.Registerer})
+	}
+	s := &System{
+		config:  config,
+		kinds:   make(map[string]*Kind, len(config.Kinds)),
+		feeds:   config.Feeds,
+		log:     config.Logger,
+		metrics: newMetrics(config.Registerer),
+		asks:    sync.Pool{New: newAsk},
+		slots:   make(chan struct{}, config.RecoverConcurrency),
+		cutOff:  min(max(config.IdleAfter/20, 50*time.Millisecond), time.Second),
+		stopped: make(chan struct{}),
+	}
+	for i := range config.Kinds {
+		kind := &s.config.Kinds[i]
+		if s.kinds[kind.Machine.Kind()] != nil {
+			return nil, fmt.Errorf("actors: two kinds named %q", kind.Machine.Kind())
+		}
+		s.kinds[kind.Machine.Kind()] = kind
+	}
+	s.engine = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(config.Logger) }),
+		actor.WithDeadLetterRequestLogging(false),
+	)
+	s.root = s.engine.Root
+	s.hosts.Store(&[]*host{})
+	s.life, s.end = context.WithCancel(context.Background())
+	s.tasks.Go(s.sweep)
+	return s, nil
+}
+
+// Own says that this node owns a shard under an epoch: commands are served, and turns that a former owner left open
+// are recovered. A repeat, or an epoch that is over, changes nothing. It does not wait.
+func (s *System) Own(shard uint32, epoch uint64) {
+	h := s.hostOf(shard)
+	s.mu.Lock()
+	before := h.epoch.Load()
+	if s.mu.closed || epoch == 0 || epoch <= before || epoch < h.newest.Load() {
+		s.mu.Unlock()
+		return
+	}
+	h.newest.Store(epoch)
+	s.setEpochLocked(h, epoch)
+	s.tasks.Go(func() { s.recover(h, epoch) })
+	s.mu.Unlock()
+	if before != 0 {
+		s.released(shard, before)
+	}
+	s.log.Info("shard owned", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", epoch))
+}
+
+// Disown says that this node does not own a shard any more: commands and follows are refused with NotOwnerError,
+// turns stop without a report, followers are told, entities are retired. It does not wait for the last of them.
+func (s *System) Disown(shard uint32) {
+	h := s.hostIf(shard)
+	if h == nil {
+		return
+	}
+	s.disown(h, h.epoch.Load())
+}
+
+// disown gives up an epoch of a shard, unless a newer one has begun.
+func (s *System) disown(h *host, epoch uint64) {
+	s.mu.Lock()
+	if epoch == 0 || h.epoch.Load() != epoch {
+		s.mu.Unlock()
+		return
+	}
+	s.setEpochLocked(h, 0)
+	s.mu.Unlock()
+	s.released(h.shard, epoch)
+	s.log.Info("shard released", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch))
+}
+
+// setEpochLocked tells the host in the same order in which everyone else sees the epoch change.
+func (s *System) setEpochLocked(h *host, epoch uint64) {
+	before := h.epoch.Swap(epoch)
+	switch {
+	case before == 0 && epoch != 0:
+		s.metrics.owned.Inc()
+	case before != 0 && epoch == 0:
+		s.metrics.owned.Dec()
+	}
+	s.root.Send(h.pid, &ownership{epoch: epoch})
+}
+
+// released ends what runs under an epoch that is over, and the streams of the shard.
+func (s *System) released(shard uint32, epoch uint64) {
+	for _, kind := range s.kinds {
+		if kind.OnRelease != nil {
+			kind.OnRelease(shard, epoch)
+		}
+	}
+	s.feeds.closeShard(shard, &NotOwnerError{Shard: shard, Epoch: epoch})
+}
+
+// Ask sends a command to an entity and returns the reply, waiting for it until ctx ends. A refusal is a
+// *machine.Failure; NotOwnerError says that nothing was done here. When ctx ends first, the command may or may not
+// have been applied.
+func (s *System) Ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
+	if s.stopping.Load() {
+		return nil, unavailable("the node is stopping")
+	}
+	return s.ask(ctx, shard, id, command)
+}
+
+func (s *System) ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
+	prefix, _, _ := strings.Cut(id, "_")
+	kind := s.kinds[prefix]
+	if kind == nil {
+		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "there is no such entity")
+	}
+	h := s.hostIf(shard)
+	if h == nil {
+		return nil, &NotOwnerError{Shard: shard}
+	}
+	if h.epoch.Load() == 0 {
+		return nil, h.notOwner()
+	}
+	if h.inFlight.Add(1) > int64(s.config.MaxInFlight) {
+		h.inFlight.Add(-1)
+		return nil, unavailable("too many commands are waiting")
+	}
+	a := s.newAsk(id, kind, command)
+	s.root.Send(h.pid, a)
+	select {
+	case got := <-a.reply:
+		s.releaseAsk(a)
+		return got.reply, got.err
+	case <-ctx.Done():
+		a.gone.Store(true)
+		s.root.Send(h.pid, &forget{id: id})
+		return nil, fmt.Errorf("wait for the reply: %w", ctx.Err())
+	}
+}
+
+// Stop ends the system: no new commands; the kinds are drained (running turns get until ctx ends, then are left to
+// recovery); followers are told; every entity is retired. It returns when nothing of it runs any more, which after
+// ctx has ended takes at most the time of an append and a load. Safe to call twice.
+func (s *System) Stop(ctx context.Context) {
+	if !s.stopping.CompareAndSwap(false, true) {
+		<-s.stopped
+		return
+	}
+	for _, kind := range s.kinds {
+		if kind.Drain != nil {
+			kind.Drain(ctx)
+		}
+	}
+	s.end()
+	s.feeds.close(unavailable("the node is stopping"))
+	s.mu.Lock()
+	s.mu.closed = true
+	hosts := *s.hosts.Load()
+	var drained sync.WaitGroup
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		drained.Add(1)
+		h.epoch.Store(0)
+		s.root.Send(h.pid, &ownership{done: drained.Done})
+	}
+	s.metrics.owned.Set(0)
+	s.mu.Unlock()
+	drained.Wait()
+	s.tasks.Wait()
+	s.engine.Shutdown()
+	close(s.stopped)
+}
+
+// hostIf returns the host of a shard, or nil when the shard was never owned here.
+func (s *System) hostIf(shard uint32) *host {
+	hosts := *s.hosts.Load()
+	if int64(shard) >= int64(len(hosts)) {
+		return nil
+	}
+	return hosts[shard]
+}
+
+// hostOf returns the host of a shard and starts it when there is none. Hosts are permanent: an actor that others can
+// address must not stop, because what is in its mailbox then would vanish without an answer.
+func (s *System) hostOf(shard uint32) *host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hostIf(shard); h != nil {
+		return h
+	}
+	h := newHost(s, shard)
+	hosts := append([]*host(nil), *s.hosts.Load()...)
+	for int64(len(hosts)) <= int64(shard) {
+		hosts = append(hosts, nil)
+	}
+	hosts[shard] = h
+	s.hosts.Store(&hosts)
+	return h
+}
+
+// sweep is the clock of the hosts.
+func (s *System) sweep() {
+	ticker := time.NewTicker(s.cutOff)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-ticker.C:
+		}
+		hosts := *s.hosts.Load()
+		if len(hosts) == 0 {
+			continue
+		}
+		tick := &tick{quota: max(retirePerTick/len(hosts), 16)}
+		for _, h := range hosts {
+			if h != nil {
+				s.root.Send(h.pid, tick)
+			}
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// Agents finds the agent that a turn runs.
+type Agents interface {
+	Agent(id string) (*agentpb.Agent, bool)
+}
+
+// History reads what was said before.
+type History interface {
+	// Before visits the messages numbered below a number, newest first, until visit returns false. The messages are
+	// only read.
+	Before(ctx context.Context, conversationID string, number uint64, visit func(*conversationpb.Message) bool) error
+}
+
+// Publisher carries a run's text to whoever follows its conversation.
+type Publisher interface {
+	Begin(at Place, runID string, userMessage *conversationpb.Message) Output
+}
+
+// Output is the text of one run as it grows. Safe for concurrent use.
+type Output interface {
+	// Write appends a piece and publishes it, unless the output is sealed. It does not block.
+	Write(piece string)
+	// Seal ends the text and returns the whole of it. Nothing is published afterwards.
+	Seal() string
+	// Release seals the output of a run that will not be reported.
+	Release()
+}
+
+// Config is what a Runner needs. Zero values mean the defaults; Agents, History, Providers and Publisher are required.
+type Config struct {
+	Agents    Agents
+	History   History
+	Providers map[agentpb.Provider]model.Provider
+	Publisher Publisher
+
+	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
+	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.
+	MaxConcurrent int
+	// MaxRounds bounds the model calls of one turn where the agent sets no max_turns. Default 10.
+	MaxRounds int
+	// MaxText bounds the text of one turn, in bytes: a model that says more is cut off with stop reason limit. It must
+	// fit into a log entry. Default 512 KiB.
+	MaxText int
+	// Timeout bounds a turn from start to report. The agent's own timeouts bound each model call. Default 15 min.
+	Timeout time.Duration
+	// ReportTimeout bounds one try to report. Default 10 s.
+	ReportTimeout time.Duration
+
+	// Logger; nil = silent.
+	Logger *slog.Logger
+	// Registerer for metrics; nil = none.
+	Registerer prometheus.Registerer
+}
+
+func (c *Config) setDefaults() {
+	orDefault(&c.MaxConcurrent, 50_000)
+	orDefault(&c.MaxRounds, 10)
+	orDefault(&c.MaxText, 512<<10)
+	orDefault(&c.Timeout, 15*time.Minute)
+	orDefault(&c.ReportTimeout, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+}
+
+func orDefault[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Agents == nil || c.History == nil || c.Providers == nil || c.Publisher == nil {
+		return errors.New("turn: Agents, History, Providers and Publisher are required")
+	}
+	limits := []struct {
+		name  string
+		value int64
+	}{
+		{"MaxConcurrent", int64(c.MaxConcurrent)},
+		{"MaxRounds", int64(c.MaxRounds)},
+		{"MaxText", int64(c.MaxText)},
+		{"Timeout", int64(c.Timeout)},
+		{"ReportTimeout", int64(c.ReportTimeout)},
+	}
+	for _, limit := range limits {
+		if limit.value < 0 {
+			return fmt.Errorf("turn: %s must not be negative", limit.name)
+		}
+	}
+	return nil
+}
+
+type metrics struct {
+	running   prometheus.Gauge
+	started   prometheus.Counter
+	ended     *prometheus.CounterVec
+	abandoned prometheus.Counter
+	reports   prometheus.Counter
+	first     prometheus.Histogram
+}
+
+// newMetrics registers the runner's metrics; a nil registerer keeps them private.
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_turn_running_turns", Help: "Turns that run on this node, reporting included.",
+		}),
+		started: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_turn_started_total", Help: "Turns that were started.",
+		}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_turn_ended_total", Help: "Turns that ended, by stop reason.",
+		}, []string{"stop_reason"}),
+		abandoned: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_turn_abandoned_total", Help: "Turns that were left to the next owner of their shard.",
+		}),
+		reports: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_turn_report_retries_total", Help: "Reports that had to be repeated.",
+		}),
+		first: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_turn_first_text_seconds", Help: "Time from the start of a turn to its first text.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.running, m.started, m.ended, m.abandoned, m.reports, m.first)
+	}
+	return m
+}

@@ -1,0 +1,78 @@
+package turn
+
+import (
+	"math"
+	"math/bits"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// usage adds up the model calls of a turn.
+type usage struct {
+	input, cached, output int64
+	calls                 int32
+	unknown               bool // a call did not say what it consumed
+}
+
+func (u *usage) add(answer *model.Answer) {
+	u.calls++
+	if answer == nil || !answer.Usage.Known {
+		u.unknown = true
+		return
+	}
+	u.input += max(answer.Usage.InputTokens, 0)
+	u.cached += min(max(answer.Usage.CachedInputTokens, 0), max(answer.Usage.InputTokens, 0))
+	u.output += max(answer.Usage.OutputTokens, 0)
+}
+
+// priced is the usage of the turn with its cost: the sum over the turn, in whole nano-dollars, rounded up once, so
+// that what is charged is never below what was consumed. Cached input counts as part of the input; a price without one
+// for cached input charges it like the rest. A turn of which a call's usage is unknown has no price.
+func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
+	if u.calls == 0 {
+		return nil
+	}
+	total := &conversationpb.Usage{
+		InputTokens: u.input, OutputTokens: u.output, CachedInputTokens: u.cached, ModelCalls: u.calls,
+	}
+	if price == nil || u.unknown {
+		return total
+	}
+	cachedPrice := price.GetCachedInputNanoUsdPerMtok()
+	if cachedPrice == 0 {
+		cachedPrice = price.GetInputNanoUsdPerMtok()
+	}
+	var sum wide
+	sum.add(u.input-u.cached, price.GetInputNanoUsdPerMtok())
+	sum.add(u.cached, cachedPrice)
+	sum.add(u.output, price.GetOutputNanoUsdPerMtok())
+	total.CostNanoUsd, total.Priced = sum.perMillion(), true
+	return total
+}
+
+// wide is an unsigned 128-bit sum of products: tokens times a price may leave 64 bits.
+type wide struct{ high, low uint64 }
+
+func (w *wide) add(tokens, price int64) {
+	if tokens <= 0 || price <= 0 {
+		return
+	}
+	high, low := bits.Mul64(uint64(tokens), uint64(price))
+	var carry uint64
+	w.low, carry = bits.Add64(w.low, low, 0)
+	w.high, _ = bits.Add64(w.high, high, carry)
+}
+
+// perMillion divides by a million, rounding up, and stops at the largest amount there is.
+func (w *wide) perMillion() int64 {
+	const million = 1_000_000
+	low, carry := bits.Add64(w.low, million-1, 0)
+	high := w.high + carry
+	if high >= million {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, million)
+	return int64(min(quotient, math.MaxInt64))
+}
