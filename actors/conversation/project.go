@@ -44,10 +44,11 @@ func projectItems(was *conversationpb.State, events []proto.Message, into *logpb
 
 func projectMessage(message *conversationpb.Message, into *logpb.Append) {
 	key := MessageKey(message.GetNumber())
-	into.Items = append(into.Items,
-		&logpb.Item{Table: TableMessages, Key: key, Value: encode(message)},
-		&logpb.Item{Table: TableMessageIDs, Key: []byte(message.GetId()), Value: key},
-	)
+	rows := &[2]logpb.Item{
+		{Table: TableMessages, Key: key, Value: encode(message)},
+		{Table: TableMessageIDs, Key: []byte(message.GetId()), Value: key},
+	}
+	into.Items = append(into.Items, &rows[0], &rows[1])
 }
 
 func projectRun(was *conversationpb.State, event *conversationpb.Event, answer uint64, into *logpb.Append) {
@@ -70,7 +71,8 @@ func projectRun(was *conversationpb.State, event *conversationpb.Event, answer u
 	into.Items = append(into.Items, &logpb.Item{Table: TableRuns, Key: []byte(run.GetId()), Value: encode(run)})
 }
 
-// encode marshals a message of ours; that fails only on text that is not UTF-8, which no rule lets in.
+// encode marshals a row. It fails only on text that is not UTF-8, which no rule lets in; the event that carries the
+// same text would have failed before.
 func encode(message proto.Message) []byte {
 	value, _ := proto.Marshal(message)
 	return value
@@ -115,10 +117,11 @@ func place(s *conversationpb.State, order Order, score int64, gone bool, into *l
 	list := ListOf(s, order)
 	anyAgent := list.Name()
 	list.AgentID = s.GetAgentId()
-	into.Listings = append(into.Listings,
-		&logpb.Listing{List: anyAgent, Score: score, Member: s.GetId(), Delete: gone},
-		&logpb.Listing{List: list.Name(), Score: score, Member: s.GetId(), Delete: gone},
-	)
+	rows := &[2]logpb.Listing{
+		{List: anyAgent, Score: score, Member: s.GetId(), Delete: gone},
+		{List: list.Name(), Score: score, Member: s.GetId(), Delete: gone},
+	}
+	into.Listings = append(into.Listings, &rows[0], &rows[1])
 }
 
 func count(s *conversationpb.State, gone bool, into *logpb.Append) {

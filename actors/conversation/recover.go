@@ -8,7 +8,9 @@ import (
 // recover settles a turn that was under way when the conversation was loaded. The lease says whose it is:
 //
 //   - of an earlier epoch: its owner is gone, or fenced. The turn is started again, with the same run id and its model
-//     call repeated; one that was cancelled ends cancelled; one that was started too often ends as interrupted.
+//     call repeated; one that was cancelled ends cancelled; one that was started too often ends as interrupted. A
+//     runner of the earlier epoch may still be at work in this very process, if it lost the shard and got it back:
+//     it is stopped first, and its report would be refused.
 //   - of this epoch: this process wrote it, so only the activation was reloaded (an append whose outcome was not known,
 //     say) and the runner may still be at work. Nothing is stored: the shell starts it if the runner has lost it. A
 //     cancelled one is stopped and ended at once, because its timers are gone with the old activation.
@@ -18,9 +20,10 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 	if lease == nil || lease.GetEpoch() > r.env.Epoch {
 		return machine.Decision{}, nil
 	}
+	stop := []machine.Effect{StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}}
 	if lease.GetCancelling() {
 		decision := r.endNow(conversationpb.StopReason_CANCELLED, nil)
-		decision.Urgent = []machine.Effect{StopTurn{RunID: lease.GetRunId(), Reason: CauseFenced}}
+		decision.Urgent = stop
 		return decision, nil
 	}
 	if lease.GetEpoch() == r.env.Epoch {
@@ -29,15 +32,17 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 	}
 	attempt := lease.GetAttempt() + 1
 	if int64(attempt) > int64(r.limits.Attempts) {
-		return r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
+		decision := r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
 			Code:    errorInterrupted,
 			Message: "The server was interrupted too often while it answered.",
-		}), nil
+		})
+		decision.Urgent = stop
+		return decision, nil
 	}
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
 		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt},
 	}})
 	after := r.after()
 	start := startTurn(after, after.GetLease(), after.GetLease().GetUserMessage())
-	return machine.Decision{Events: r.events, Effects: []machine.Effect{start}}, nil
+	return machine.Decision{Urgent: stop, Events: r.events, Effects: []machine.Effect{start}}, nil
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -13,8 +14,8 @@ import (
 // Clients neither set nor drop them: they are kept in State.ServerMetadata and shown over the client's object.
 const ServerKeyPrefix = "parley."
 
-// object checks a client's JSON object and returns what is stored of it: nil for none, and never a key of the
-// server's.
+// object checks a client's JSON object and returns what is stored of it: nil for none, on one line, and never a key of
+// the server's.
 func object(name string, raw []byte, limit int) ([]byte, *machine.Failure) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -36,14 +37,16 @@ func object(name string, raw []byte, limit int) ([]byte, *machine.Failure) {
 	if len(fields) == 0 {
 		return nil, nil
 	}
-	if !owned {
-		return raw, nil
+	if owned {
+		// What came out of a decoder goes into an encoder.
+		raw, _ = json.Marshal(fields)
 	}
-	kept, err := json.Marshal(fields)
-	if err != nil {
+	// On one line it can stand in an event stream as it is.
+	var line bytes.Buffer
+	if err := json.Compact(&line, raw); err != nil {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "%s is not a JSON object", name)
 	}
-	return kept, nil
+	return line.Bytes(), nil
 }
 
 // title trims a title and checks its length in characters (document 2, "Limits").

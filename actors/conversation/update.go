@@ -17,6 +17,9 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 		return machine.Decision{}, f
 	}
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
+	if asked == nil {
+		return refuse(failurepb.Code_VALIDATION, "a patch is required")
+	}
 	if asked.Title != nil && experience != nil && !experience.GetRename() {
 		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow renaming")
 	}

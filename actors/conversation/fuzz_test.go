@@ -1,0 +1,110 @@
+package conversation_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/actors/machine"
+	"parley/actors/machine/machinetest"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+func fuzzEnv(e *machinetest.Entity) machine.Env {
+	return machine.Env{Now: time.UnixMilli(1000), Node: "n1", Epoch: 1, NewID: e.NewID}
+}
+
+// FuzzText puts any text where text from outside goes: it is refused or stored, and what is stored can be written.
+func FuzzText(f *testing.F) {
+	f.Add("title", "hello", `{"a":{"b":[1,2]}}`, "ann", "c1", "answer")
+	f.Add("\xff", " ", `{"parley.x":1,"a":"\u0000"}`, "a/b%2F", "", "\xed\xa0\x80")
+	f.Add("\u2028", "\x00", "{\n}", "", "\xff", "")
+	f.Fuzz(func(t *testing.T, title, content, metadata, user, id, answer string) {
+		e := machinetest.NewEntity(suite().Machine)
+		caller := &conversationpb.Caller{UserId: user, Identified: user != ""}
+		for _, command := range []*conversationpb.Command{
+			{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
+				Agent: &agentpb.Agent{Id: "a"}, Title: title, Metadata: []byte(metadata), RuntimeContext: []byte(metadata),
+			}}},
+			{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: &agentpb.Agent{Id: "a"}}}},
+			{CommandId: id, Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
+				Content: content, Metadata: []byte(metadata),
+			}}},
+			{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{
+				RunId: "run_1", Content: answer, StopReason: conversationpb.StopReason_ERROR,
+				Error:     &conversationpb.TurnError{Code: answer, Message: answer},
+				ToolCalls: []*conversationpb.ToolCall{{Name: answer, Arguments: content, Result: metadata, Error: title}},
+			}}},
+			{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{
+				Title: &title, Metadata: []byte(metadata), RuntimeContext: []byte(metadata),
+			}}}},
+		} {
+			command.ConversationId, command.Caller = "conv_1", caller
+			_, failure, err := e.Do(command, fuzzEnv(e))
+			require.NoError(t, err)
+			if failure != nil {
+				require.True(t, utf8.ValidString(failure.Message))
+			}
+		}
+	})
+}
+
+// FuzzCommand decodes any bytes as a command and gives it to a conversation that is idle, then running.
+func FuzzCommand(f *testing.F) {
+	for _, command := range []*conversationpb.Command{
+		{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{Content: "x"}}},
+		{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{}}},
+		{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{RunId: "run_1"}}},
+		{Body: &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}},
+	} {
+		raw, err := proto.Marshal(command)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		command := new(conversationpb.Command)
+		if proto.Unmarshal(raw, command) != nil {
+			return
+		}
+		command.Caller = &conversationpb.Caller{}
+		e := machinetest.NewEntity(suite().Machine)
+		for _, next := range []*conversationpb.Command{
+			command,
+			{ConversationId: "conv_1", Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
+				Agent: &agentpb.Agent{Id: "a"},
+			}}},
+			command,
+			{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{Content: "x"}}},
+			command,
+		} {
+			_, _, err := e.Do(next, fuzzEnv(e))
+			require.NoError(t, err)
+		}
+	})
+}
+
+// FuzzListName: no owner, whatever the name, gets into another's list.
+func FuzzListName(f *testing.F) {
+	f.Add("t", "p", "ann", "a", "t", "p", "ann/a", "")
+	f.Add("t", "p/ann", "", "", "t", "p", "ann", "")
+	f.Add("t", "p", "%2F", "", "t", "p", "/", "")
+	f.Fuzz(func(t *testing.T, t1, p1, u1, a1, t2, p2, u2, a2 string) {
+		one := conversation.List{TenantID: t1, ProjectID: p1, UserID: u1, AgentID: a1, Order: conversation.ByCreated}
+		two := conversation.List{TenantID: t2, ProjectID: p2, UserID: u2, AgentID: a2, Order: conversation.ByCreated}
+		require.Equal(t, one == two, one.Name() == two.Name())
+		require.Equal(t, one == two, one.CountName() == two.CountName())
+		names := []string{one.Name(), one.CountName(), conversation.ListRunning}
+		one.Pinned = true
+		names = append(names, one.Name(), one.CountName())
+		one.Order = conversation.ByUpdated
+		names = append(names, one.Name())
+		slices.Sort(names)
+		require.Len(t, slices.Compact(names), 6)
+	})
+}

@@ -1,0 +1,42 @@
+package conversation_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/actors/machine/machinetest"
+	"parley/proto/conversationpb"
+)
+
+func suite() machinetest.Suite {
+	limits := conversation.DefaultLimits()
+	limits.MessageBytes, limits.MetadataBytes, limits.ContextBytes = 64, 48, 48
+	limits.TitleRunes, limits.Outcomes = 20, 3
+	return machinetest.Suite{
+		Machine: conversation.New(limits),
+		Command: func() proto.Message { return new(conversationpb.Command) },
+		Event:   func() proto.Message { return new(conversationpb.Event) },
+		Prepare: prepare,
+	}
+}
+
+// prepare makes a script's command one of Ann's on conv_1 unless it says otherwise.
+func prepare(message proto.Message) {
+	command, _ := message.(*conversationpb.Command)
+	if command.ConversationId == "" {
+		command.ConversationId = "conv_1"
+	}
+	if command.Caller == nil {
+		command.Caller = &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ann", Identified: true}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	suite().Scripts(t, "testdata")
+}
+
+func TestRecordedHistories(t *testing.T) {
+	suite().Replay(t, "testdata/history")
+}

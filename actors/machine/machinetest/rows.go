@@ -1,0 +1,128 @@
+package machinetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/logpb"
+)
+
+// Rows is what one shard stores of its entities, in memory.
+type Rows struct {
+	Items    map[Item]string
+	Listings map[Place]string
+	Counts   map[string]int64
+}
+
+// Item is the key of an entity's row.
+type Item struct {
+	Table uint32
+	Key   string
+}
+
+// Place is a place in a sorted list.
+type Place struct {
+	List   string
+	Score  int64
+	Member string
+}
+
+// NewRows returns an empty store.
+func NewRows() *Rows {
+	return &Rows{Items: map[Item]string{}, Listings: map[Place]string{}, Counts: map[string]int64{}}
+}
+
+// Apply applies an append as a replica does, and complains where that would leave storage wrong for ever: a place
+// taken twice or given up without being held, a counter below zero.
+func (r *Rows) Apply(change *logpb.Append) error {
+	for _, item := range change.GetItems() {
+		key := Item{item.GetTable(), string(item.GetKey())}
+		if item.GetDelete() {
+			delete(r.Items, key)
+			continue
+		}
+		r.Items[key] = string(item.GetValue())
+	}
+	for _, listing := range change.GetListings() {
+		place := Place{listing.GetList(), listing.GetScore(), listing.GetMember()}
+		_, held := r.Listings[place]
+		if held != listing.GetDelete() {
+			return fmt.Errorf("place %v: delete is %v and it was held: %v", place, listing.GetDelete(), held)
+		}
+		if listing.GetDelete() {
+			delete(r.Listings, place)
+			continue
+		}
+		r.Listings[place] = string(listing.GetValue())
+	}
+	for _, count := range change.GetCounts() {
+		r.Counts[count.GetName()] += count.GetDelta()
+		switch now := r.Counts[count.GetName()]; {
+		case now < 0:
+			return fmt.Errorf("count %s fell to %d", count.GetName(), now)
+		case now == 0:
+			delete(r.Counts, count.GetName())
+		}
+	}
+	if change.GetDeleteEntity() {
+		clear(r.Items)
+	}
+	return nil
+}
+
+// String prints the rows in order. A value is shown by its size: what it means is the entity's own.
+func (r *Rows) String() string {
+	var b strings.Builder
+	items := slices.SortedFunc(maps.Keys(r.Items), func(x, y Item) int {
+		if x.Table != y.Table {
+			return int(x.Table) - int(y.Table)
+		}
+		return strings.Compare(x.Key, y.Key)
+	})
+	for _, key := range items {
+		fmt.Fprintf(&b, "item %d %s (%d bytes)\n", key.Table, printable(key.Key), len(r.Items[key]))
+	}
+	places := slices.SortedFunc(maps.Keys(r.Listings), func(x, y Place) int {
+		if x.List != y.List {
+			return strings.Compare(x.List, y.List)
+		}
+		return strings.Compare(x.Member, y.Member)
+	})
+	for _, place := range places {
+		fmt.Fprintf(&b, "list %s %d %s\n", place.List, place.Score, place.Member)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		fmt.Fprintf(&b, "count %s %d\n", name, r.Counts[name])
+	}
+	return b.String()
+}
+
+func printable(key string) string {
+	for _, c := range key {
+		if c < ' ' || c > '~' {
+			return fmt.Sprintf("%x", key)
+		}
+	}
+	return key
+}
+
+// marshal is what the shell adds to an append before it proposes it.
+func marshal(change *logpb.Append, head proto.Message, events []proto.Message) error {
+	for _, event := range events {
+		raw, err := proto.Marshal(event)
+		if err != nil {
+			return fmt.Errorf("marshal event: %w", err)
+		}
+		change.Events = append(change.Events, raw)
+	}
+	raw, err := proto.Marshal(head)
+	if err != nil {
+		return fmt.Errorf("marshal head: %w", err)
+	}
+	change.Head = raw
+	return nil
+}
