@@ -1,4 +1,3 @@
-// Package model is the door to language models: one Provider interface, its adapters in the sub-packages' place.
 package model
 
 import (
@@ -64,7 +63,9 @@ type ToolCall struct {
 	Arguments string
 }
 
-// Usage is what a call consumed. Known is false when the provider did not say.
+// Usage is what a call consumed. InputTokens counts the whole prompt, cached part included, whatever the provider's own
+// habit; CachedInputTokens is the part of it that was read from the provider's cache. Known is false when the provider did
+// not say, or not to the end: the numbers are then a lower bound.
 type Usage struct {
 	InputTokens, OutputTokens, CachedInputTokens int64
 	Known                                        bool
@@ -91,11 +92,23 @@ type Answer struct {
 
 // Error is a failed model call. Its text is safe to show: no key, no header, no URL with userinfo.
 type Error struct {
-	Code      string // provider_error, provider_timeout, rate_limited, overloaded, invalid_request, authentication, cut
-	Message   string
+	Code    string // provider_error, provider_timeout, rate_limited, overloaded, invalid_request, authentication, cut
+	Message string
+	// Retryable says that nothing was streamed and that the same call may succeed later.
 	Retryable bool
-	Err       error // for the log only
+	Err       error // for the log only; holds no key either
 }
+
+// Codes of Error.
+const (
+	CodeProviderError   = "provider_error"   // the provider failed, or could not be reached or understood
+	CodeProviderTimeout = "provider_timeout" // no first token, a stall in mid-stream, or too long in all
+	CodeRateLimited     = "rate_limited"
+	CodeOverloaded      = "overloaded"
+	CodeInvalidRequest  = "invalid_request" // the provider, or this package, refuses the request as it is
+	CodeAuthentication  = "authentication"
+	CodeCut             = "cut" // the stream ended before the answer did
+)
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 

@@ -1,0 +1,226 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+)
+
+// defaultAnthropicOutput is the output cap when nobody sets one: the Messages API insists on a number, and refuses one above
+// the model's own limit. Every model takes this one.
+const defaultAnthropicOutput = 4096
+
+// anthropicMessages speaks the Messages API.
+type anthropicMessages struct{}
+
+func (anthropicMessages) home() string { return "https://api.anthropic.com" }
+
+func (anthropicMessages) ask(ctx context.Context, question *question, out *recorder) error {
+	service := anthropic.NewMessageService(anthropicOptions(question)...)
+	stream := service.NewStreaming(ctx, messageParams(question))
+	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
+
+	var usage Usage
+	for stream.Next() {
+		event := stream.Current()
+		var err error
+		switch event.Type {
+		case "message_start":
+			start := event.Message.Usage
+			usage.CachedInputTokens = start.CacheReadInputTokens
+			usage.InputTokens = start.InputTokens + start.CacheCreationInputTokens + start.CacheReadInputTokens
+			usage.OutputTokens = start.OutputTokens
+			out.setUsage(usage)
+		case "content_block_start":
+			err = blockStart(&event, out)
+		case "content_block_delta":
+			err = blockDelta(&event, out)
+		case "message_delta":
+			usage = finalUsage(usage, &event.Usage)
+			out.setUsage(usage)
+			if event.Delta.StopReason != "" {
+				out.finish(messageStop(event.Delta.StopReason))
+			}
+		case "message_stop":
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return anthropicError(stream.Err(), question.secrets)
+}
+
+func blockStart(event *anthropic.MessageStreamEventUnion, out *recorder) error {
+	switch event.ContentBlock.Type {
+	case "text":
+		return out.Text(event.ContentBlock.Text)
+	case "tool_use":
+		return out.toolPiece(event.Index, event.ContentBlock.ID, event.ContentBlock.Name, "")
+	case "thinking", "redacted_thinking":
+		out.alive()
+	}
+	return nil
+}
+
+func blockDelta(event *anthropic.MessageStreamEventUnion, out *recorder) error {
+	switch event.Delta.Type {
+	case "text_delta":
+		return out.Text(event.Delta.Text)
+	case "input_json_delta":
+		if out.draft(event.Index) == nil {
+			return nil // the input of a tool that the provider runs by itself
+		}
+		return out.toolPiece(event.Index, "", "", event.Delta.PartialJSON)
+	case "thinking_delta":
+		out.alive()
+	}
+	return nil
+}
+
+// finalUsage adds the last word on usage. Its numbers are totals; those of the input are missing with older servers.
+func finalUsage(usage Usage, final *anthropic.MessageDeltaUsage) Usage {
+	if final.JSON.InputTokens.Valid() && final.InputTokens > 0 {
+		usage.InputTokens = final.InputTokens + final.CacheCreationInputTokens + final.CacheReadInputTokens
+		usage.CachedInputTokens = final.CacheReadInputTokens
+	}
+	if final.JSON.OutputTokens.Valid() {
+		usage.OutputTokens = final.OutputTokens
+		usage.Known = true
+	}
+	return usage
+}
+
+func messageStop(reason anthropic.StopReason) Stop {
+	switch reason {
+	case "tool_use":
+		return StopTools
+	case "max_tokens", "model_context_window_exceeded":
+		return StopLength
+	case "refusal":
+		return StopFilter
+	default:
+		return StopEnd
+	}
+}
+
+// anthropicOptions are all the options there are: the service is built without the client, which would read the environment,
+// and without tracing, whose switches are in the environment too.
+func anthropicOptions(question *question) []option.RequestOption {
+	options := []option.RequestOption{
+		// The path is the service's; people also write the base URL with it, as for the other API.
+		option.WithBaseURL(strings.TrimSuffix(strings.TrimRight(question.base, "/"), "/v1")),
+		option.WithHTTPClient(question.http),
+		option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(),
+	}
+	if key := question.agent.GetModel().GetApiKey(); key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	for name, values := range question.query {
+		for _, value := range values {
+			options = append(options, option.WithQueryAdd(name, value))
+		}
+	}
+	return options
+}
+
+// anthropicError finds an error event in what the client made of it; the client's own text quotes the URL.
+func anthropicError(err error, secrets redactor) error {
+	if event, ok := errors.AsType[*anthropic.Error](err); ok {
+		return readComplaint([]byte(event.RawJSON()), secrets).fault()
+	}
+	return err
+}
+
+func messageParams(question *question) anthropic.MessageNewParams {
+	model := question.agent.GetModel()
+	params := anthropic.MessageNewParams{
+		Model:     anthropic.Model(model.GetName()),
+		MaxTokens: question.maxOutput,
+		Messages:  anthropicTurns(question.messages),
+	}
+	if params.MaxTokens <= 0 {
+		params.MaxTokens = defaultAnthropicOutput
+	}
+	if strings.TrimSpace(question.agent.GetInstructions()) != "" {
+		params.System = []anthropic.TextBlockParam{{Text: question.agent.GetInstructions()}}
+	}
+	if model.GetHasTemperature() {
+		params.Temperature = param.NewOpt(model.GetTemperature())
+	}
+	if model.GetHasTopP() {
+		params.TopP = param.NewOpt(model.GetTopP())
+	}
+	for _, tool := range question.tools {
+		params.Tools = append(params.Tools, anthropicTool(tool))
+	}
+	return params
+}
+
+func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {
+	schema := anthropic.ToolInputSchemaParam{ExtraFields: map[string]any{}}
+	for key, value := range spec.schema {
+		switch key {
+		case "type": // always object
+		case "properties":
+			schema.Properties = value
+		default:
+			schema.ExtraFields[key] = value
+		}
+	}
+	tool := anthropic.ToolParam{Name: spec.name, InputSchema: schema}
+	if spec.description != "" {
+		tool.Description = param.NewOpt(spec.description)
+	}
+	return anthropic.ToolUnionParam{OfTool: &tool}
+}
+
+// anthropicTurns puts the results of one round of tool calls into one user message, as the API wants it.
+func anthropicTurns(messages []Message) []anthropic.MessageParam {
+	var turns []anthropic.MessageParam
+	for i := 0; i < len(messages); {
+		if messages[i].Role != ToolRole {
+			turns = append(turns, anthropicTurn(messages[i]))
+			i++
+			continue
+		}
+		var results []anthropic.ContentBlockParamUnion
+		for ; i < len(messages) && messages[i].Role == ToolRole; i++ {
+			results = append(results, anthropicResult(messages[i]))
+		}
+		turns = append(turns, anthropic.NewUserMessage(results...))
+	}
+	return turns
+}
+
+func anthropicTurn(message Message) anthropic.MessageParam {
+	var blocks []anthropic.ContentBlockParamUnion
+	if strings.TrimSpace(message.Content) != "" {
+		blocks = append(blocks, anthropic.NewTextBlock(message.Content))
+	}
+	for _, call := range message.ToolCalls {
+		input := json.RawMessage("{}")
+		if isObject(call.Arguments) {
+			input = json.RawMessage(call.Arguments)
+		}
+		blocks = append(blocks, anthropic.NewToolUseBlock(call.ID, input, call.Name))
+	}
+	if message.Role == Assistant {
+		return anthropic.NewAssistantMessage(blocks...)
+	}
+	return anthropic.NewUserMessage(blocks...)
+}
+
+func anthropicResult(message Message) anthropic.ContentBlockParamUnion {
+	result := anthropic.ToolResultBlockParam{ToolUseID: message.ToolID}
+	if strings.TrimSpace(message.Content) != "" {
+		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: message.Content}}}
+	}
+	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
+}

@@ -1,0 +1,37 @@
+// Package model is the door to language models: one Provider interface and one file per adapter. It is the only importer of
+// the official model clients (openai-go for the two OpenAI-compatible APIs, anthropic-sdk-go for Messages): they know every
+// wire form of their service and are kept current by its makers. Everything else about a call is ours and the same for all
+// providers, because the clients decide it each in their own way: time limits, retries, size limits, what an error may say.
+//
+// # The scripted provider is not a language model
+//
+// It is a built-in stand-in, so that a fresh checkout can be tried, tested and measured without a network, a key or a bill. It
+// understands nothing. With a Script in the agent's configuration it does exactly what the script says: words, delays, tool
+// calls, failures, usage. Without one it picks one of a few canned replies by looking for key words in the newest user
+// message, says in the reply that it is a stand-in, and streams it word by word at a set rate. It counts words as tokens. The
+// same request always gets the same answer. When a Script sets `tokens`, the words are numbered ("w1 w2 w3 ...") so that a
+// reader of the stream can tell a gap, a repeat and a swap. Words keep an absolute schedule: a late word does not move the
+// later ones.
+//
+// # Invariants
+//
+//   - What a Stream heard, put together, is Answer.Text, on success and on failure.
+//   - A ToolCall is heard, and is in Answer.ToolCalls, only after the provider has ended the answer; its Arguments are a JSON object.
+//   - Nothing is asked again once a piece of text or of a tool call has arrived: an attempt is repeated only before that.
+//   - A call ends by itself: first token, silence between two chunks and the whole call have a time limit, and the bytes of
+//     a line, of a response and of an answer a size limit.
+//   - No error and no log record holds a key, a header, or the userinfo or query of a URL. Redirects are refused, so a key
+//     goes to the configured host only.
+//   - Nothing is read from the environment, neither by us nor by the clients: their services are built directly, with
+//     explicit options, and the HTTP transport has its own proxy setting.
+//   - No adapter keeps anything between two calls but idle connections; there is no goroutine to stop.
+//
+// # What it does not do
+//
+// It runs no tools, keeps no conversation, computes no price, and never decides what a turn does about an error.
+//
+// # Pacing of the scripted provider
+//
+// One timer per stream, reused, on the goroutine of the caller. A shared wheel that calls the streams of many conversations
+// from one goroutine costs a third per token, but one slow listener would then hold up every other answer.
+package model

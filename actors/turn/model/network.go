@@ -1,0 +1,145 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley/proto/agentpb"
+)
+
+// network is a provider behind HTTP. What differs between them is the dialect.
+type network struct {
+	caller  *caller
+	client  *http.Client
+	name    string
+	dialect dialect
+}
+
+// dialect speaks one wire form by means of an official client. It returns the client's errors as they are.
+type dialect interface {
+	// home is the provider's own base URL.
+	home() string
+	// ask makes one request through the HTTP client and feeds the recorder until the stream ends.
+	ask(ctx context.Context, question *question, out *recorder) error
+}
+
+// question is a request made ready for a dialect: checked, and cut to what the provider accepts.
+type question struct {
+	agent     *agentpb.Agent
+	messages  []Message
+	tools     []toolSpec
+	maxOutput int64 // 0 = the provider's default
+	base      string
+	query     url.Values // parameters of the base URL, which the clients drop
+	http      *exchange
+	secrets   redactor
+}
+
+// toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
+type toolSpec struct {
+	name, description string
+	schema            map[string]any
+}
+
+// NeedsHistory is true: these services keep no conversation.
+func (n *network) NeedsHistory() bool { return true }
+
+// Generate makes one model call.
+func (n *network) Generate(ctx context.Context, request *Request, stream Stream) (*Answer, error) {
+	model := request.Agent.GetModel()
+	this := &call{
+		provider: n.name, request: request, limits: n.caller.limits(model),
+		secrets: newRedactor(model.GetApiKey(), model.GetBaseUrl()),
+	}
+	ready, refused := n.prepare(request)
+	return n.caller.run(ctx, this, stream, func(ctx context.Context, _ int, out *recorder) error {
+		if refused != nil {
+			return refused
+		}
+		http := &exchange{client: n.client, out: out, secrets: this.secrets, idle: this.limits.idle, config: &n.caller.config}
+		ctx = http.open(ctx, this.limits.firstToken)
+		defer http.close()
+		asked := *ready
+		asked.http, asked.secrets = http, this.secrets
+		err := http.verdict(ctx, n.dialect.ask(ctx, &asked, out))
+		if err != nil {
+			return err
+		}
+		return out.deliver()
+	})
+}
+
+// prepare checks the request and makes it ready.
+func (n *network) prepare(request *Request) (*question, error) {
+	model := request.Agent.GetModel()
+	if model.GetName() == "" {
+		return nil, invalid("the agent's model has no name")
+	}
+	base, query, err := n.baseURL(model.GetBaseUrl())
+	if err != nil {
+		return nil, err
+	}
+	if model.GetBaseUrl() == "" && model.GetApiKey() == "" {
+		return nil, fault(CodeAuthentication, "the agent's model has no api_key", false, nil)
+	}
+	if strings.ContainsAny(model.GetApiKey(), "\r\n\x00") {
+		return nil, fault(CodeAuthentication, "the agent's api_key holds a line break", false, nil)
+	}
+	tools, err := toolSpecs(request.Tools)
+	if err != nil {
+		return nil, err
+	}
+	messages := history(request)
+	if len(messages) == 0 {
+		return nil, invalid("there is no message to answer")
+	}
+	return &question{
+		agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
+		maxOutput: maxOutput(request),
+	}, nil
+}
+
+// maxOutput is the tighter of the request's cap and the agent's, 0 when neither has one.
+func maxOutput(request *Request) int64 {
+	own, asked := int64(request.Agent.GetModel().GetMaxOutputTokens()), int64(request.MaxOutputTokens)
+	if asked > 0 && (own <= 0 || asked < own) {
+		return asked
+	}
+	return max(own, 0)
+}
+
+// baseURL checks an agent's base URL and parts it from its query.
+func (n *network) baseURL(configured string) (string, url.Values, error) {
+	if configured == "" {
+		return n.dialect.home(), nil, nil
+	}
+	base, err := url.Parse(configured)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return "", nil, invalid("the base_url of the agent's model is not an http or https URL")
+	}
+	query := base.Query()
+	base.RawQuery, base.Fragment = "", ""
+	return base.String(), query, nil
+}
+
+func toolSpecs(tools []Tool) ([]toolSpec, error) {
+	specs := make([]toolSpec, 0, len(tools))
+	for _, tool := range tools {
+		schema := map[string]any{"type": "object", "properties": map[string]any{}}
+		if len(tool.Schema) > 0 {
+			var raw map[string]json.RawMessage
+			if json.Unmarshal(tool.Schema, &raw) != nil || raw == nil {
+				return nil, invalid("the schema of tool %q is not a JSON object", tool.Name)
+			}
+			schema = make(map[string]any, len(raw))
+			for key, value := range raw {
+				schema[key] = value
+			}
+		}
+		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema})
+	}
+	return specs, nil
+}

@@ -1,0 +1,169 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/shared"
+)
+
+const openAIHome = "https://api.openai.com/v1"
+
+// openAIChat speaks Chat Completions, which many servers imitate. Imitators know max_tokens; the original has replaced it by
+// max_completion_tokens, so which one is sent depends on whose server it is.
+type openAIChat struct{}
+
+func (openAIChat) home() string { return openAIHome }
+
+func (openAIChat) ask(ctx context.Context, question *question, out *recorder) error {
+	service := openai.NewChatCompletionService(openAIOptions(question)...)
+	stream := service.NewStreaming(ctx, chatParams(question))
+	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
+
+	refused := false
+	for stream.Next() {
+		chunk := stream.Current()
+		if chunk.JSON.Usage.Valid() {
+			out.setUsage(Usage{
+				InputTokens:       chunk.Usage.PromptTokens,
+				OutputTokens:      chunk.Usage.CompletionTokens,
+				CachedInputTokens: chunk.Usage.PromptTokensDetails.CachedTokens,
+				Known:             true,
+			})
+		}
+		for i := range chunk.Choices {
+			choice := &chunk.Choices[i]
+			if choice.Index != 0 {
+				continue
+			}
+			refused = refused || choice.Delta.Refusal != ""
+			if err := chatDelta(&choice.Delta, out); err != nil {
+				return err
+			}
+			if choice.FinishReason != "" {
+				out.finish(chatStop(choice.FinishReason, refused))
+			}
+		}
+	}
+	return openAIError(stream.Err(), question.secrets)
+}
+
+func chatDelta(delta *openai.ChatCompletionChunkChoiceDelta, out *recorder) error {
+	if thought, ok := delta.JSON.ExtraFields["reasoning_content"]; ok && thought.Valid() {
+		out.alive()
+	}
+	if err := out.Text(delta.Content); err != nil {
+		return err
+	}
+	if err := out.Text(delta.Refusal); err != nil {
+		return err
+	}
+	for _, call := range delta.ToolCalls {
+		if err := out.toolPiece(call.Index, call.ID, call.Function.Name, call.Function.Arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func chatStop(reason string, refused bool) Stop {
+	switch {
+	case reason == "content_filter", refused:
+		return StopFilter
+	case reason == "length":
+		return StopLength
+	case reason == "tool_calls", reason == "function_call":
+		return StopTools
+	default:
+		return StopEnd
+	}
+}
+
+// openAIOptions are all the options there are: the service is built without the client, which would read the environment.
+func openAIOptions(question *question) []option.RequestOption {
+	options := []option.RequestOption{
+		option.WithBaseURL(question.base),
+		option.WithHTTPClient(question.http),
+		option.WithMaxRetries(0),
+	}
+	if key := question.agent.GetModel().GetApiKey(); key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	for name, values := range question.query {
+		for _, value := range values {
+			options = append(options, option.WithQueryAdd(name, value))
+		}
+	}
+	return options
+}
+
+// openAIError finds an error event in what the client made of it.
+func openAIError(err error, secrets redactor) error {
+	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		return readComplaint(event.Event.Data, secrets).fault()
+	}
+	return err
+}
+
+func chatParams(question *question) openai.ChatCompletionNewParams {
+	model := question.agent.GetModel()
+	params := openai.ChatCompletionNewParams{
+		Model:         model.GetName(),
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if question.maxOutput > 0 && model.GetBaseUrl() == "" {
+		params.MaxCompletionTokens = param.NewOpt(question.maxOutput)
+	}
+	if question.maxOutput > 0 && model.GetBaseUrl() != "" {
+		params.MaxTokens = param.NewOpt(question.maxOutput)
+	}
+	if model.GetHasTemperature() {
+		params.Temperature = param.NewOpt(model.GetTemperature())
+	}
+	if model.GetHasTopP() {
+		params.TopP = param.NewOpt(model.GetTopP())
+	}
+	if question.agent.GetInstructions() != "" {
+		params.Messages = append(params.Messages, openai.SystemMessage(question.agent.GetInstructions()))
+	}
+	for _, message := range question.messages {
+		params.Messages = append(params.Messages, chatMessage(message))
+	}
+	for _, tool := range question.tools {
+		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema}
+		if tool.description != "" {
+			function.Description = param.NewOpt(tool.description)
+		}
+		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
+	}
+	return params
+}
+
+func chatMessage(message Message) openai.ChatCompletionMessageParamUnion {
+	switch message.Role {
+	case Assistant:
+		said := openai.ChatCompletionAssistantMessageParam{}
+		if message.Content != "" {
+			said.Content.OfString = param.NewOpt(message.Content)
+		}
+		for _, call := range message.ToolCalls {
+			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+					ID:       call.ID,
+					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: call.Arguments},
+				},
+			})
+		}
+		return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
+	case ToolRole:
+		return openai.ToolMessage(message.Content, message.ToolID)
+	case User:
+		return openai.UserMessage(message.Content)
+	default:
+		return openai.UserMessage(message.Content)
+	}
+}
