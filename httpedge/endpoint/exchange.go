@@ -263,7 +263,7 @@ func (x *exchange) handOver() {
 	})
 	handover := &handover{
 		serve: x.serve,
-		take:  Takeover{Head: []byte(head.String()), Release: x.release},
+		take:  Takeover{Head: []byte(head.String()), Release: x.release, Reuse: x.mux.config.Reuse},
 	}
 	x.release = nil
 	m, conn := x.mux, x.rc.Conn()

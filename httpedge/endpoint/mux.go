@@ -32,6 +32,8 @@ type MuxConfig struct {
 	Authenticator  Authenticator
 	Limiter        Limiter  // nil = no limits per caller
 	Observer       Observer // nil = nobody looks
+	// Reuse serves a connection that a stream has given back.
+	Reuse func(conn net.Conn)
 }
 
 // Observer hears of every request when it has been answered. It must not keep Done.

@@ -30,4 +30,7 @@ type Takeover struct {
 	// Release gives back the caller's place and counts the stream as ended. Call it once the connection is closed;
 	// twice is harmless.
 	Release func()
+	// Reuse gives a connection on which the response has ended cleanly back to HTTP, for the client's next request.
+	// Whoever calls it must not touch the connection afterwards. It does not block.
+	Reuse func(conn net.Conn)
 }

@@ -1,0 +1,126 @@
+package convapi
+
+import (
+	"context"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Parts is what the API needs of the rest of the node.
+type Parts struct {
+	Runtime endpoint.Runtime
+	Reader  endpoint.Reader
+	Agents  endpoint.Agents
+	IDs     endpoint.IDs
+	Hub     *sse.Hub // carries the streams
+}
+
+// API is the handlers of the conversation server. It holds no state of its own.
+type API struct {
+	config  Config
+	runtime endpoint.Runtime
+	reader  endpoint.Reader
+	agents  endpoint.Agents
+	ids     endpoint.IDs
+	hub     *sse.Hub
+	docs    documents
+}
+
+// New returns the API. The configuration must be valid.
+func New(config Config, parts Parts) *API {
+	return &API{
+		config:  config,
+		runtime: parts.Runtime, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
+	}
+}
+
+// command returns a command of the request's caller. Its id makes a repeat on the way to the owner harmless.
+func (a *API) command(ctx context.Context, conversationID string) *conversationpb.Command {
+	return &conversationpb.Command{
+		ConversationId: conversationID,
+		CommandId:      a.ids.NewID("cmd"),
+		Caller:         callerOf(ctx),
+	}
+}
+
+// callerOf is the caller as the rules know it.
+func callerOf(ctx context.Context) *conversationpb.Caller {
+	caller := endpoint.CallerFrom(ctx)
+	return &conversationpb.Caller{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID,
+		Identified: caller.Identified, Trusted: caller.Trusted,
+	}
+}
+
+// ask sends a command and unwraps a refusal that another node answered with.
+func (a *API) ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	if !plausible(command.GetConversationId()) {
+		return nil, notFound("conversation")
+	}
+	reply, err := a.runtime.Ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	if refused := reply.GetRefused(); refused != nil {
+		return nil, refusal(refused)
+	}
+	return reply, nil
+}
+
+// readable returns a conversation's head if the caller may see it.
+func (a *API) readable(ctx context.Context, id string) (*conversationpb.State, error) {
+	if !plausible(id) {
+		return nil, notFound("conversation")
+	}
+	state, err := a.reader.State(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return state, access(ctx, state)
+}
+
+// access refuses a caller who may not see a conversation.
+func access(ctx context.Context, state *conversationpb.State) error {
+	switch state.AccessOf(callerOf(ctx)) {
+	case conversationpb.AccessGranted:
+		return nil
+	case conversationpb.AccessDenied:
+		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+	default:
+		return notFound("conversation")
+	}
+}
+
+// agentOf returns the definition of a conversation's agent, nil when it is gone.
+func (a *API) agentOf(state *conversationpb.State) *agentpb.Agent {
+	found, ok := a.agents.Agent(state.GetAgentId())
+	if !ok {
+		return nil
+	}
+	return found
+}
+
+// plausible says whether a text could be an id at all, so that nothing else goes any further.
+func plausible(id string) bool {
+	const maxLen = 64
+	if id == "" || len(id) > maxLen {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func notFound(what string) *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "%s not found", what)
+}

@@ -1,0 +1,105 @@
+package convapi
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type bulkDeleteIn struct {
+	IDs []string `json:"ids" doc:"1 to 100 conversation ids; duplicates count once"`
+}
+
+// What became of one id.
+const (
+	bulkDeleted  = "deleted"
+	bulkNotFound = "not_found"
+	bulkBusy     = "busy"
+	bulkError    = "error"
+)
+
+type bulkDeleteOut struct {
+	Results []bulkDeleteResult `json:"results"`
+	Deleted int                `json:"deleted"`
+}
+
+type bulkDeleteResult struct {
+	ID      string `json:"id"`
+	Status  string `json:"status" enum:"deleted,not_found,busy,error"`
+	Message string `json:"message,omitempty"`
+}
+
+func (a *API) bulkDeleteConversations(ctx context.Context, in *bulkDeleteIn) (*bulkDeleteOut, error) {
+	ids := unique(in.IDs)
+	if len(ids) == 0 || len(ids) > a.config.MaxBulkDelete {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold 1 to %d conversation ids", a.config.MaxBulkDelete)
+	}
+	out := &bulkDeleteOut{Results: make([]bulkDeleteResult, len(ids))}
+	var group errgroup.Group
+	group.SetLimit(a.config.BulkDeleteWorkers)
+	for i, id := range ids {
+		group.Go(func() error {
+			out.Results[i] = bulkResult(id, a.deleteIdle(ctx, id))
+			return nil
+		})
+	}
+	_ = group.Wait() // no worker returns an error: each has its own result
+	for _, result := range out.Results {
+		if result.Status == bulkDeleted {
+			out.Deleted++
+		}
+	}
+	return out, nil
+}
+
+// deleteIdle deletes a conversation unless a turn is running in it.
+func (a *API) deleteIdle(ctx context.Context, id string) error {
+	state, err := a.readable(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !a.mayBulkDelete(state) {
+		return machine.Fail(failurepb.Code_ACTION_DISABLED, "the agent does not allow bulk delete")
+	}
+	command := a.command(ctx, id)
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}}
+	_, err = a.ask(ctx, command)
+	return err
+}
+
+// bulkResult words an outcome. Somebody else's conversation looks like none.
+func bulkResult(id string, err error) bulkDeleteResult {
+	var failure *machine.Failure
+	switch {
+	case err == nil:
+		return bulkDeleteResult{ID: id, Status: bulkDeleted}
+	case !errors.As(err, &failure):
+		return bulkDeleteResult{ID: id, Status: bulkError, Message: "could not be deleted now, try again"}
+	}
+	switch failure.Code {
+	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
+		return bulkDeleteResult{ID: id, Status: bulkNotFound}
+	case failurepb.Code_CONVERSATION_BUSY:
+		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: failure.Message}
+	default:
+		return bulkDeleteResult{ID: id, Status: bulkError, Message: failure.Message}
+	}
+}
+
+// unique drops repetitions and keeps the order.
+func unique(ids []string) []string {
+	seen := make(map[string]bool, len(ids))
+	kept := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}

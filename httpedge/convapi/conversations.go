@@ -1,0 +1,204 @@
+package convapi
+
+import (
+	"context"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type listConversationsIn struct {
+	AgentID string `query:"agentId" doc:"Only conversations with this agent"`
+	UserID  string `query:"userId" doc:"Whose conversations; honoured only when the request carries no identity"`
+	Limit   int    `query:"limit"`
+	Offset  int    `query:"offset"`
+	OrderBy string `query:"orderBy" enum:"createdAt,updatedAt" default:"createdAt"`
+	Order   string `query:"order" enum:"asc,desc" default:"desc"`
+	Pinned  string `query:"pinned" enum:"first,none" default:"first" doc:"first: pinned ones before all others, across pages"`
+}
+
+func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*conversationList, error) {
+	caller := endpoint.CallerFrom(ctx)
+	userID := caller.UserID
+	if !caller.Identified && in.UserID != "" {
+		userID = in.UserID
+	}
+	if userID == "" && !a.config.AllowAnonymousList {
+		return nil, machine.Fail(failurepb.Code_IDENTITY_REQUIRED, "an identity is required to list conversations")
+	}
+	page, err := a.reader.Conversations(ctx, endpoint.ListQuery{
+		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: userID,
+		AgentID:     in.AgentID,
+		ByUpdated:   in.OrderBy == "updatedAt",
+		Ascending:   in.Order == "asc",
+		PinnedFirst: in.Pinned == "first",
+		Limit:       in.Limit, Offset: in.Offset,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &conversationList{page: page, limit: in.Limit, offset: in.Offset}, nil
+}
+
+type createConversationIn struct {
+	AgentID  string      `json:"agentId" doc:"Required"`
+	UserID   string      `json:"userId" doc:"Owner; used only when no identity was established"`
+	Title    string      `json:"title" doc:"At most 200 characters"`
+	Metadata metadata    `json:"metadata"`
+	Budget   budgetInput `json:"budget"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *createConversationIn) Validate() *machine.Failure {
+	if in.AgentID == "" {
+		return machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
+	}
+	return nil
+}
+
+func (a *API) createConversation(ctx context.Context, in *createConversationIn) (*conversationEnvelope, error) {
+	agent, ok := a.agents.Agent(in.AgentID)
+	if !ok {
+		return nil, notFound("agent")
+	}
+	command := a.command(ctx, a.ids.NewID("conv"))
+	if !command.Caller.Identified && in.UserID != "" {
+		command.Caller.UserId = in.UserID
+	}
+	command.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{
+		Agent: agent, Title: in.Title, Metadata: in.Metadata, Budget: in.Budget.budget,
+	}}
+	reply, err := a.ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &conversationEnvelope{reply.GetState()}, nil
+}
+
+type getConversationIn struct {
+	ID     string `path:"id"`
+	Limit  int    `query:"limit"`
+	Before string `query:"before" doc:"Message id: messages older than it"`
+	After  string `query:"after" doc:"Message id: messages newer than it"`
+	Order  string `query:"order" enum:"asc,desc" default:"asc"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *getConversationIn) Validate() *machine.Failure {
+	if in.Before != "" && in.After != "" {
+		return machine.Fail(failurepb.Code_VALIDATION, "before and after cannot be used together")
+	}
+	return nil
+}
+
+func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conversationRead, error) {
+	if !plausible(in.ID) {
+		return nil, notFound("conversation")
+	}
+	for _, cursor := range []string{in.Before, in.After} {
+		if cursor != "" && !plausible(cursor) {
+			// The conversation's own refusals come first.
+			if _, err := a.readable(ctx, in.ID); err != nil {
+				return nil, err
+			}
+			return nil, notFound("message")
+		}
+	}
+	page, err := a.reader.Messages(ctx, endpoint.MessageQuery{
+		ConversationID: in.ID, Before: in.Before, After: in.After, Offset: -1,
+		Limit: in.Limit, Descending: in.Order == "desc",
+	})
+	if err != nil {
+		return nil, a.hideForeign(ctx, in.ID, err)
+	}
+	if err := access(ctx, page.State); err != nil {
+		return nil, err
+	}
+	return &conversationRead{page: page, limit: in.Limit, order: in.Order}, nil
+}
+
+// hideForeign lets "not found" of a message become known only to those who may see the conversation.
+func (a *API) hideForeign(ctx context.Context, id string, err error) error {
+	if _, denied := a.readable(ctx, id); denied != nil {
+		return denied
+	}
+	return err
+}
+
+type updateConversationIn struct {
+	ID       string             `path:"id"`
+	Title    optional[string]   `json:"title" doc:"At most 200 characters; empty or null clears it"`
+	Pinned   optional[bool]     `json:"pinned"`
+	Metadata optional[metadata] `json:"metadata" doc:"Replaces the whole object; keys of the server survive"`
+	Budget   budgetInput        `json:"budget" doc:"null removes it"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *updateConversationIn) Validate() *machine.Failure {
+	if in.Pinned.Null {
+		return machine.Fail(failurepb.Code_VALIDATION, "pinned must be true or false")
+	}
+	if in.Metadata.Null {
+		return machine.Fail(failurepb.Code_VALIDATION, "metadata must be an object")
+	}
+	return nil
+}
+
+func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) (*conversationRecord, error) {
+	state, err := a.readable(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	patch := &conversationpb.Patch{Budget: in.Budget.budget, RemoveBudget: in.Budget.Null}
+	if in.Title.Set {
+		patch.Title = &in.Title.Value
+	}
+	if in.Pinned.Set {
+		patch.Pinned = &in.Pinned.Value
+	}
+	if in.Metadata.Set {
+		patch.Metadata = in.Metadata.Value
+	}
+	command := a.command(ctx, in.ID)
+	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: a.agentOf(state), Patch: patch}}
+	reply, err := a.ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &conversationRecord{reply.GetState()}, nil
+}
+
+type conversationIn struct {
+	ID string `path:"id"`
+}
+
+func (a *API) deleteConversation(ctx context.Context, in *conversationIn) (*endpoint.Empty, error) {
+	command := a.command(ctx, in.ID)
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}
+	_, err := a.ask(ctx, command)
+	return nil, err
+}
+
+func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult, error) {
+	command := a.command(ctx, in.ID)
+	command.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{
+		SettleWaitMs: a.config.CancelWait.Milliseconds(),
+	}}
+	reply, err := a.ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &cancelResult{reply.GetCancelled()}, nil
+}
+
+// mayBulkDelete looks at the switch of the agent; a conversation whose agent is gone can still be deleted.
+func (a *API) mayBulkDelete(state *conversationpb.State) bool {
+	agent := a.agentOf(state)
+	return agent.GetExperience() == nil || agent.GetExperience().GetBulkDelete()
+}
+
+// blank says whether a text says nothing.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }

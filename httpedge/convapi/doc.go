@@ -1,0 +1,15 @@
+// Package convapi is the conversation server's API (document 2, section A, with its supplement), under a configurable
+// base path, /api/agents by default.
+//
+// Whoever is behind a request was established by the edge's Authenticator; an identity always wins over a userId in
+// query or body. Bodies are bare JSON objects with camelCase fields, the event log's data alone is snake_case as the
+// document has it. Absent values are left out, except budget, which is null. Errors are {error, code, message,
+// details}.
+//
+// A handler builds a command or a query, asks the runtime or the reader, and converts what comes back. It holds no
+// rule about conversations: those are in actors/conversation, and ownership is State.AccessOf. Wire choices that the
+// documents leave open are listed in ../DIVERGENCES.md.
+//
+// routes.go is the map; each resource has a file of its own; wire_*.go is what goes out; errors.go is the one table of
+// statuses and codes; stream_*.go answers with events.
+package convapi

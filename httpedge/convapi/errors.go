@@ -1,0 +1,83 @@
+package convapi
+
+import (
+	"encoding/json"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// refusals is how this surface answers every failure (document 2, section A, "Errors"). Codes in lower case that the
+// document does not have are ours, for what it leaves out.
+func refusals() map[failurepb.Code]endpoint.Refusal {
+	return map[failurepb.Code]endpoint.Refusal{
+		failurepb.Code_VALIDATION:                 {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_INVALID_BUDGET:             {Status: 400, Code: "invalid_budget"},
+		failurepb.Code_BUDGET_UNAVAILABLE:         {Status: 400, Code: "budget_unavailable"},
+		failurepb.Code_INVALID_APPROVED_ARGS:      {Status: 400, Code: "invalid_approved_args"},
+		failurepb.Code_INVALID_CLIENT_TOOL_RESULT: {Status: 400, Code: "invalid_client_tool_result"},
+		failurepb.Code_INVALID_FEEDBACK:           {Status: 400, Code: "invalid_feedback"},
+		failurepb.Code_AUTH_REQUIRED:              {Status: 401, Code: "AUTH_REQUIRED"},
+		failurepb.Code_IDENTITY_REQUIRED:          {Status: 401, Code: "identity_required"},
+		failurepb.Code_BUDGET_REACHED:             {Status: 402, Code: "budget_reached"},
+		failurepb.Code_FORBIDDEN:                  {Status: 403, Code: "FORBIDDEN"},
+		failurepb.Code_ACTION_DISABLED:            {Status: 403, Code: "action_disabled"},
+		failurepb.Code_ACTION_FORBIDDEN:           {Status: 403, Code: "action_forbidden"},
+		failurepb.Code_ATTACHMENTS_DISABLED:       {Status: 403, Code: "attachments_disabled"},
+		failurepb.Code_EXPORT_DISABLED:            {Status: 403, Code: "export_disabled"},
+		failurepb.Code_FEEDBACK_DISABLED:          {Status: 403, Code: "feedback_disabled"},
+		failurepb.Code_BUDGET_FORBIDDEN:           {Status: 403, Code: "budget_forbidden"},
+		failurepb.Code_NOT_FOUND:                  {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_METHOD_NOT_ALLOWED:         {Status: 405, Code: "method_not_allowed"},
+		failurepb.Code_ACTION_PENDING:             {Status: 409, Code: "action_pending"},
+		failurepb.Code_ACTION_NOT_PENDING:         {Status: 409, Code: "action_not_pending"},
+		failurepb.Code_CONVERSATION_BUSY:          {Status: 409, Code: "conversation_busy"},
+		failurepb.Code_INVALID_MESSAGE_TARGET:     {Status: 409, Code: "invalid_message_target"},
+		failurepb.Code_TOO_MANY_FILES:             {Status: 409, Code: "too_many_files"},
+		failurepb.Code_NOTHING_TO_CONTINUE:        {Status: 409, Code: "nothing_to_continue"},
+		failurepb.Code_STALE_TURN:                 {Status: 409, Code: "conversation_busy"},
+		failurepb.Code_ALREADY_EXISTS:             {Status: 409, Code: "already_exists"},
+		failurepb.Code_ACTION_EXPIRED:             {Status: 410, Code: "action_expired"},
+		failurepb.Code_TOO_LARGE:                  {Status: 413, Code: "too_large"},
+		failurepb.Code_UNSUPPORTED_FILE_TYPE:      {Status: 415, Code: "unsupported_file_type"},
+		failurepb.Code_RATE_LIMITED:               {Status: 429, Code: "rate_limited"},
+		failurepb.Code_INTERNAL:                   {Status: 500, Code: "SERVER_ERROR"},
+		failurepb.Code_EXPORT_FORMAT_UNSUPPORTED:  {Status: 501, Code: "export_format_unsupported"},
+		failurepb.Code_UNAVAILABLE:                {Status: 503, Code: "unavailable"},
+		failurepb.Code_STORAGE_FULL:               {Status: 503, Code: "storage_full"},
+		failurepb.Code_STORAGE_FAILED:             {Status: 503, Code: "storage_failed"},
+	}
+}
+
+// appendProblem renders {error, code, message, details}: error and message hold the same text, because clients read
+// one or the other (supplement, section 1).
+func appendProblem(dst []byte, problem *endpoint.Problem) []byte {
+	dst = append(dst, `{"error":`...)
+	dst = wire.AppendString(dst, problem.Message)
+	dst = append(dst, `,"code":`...)
+	dst = wire.AppendString(dst, problem.Code)
+	dst = append(dst, `,"message":`...)
+	dst = wire.AppendString(dst, problem.Message)
+	if len(problem.Details) > 0 {
+		if details, err := json.Marshal(problem.Details); err == nil {
+			dst = append(dst, `,"details":`...)
+			dst = append(dst, details...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// refusal is a refusal as it came from another node.
+func refusal(refused *conversationpb.Refused) *machine.Failure {
+	failure := machine.Fail(refused.GetCode(), "%s", refused.GetMessage())
+	if len(refused.GetDetails()) > 0 {
+		var details map[string]any
+		if json.Unmarshal(refused.GetDetails(), &details) == nil {
+			failure.Details = details
+		}
+	}
+	return failure
+}

@@ -1,0 +1,77 @@
+package convapi
+
+import (
+	"context"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/failurepb"
+)
+
+type listEventsIn struct {
+	ID    string `path:"id"`
+	After string `query:"after" default:"0" doc:"Only events with a greater seq"`
+	Types string `query:"types" doc:"Only events of these types, separated by commas"`
+	Limit int    `query:"limit"`
+
+	after uint64
+}
+
+// Validate implements endpoint.Validator.
+func (in *listEventsIn) Validate() (failure *machine.Failure) {
+	in.after, failure = cursor("after", in.After)
+	return failure
+}
+
+func (a *API) listEvents(ctx context.Context, in *listEventsIn) (*eventPage, error) {
+	if _, err := a.readable(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	page, err := a.reader.Events(ctx, endpoint.EventQuery{
+		ConversationID: in.ID, After: in.after, Types: eventTypes(in.Types), Limit: in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &eventPage{page}, nil
+}
+
+type streamEventsIn struct {
+	ID          string `path:"id"`
+	After       string `query:"after" doc:"Replay events with a greater seq; Last-Event-ID wins"`
+	Types       string `query:"types" doc:"Only frames of these types, separated by commas"`
+	LastEventID string `header:"Last-Event-ID" doc:"Seq of the last event seen"`
+
+	after uint64
+}
+
+// Validate implements endpoint.Validator.
+func (in *streamEventsIn) Validate() (failure *machine.Failure) {
+	if in.LastEventID != "" {
+		in.after, failure = cursor("Last-Event-ID", in.LastEventID)
+		return failure
+	}
+	in.after, failure = cursor("after", in.After)
+	return failure
+}
+
+func cursor(name, text string) (uint64, *machine.Failure) {
+	after, err := sse.ParseCursor(strings.TrimSpace(text))
+	if err != nil {
+		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
+	}
+	return after, nil
+}
+
+// eventTypes splits a comma list; nil = all types.
+func eventTypes(list string) []string {
+	var types []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			types = append(types, name)
+		}
+	}
+	return types
+}

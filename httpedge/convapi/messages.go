@@ -1,0 +1,148 @@
+package convapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type listMessagesIn struct {
+	ID     string `path:"id"`
+	Limit  int    `query:"limit"`
+	Offset int    `query:"offset"`
+	Order  string `query:"order" enum:"asc,desc" default:"asc"`
+}
+
+func (a *API) listMessages(ctx context.Context, in *listMessagesIn) (*messageList, error) {
+	if !plausible(in.ID) {
+		return nil, notFound("conversation")
+	}
+	page, err := a.reader.Messages(ctx, endpoint.MessageQuery{
+		ConversationID: in.ID, Offset: in.Offset, Limit: in.Limit, Descending: in.Order == "desc",
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := access(ctx, page.State); err != nil {
+		return nil, err
+	}
+	return &messageList{page: page, limit: in.Limit, offset: in.Offset}, nil
+}
+
+type sendMessageIn struct {
+	ID       string      `path:"id"`
+	Message  string      `json:"message" doc:"Required"`
+	FileIDs  []string    `json:"fileIds"`
+	Files    []fileInput `json:"files"`
+	Stream   bool        `json:"stream" doc:"true: answer with an event stream"`
+	Metadata metadata    `json:"metadata"`
+}
+
+type fileInput struct {
+	Name     string `json:"name"`
+	Content  string `json:"content" doc:"base64"`
+	MimeType string `json:"mimeType"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *sendMessageIn) Validate() *machine.Failure {
+	if blank(in.Message) {
+		return machine.Fail(failurepb.Code_VALIDATION, "message is required")
+	}
+	return nil
+}
+
+// sendMessage runs a turn and answers with its result, or streams it.
+func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoint.Stream) (*turnResult, error) {
+	if len(in.FileIDs)+len(in.Files) > 0 {
+		if _, err := a.readable(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		return nil, machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
+	}
+	if in.Stream {
+		return nil, a.streamMessage(ctx, in, stream)
+	}
+	reply, err := a.askUntilSettled(ctx, a.sendCommand(ctx, in, true))
+	if err != nil {
+		return nil, err
+	}
+	return a.turnResult(ctx, in.ID, reply.GetTurn())
+}
+
+// sendCommand is the command that stores the message and starts its turn; wait = answer when the turn has ended.
+func (a *API) sendCommand(ctx context.Context, in *sendMessageIn, wait bool) *conversationpb.Command {
+	command := a.command(ctx, in.ID)
+	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
+		Content: in.Message, Metadata: in.Metadata, Wait: wait,
+	}}
+	return command
+}
+
+// askUntilSettled repeats a waiting command whose owner went away while it waited (moved, restarted, passivated). The
+// command's id makes the repeat safe: a turn that has begun is waited for, not begun again.
+func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	const attempts = 5
+	pause := 20 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		reply, err := a.ask(ctx, command)
+		if err == nil || !gone(err) || attempt == attempts {
+			return reply, err
+		}
+		if time.Since(began) > time.Minute {
+			attempt = 0 // it had been waiting for its turn: this is a new loss
+			pause = 20 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+			pause *= 3
+		}
+	}
+}
+
+// gone says that an owner could not be asked, not that it refused.
+func gone(err error) bool {
+	var failure *machine.Failure
+	if errors.As(err, &failure) {
+		return failure.Code == failurepb.Code_UNAVAILABLE
+	}
+	var unavailable interface{ Unavailable() bool }
+	return errors.As(err, &unavailable) && unavailable.Unavailable()
+}
+
+// turnResult completes the result of a turn of which the owner only knew the head: its messages are read.
+func (a *API) turnResult(ctx context.Context, id string, turn *conversationpb.TurnResult) (*turnResult, error) {
+	out := &turnResult{conversationID: id, turn: turn}
+	if !turn.GetPartial() {
+		return out, nil
+	}
+	const newest = 20
+	page, err := a.reader.Messages(ctx, endpoint.MessageQuery{
+		ConversationID: id, Offset: -1, Limit: newest, Descending: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, message := range page.Messages {
+		if message.GetRunId() != turn.GetRunId() {
+			continue
+		}
+		if message.GetRole() == conversationpb.Role_USER {
+			turn.UserMessage = message
+			continue
+		}
+		turn.Response, turn.Usage = message, message.GetUsage()
+		if turn.GetStopReason() == conversationpb.StopReason_STOP_UNSPECIFIED {
+			turn.StopReason = message.GetStopReason()
+		}
+	}
+	return out, nil
+}

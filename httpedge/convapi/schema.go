@@ -1,0 +1,161 @@
+package convapi
+
+import "encoding/json"
+
+// The structs of this file are the wire records as data types: the API document is made from them, and a property
+// test holds what the append functions write against what encoding/json makes of them. What is served never passes
+// through them.
+
+type (
+	usd     int64 // nano-dollars, on the wire a number of dollars
+	isoTime int64 // Unix milliseconds, on the wire ISO 8601 with milliseconds and Z
+)
+
+// Described implements openapi.Described.
+func (usd) Described() (value any, nullable bool) { return float64(0), false }
+
+type conversationSchema struct {
+	ID          string          `json:"id"`
+	AgentID     string          `json:"agentId"`
+	AgentName   string          `json:"agentName,omitempty"`
+	UserID      string          `json:"userId,omitempty" doc:"Owner"`
+	Title       string          `json:"title,omitempty"`
+	Metadata    json.RawMessage `json:"metadata"`
+	State       json.RawMessage `json:"state"`
+	Pinned      bool            `json:"pinned"`
+	Budget      *budgetSchema   `json:"budget"`
+	SpentUSD    usd             `json:"spentUsd"`
+	Runtime     runtimeSchema   `json:"runtime"`
+	Continuable bool            `json:"continuable" doc:"A turn cut short by the budget waits for continue"`
+	CreatedAt   isoTime         `json:"createdAt" format:"date-time"`
+	UpdatedAt   isoTime         `json:"updatedAt" format:"date-time"`
+}
+
+type budgetSchema struct {
+	MaxCostUSD usd    `json:"maxCostUsd"`
+	OnReach    string `json:"onReach" enum:"pause,stop"`
+}
+
+type runtimeSchema struct {
+	Status           string   `json:"status" enum:"idle,running,waiting"`
+	StopReason       string   `json:"stopReason,omitempty" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
+	LastEventSeq     uint64   `json:"lastEventSeq"`
+	PendingActionIDs []string `json:"pendingActionIds"`
+}
+
+type conversationEnvelopeSchema struct {
+	Conversation conversationSchema `json:"conversation"`
+}
+
+type conversationListSchema struct {
+	Conversations []conversationSchema `json:"conversations"`
+	Total         int                  `json:"total"`
+	Limit         int                  `json:"limit"`
+	Offset        int                  `json:"offset"`
+	HasMore       bool                 `json:"hasMore"`
+}
+
+type conversationReadSchema struct {
+	Conversation   conversationSchema    `json:"conversation"`
+	Messages       []messageSchema       `json:"messages"`
+	MessagesPage   messagesPageSchema    `json:"messagesPage"`
+	PendingActions []pendingActionSchema `json:"pendingActions,omitempty"`
+}
+
+type messagesPageSchema struct {
+	Limit         int    `json:"limit"`
+	Order         string `json:"order" enum:"asc,desc"`
+	HasMoreBefore bool   `json:"hasMoreBefore"`
+	HasMoreAfter  bool   `json:"hasMoreAfter"`
+}
+
+type pendingActionSchema struct {
+	ID         string          `json:"id"`
+	Kind       string          `json:"kind" enum:"tool_approval,user_question,client_tool"`
+	RunID      string          `json:"runId,omitempty"`
+	ToolName   string          `json:"toolName,omitempty"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	Args       json.RawMessage `json:"args"`
+	Details    json.RawMessage `json:"details"`
+	CreatedAt  isoTime         `json:"createdAt" format:"date-time"`
+	ExpiresAt  isoTime         `json:"expiresAt" format:"date-time"`
+}
+
+type messageSchema struct {
+	ID             string           `json:"id"`
+	ConversationID string           `json:"conversationId"`
+	Role           string           `json:"role" enum:"user,assistant"`
+	Content        string           `json:"content"`
+	Status         string           `json:"status,omitempty" enum:"completed,cancelled,incomplete" doc:"Assistants"`
+	Name           string           `json:"name,omitempty"`
+	ToolCalls      []toolCallSchema `json:"toolCalls,omitempty"`
+	Metadata       json.RawMessage  `json:"metadata" doc:"An assistant's carries status and stopReason"`
+	CreatedAt      isoTime          `json:"createdAt" format:"date-time"`
+	UpdatedAt      isoTime          `json:"updatedAt" format:"date-time"`
+}
+
+type toolCallSchema struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments" doc:"JSON text"`
+	Result    string `json:"result,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+type messageListSchema struct {
+	Messages []messageSchema `json:"messages"`
+	Total    int             `json:"total"`
+	Limit    int             `json:"limit"`
+	Offset   int             `json:"offset"`
+	HasMore  bool            `json:"hasMore"`
+}
+
+type usageSchema struct {
+	InputTokens       int64 `json:"inputTokens"`
+	OutputTokens      int64 `json:"outputTokens"`
+	TotalTokens       int64 `json:"totalTokens"`
+	CachedInputTokens int64 `json:"cachedInputTokens,omitempty"`
+	CostUSD           *usd  `json:"costUsd,omitempty" doc:"Only when the model has a price"`
+}
+
+type turnResultSchema struct {
+	Message           messageSchema         `json:"message" doc:"The stored user message"`
+	Response          *messageSchema        `json:"response,omitempty" doc:"Absent when the turn left no answer"`
+	Usage             *usageSchema          `json:"usage,omitempty"`
+	StopReason        string                `json:"stopReason" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
+	RunID             string                `json:"runId"`
+	Status            string                `json:"status,omitempty" enum:"requires_action,cancelled,incomplete" doc:"Only when the turn did not simply complete"`
+	PendingActions    []pendingActionSchema `json:"pendingActions,omitempty"`
+	Budget            *budgetSchema         `json:"budget,omitempty"`
+	SpentUSD          *usd                  `json:"spentUsd,omitempty"`
+	ConversationTitle string                `json:"conversationTitle,omitempty"`
+	Error             *turnErrorSchema      `json:"error,omitempty" doc:"Why the model could not answer (stopReason error)"`
+}
+
+type turnErrorSchema struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type cancelSchema struct {
+	Cancelled          bool          `json:"cancelled"`
+	RunID              string        `json:"runId,omitempty"`
+	Settled            bool          `json:"settled" doc:"Nothing of the run can appear any more"`
+	CancelledActionIDs *[]string     `json:"cancelledActionIds,omitempty"`
+	StopReason         string        `json:"stopReason,omitempty" enum:"cancelled"`
+	Runtime            runtimeSchema `json:"runtime"`
+}
+
+type eventPageSchema struct {
+	Events  []eventSchema `json:"events"`
+	HasMore bool          `json:"hasMore"`
+	LastSeq uint64        `json:"lastSeq" doc:"Newest seq of the whole log"`
+}
+
+type eventSchema struct {
+	Seq       uint64          `json:"seq"`
+	Type      string          `json:"type"`
+	Data      json.RawMessage `json:"data"`
+	RunID     string          `json:"run_id,omitempty"`
+	CreatedAt isoTime         `json:"created_at" format:"date-time"`
+}

@@ -1,0 +1,292 @@
+package convapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// conversationRecord is a conversation as the body of an answer.
+type conversationRecord struct{ state *conversationpb.State }
+
+// AppendJSON implements endpoint.Appender.
+func (c *conversationRecord) AppendJSON(dst []byte) []byte { return appendConversation(dst, c.state) }
+
+// Described implements openapi.Described.
+func (c *conversationRecord) Described() (value any, nullable bool) {
+	return conversationSchema{}, false
+}
+
+// conversationEnvelope is {conversation}.
+type conversationEnvelope struct{ state *conversationpb.State }
+
+// AppendJSON implements endpoint.Appender.
+func (c *conversationEnvelope) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"conversation":`...)
+	return append(appendConversation(dst, c.state), '}')
+}
+
+// Described implements openapi.Described.
+func (c *conversationEnvelope) Described() (value any, nullable bool) {
+	return conversationEnvelopeSchema{}, false
+}
+
+// conversationList is a page of conversations.
+type conversationList struct {
+	page          *endpoint.ListPage
+	limit, offset int
+}
+
+// AppendJSON implements endpoint.Appender.
+func (l *conversationList) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"conversations":[`...)
+	for i, state := range l.page.Conversations {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendConversation(dst, state)
+	}
+	return appendPage(dst, pageOf{l.page.Total, l.limit, l.offset, len(l.page.Conversations)})
+}
+
+// Described implements openapi.Described.
+func (l *conversationList) Described() (value any, nullable bool) {
+	return conversationListSchema{}, false
+}
+
+// conversationRead is a conversation with a page of its messages.
+type conversationRead struct {
+	page  *endpoint.MessagePage
+	limit int
+	order string
+}
+
+// AppendJSON implements endpoint.Appender.
+func (r *conversationRead) AppendJSON(dst []byte) []byte {
+	state := r.page.State
+	dst = append(dst, `{"conversation":`...)
+	dst = appendConversation(dst, state)
+	dst = append(dst, `,"messages":[`...)
+	dst = appendMessages(dst, state.GetId(), r.page.Messages)
+	dst = append(dst, `],"messagesPage":{"limit":`...)
+	dst = strconv.AppendInt(dst, int64(r.limit), 10)
+	dst = append(dst, `,"order":`...)
+	dst = wire.AppendString(dst, r.order)
+	dst = append(dst, `,"hasMoreBefore":`...)
+	dst = strconv.AppendBool(dst, r.page.HasMoreBefore)
+	dst = append(dst, `,"hasMoreAfter":`...)
+	dst = strconv.AppendBool(dst, r.page.HasMoreAfter)
+	dst = append(dst, '}')
+	dst = appendPendingActions(dst, state.GetPending())
+	return append(dst, '}')
+}
+
+// Described implements openapi.Described.
+func (r *conversationRead) Described() (value any, nullable bool) {
+	return conversationReadSchema{}, false
+}
+
+// cancelResult is what became of a cancel.
+type cancelResult struct{ cancelled *conversationpb.Cancelled }
+
+// HTTPStatus implements endpoint.Statuser.
+func (c *cancelResult) HTTPStatus() int {
+	if c.cancelled.GetSettled() {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
+}
+
+// AppendJSON implements endpoint.Appender.
+func (c *cancelResult) AppendJSON(dst []byte) []byte {
+	result := c.cancelled
+	dst = append(dst, `{"cancelled":`...)
+	dst = strconv.AppendBool(dst, result.GetCancelled())
+	if result.GetRunId() != "" {
+		dst = append(dst, `,"runId":`...)
+		dst = wire.AppendString(dst, result.GetRunId())
+	}
+	dst = append(dst, `,"settled":`...)
+	dst = strconv.AppendBool(dst, result.GetSettled())
+	if result.GetCancelled() || !result.GetSettled() {
+		dst = append(dst, `,"cancelledActionIds":`...)
+		dst = appendStrings(dst, result.GetCancelledActionIds())
+	}
+	if result.GetCancelled() && result.GetSettled() {
+		dst = append(dst, `,"stopReason":"cancelled"`...)
+	}
+	dst = append(dst, `,"runtime":`...)
+	return append(appendRuntime(dst, result.GetState()), '}')
+}
+
+// Described implements openapi.Described.
+func (c *cancelResult) Described() (value any, nullable bool) { return cancelSchema{}, false }
+
+func appendConversation(dst []byte, state *conversationpb.State) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, state.GetId())
+	dst = append(dst, `,"agentId":`...)
+	dst = wire.AppendString(dst, state.GetAgentId())
+	dst = appendOptional(dst, `,"agentName":`, state.GetAgentName())
+	dst = appendOptional(dst, `,"userId":`, state.GetUserId())
+	dst = appendOptional(dst, `,"title":`, state.GetTitle())
+	dst = append(dst, `,"metadata":`...)
+	dst = appendMerged(dst, state.GetMetadata(), state.GetServerMetadata())
+	dst = append(dst, `,"state":`...)
+	dst = wire.AppendObject(dst, state.GetState())
+	dst = append(dst, `,"pinned":`...)
+	dst = strconv.AppendBool(dst, state.GetPinned())
+	dst = append(dst, `,"budget":`...)
+	dst = appendBudget(dst, state.GetBudget())
+	dst = append(dst, `,"spentUsd":`...)
+	dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())
+	dst = append(dst, `,"runtime":`...)
+	dst = appendRuntime(dst, state)
+	dst = append(dst, `,"continuable":`...)
+	dst = strconv.AppendBool(dst, state.GetContinuable())
+	dst = append(dst, `,"createdAt":`...)
+	dst = wire.AppendTime(dst, state.GetCreatedAt())
+	dst = append(dst, `,"updatedAt":`...)
+	dst = wire.AppendTime(dst, state.GetUpdatedAt())
+	return append(dst, '}')
+}
+
+func appendRuntime(dst []byte, state *conversationpb.State) []byte {
+	dst = append(dst, `{"status":`...)
+	dst = wire.AppendString(dst, statusText(state.GetStatus()))
+	dst = appendOptional(dst, `,"stopReason":`, stopText(state.GetStopReason()))
+	dst = append(dst, `,"lastEventSeq":`...)
+	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
+	dst = append(dst, `,"pendingActionIds":[`...)
+	for i, action := range state.GetPending() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, action.GetId())
+	}
+	return append(dst, ']', '}')
+}
+
+func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
+	if budget == nil {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"maxCostUsd":`...)
+	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	dst = append(dst, `,"onReach":`...)
+	return append(wire.AppendString(dst, budget.GetOnReach()), '}')
+}
+
+// appendPendingActions adds ,"pendingActions":[...] when there are any.
+func appendPendingActions(dst []byte, actions []*conversationpb.PendingAction) []byte {
+	if len(actions) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"pendingActions":[`...)
+	for i, action := range actions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, action.GetId())
+		dst = append(dst, `,"kind":`...)
+		dst = wire.AppendString(dst, action.GetKind())
+		dst = appendOptional(dst, `,"runId":`, action.GetRunId())
+		dst = appendOptional(dst, `,"toolName":`, action.GetToolName())
+		dst = appendOptional(dst, `,"toolCallId":`, action.GetToolCallId())
+		dst = append(dst, `,"args":`...)
+		dst = wire.AppendObject(dst, action.GetArgs())
+		dst = append(dst, `,"details":`...)
+		dst = wire.AppendObject(dst, action.GetDetails())
+		dst = append(dst, `,"createdAt":`...)
+		dst = wire.AppendTime(dst, action.GetCreatedAt())
+		dst = append(dst, `,"expiresAt":`...)
+		dst = wire.AppendTime(dst, action.GetExpiresAt())
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// pageOf is what a list says about itself.
+type pageOf struct{ total, limit, offset, count int }
+
+// appendPage closes the array and the object of a list.
+func appendPage(dst []byte, page pageOf) []byte {
+	dst = append(dst, `],"total":`...)
+	dst = strconv.AppendInt(dst, int64(page.total), 10)
+	dst = append(dst, `,"limit":`...)
+	dst = strconv.AppendInt(dst, int64(page.limit), 10)
+	dst = append(dst, `,"offset":`...)
+	dst = strconv.AppendInt(dst, int64(page.offset), 10)
+	dst = append(dst, `,"hasMore":`...)
+	dst = strconv.AppendBool(dst, page.offset < page.total-page.count)
+	return append(dst, '}')
+}
+
+// appendMerged writes the client's object with the server's keys behind it. The rules keep the two apart.
+func appendMerged(dst, client, server []byte) []byte {
+	const none = len("{}")
+	if len(server) <= none {
+		return wire.AppendObject(dst, client)
+	}
+	if len(client) <= none {
+		return append(dst, server...)
+	}
+	dst = append(dst, client[:len(client)-1]...)
+	dst = append(dst, ',')
+	return append(dst, server[1:]...)
+}
+
+// appendOptional writes a member unless its value is empty. label is `,"name":`.
+func appendOptional(dst []byte, label, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return wire.AppendString(append(dst, label...), value)
+}
+
+func appendStrings(dst []byte, values []string) []byte {
+	dst = append(dst, '[')
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, value)
+	}
+	return append(dst, ']')
+}
+
+func statusText(status conversationpb.Status) string {
+	switch status {
+	case conversationpb.Status_RUNNING:
+		return "running"
+	case conversationpb.Status_WAITING:
+		return "waiting"
+	default:
+		return "idle"
+	}
+}
+
+func stopText(reason conversationpb.StopReason) string {
+	switch reason {
+	case conversationpb.StopReason_END_TURN:
+		return "end_turn"
+	case conversationpb.StopReason_REQUIRES_ACTION:
+		return "requires_action"
+	case conversationpb.StopReason_CANCELLED:
+		return "cancelled"
+	case conversationpb.StopReason_MAX_TURNS:
+		return "max_turns"
+	case conversationpb.StopReason_LIMIT:
+		return "limit"
+	case conversationpb.StopReason_BUDGET_REACHED:
+		return "budget_reached"
+	case conversationpb.StopReason_ERROR:
+		return "error"
+	default:
+		return ""
+	}
+}

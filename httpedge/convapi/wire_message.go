@@ -1,0 +1,186 @@
+package convapi
+
+import (
+	"strconv"
+
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// messageList is a page of messages.
+type messageList struct {
+	page          *endpoint.MessagePage
+	limit, offset int
+}
+
+// AppendJSON implements endpoint.Appender.
+func (l *messageList) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"messages":[`...)
+	dst = appendMessages(dst, l.page.State.GetId(), l.page.Messages)
+	return appendPage(dst, pageOf{int(l.page.State.GetMessageCount()), l.limit, l.offset, len(l.page.Messages)})
+}
+
+// Described implements openapi.Described.
+func (l *messageList) Described() (value any, nullable bool) { return messageListSchema{}, false }
+
+// turnResult is the result of a turn (document 2, "A. Turn result").
+type turnResult struct {
+	conversationID string
+	turn           *conversationpb.TurnResult
+}
+
+// AppendJSON implements endpoint.Appender.
+func (r *turnResult) AppendJSON(dst []byte) []byte {
+	turn := r.turn
+	dst = append(dst, `{"message":`...)
+	dst = appendMessage(dst, r.conversationID, turn.GetUserMessage())
+	if turn.GetResponse() != nil {
+		dst = append(dst, `,"response":`...)
+		dst = appendMessage(dst, r.conversationID, turn.GetResponse())
+	}
+	dst = appendTurnEnd(dst, turn)
+	return append(dst, '}')
+}
+
+// Described implements openapi.Described.
+func (r *turnResult) Described() (value any, nullable bool) { return turnResultSchema{}, false }
+
+// appendTurnEnd adds how the turn ended and what it cost, each member with its comma in front.
+func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
+	if turn.GetUsage() != nil {
+		dst = append(dst, `,"usage":`...)
+		dst = appendUsage(dst, turn.GetUsage())
+	}
+	dst = append(dst, `,"stopReason":`...)
+	dst = wire.AppendString(dst, stopText(turn.GetStopReason()))
+	dst = append(dst, `,"runId":`...)
+	dst = wire.AppendString(dst, turn.GetRunId())
+	dst = appendOptional(dst, `,"status":`, turnStatus(turn.GetStopReason()))
+	dst = appendPendingActions(dst, turn.GetPending())
+	if turn.GetBudget() != nil {
+		dst = append(dst, `,"budget":`...)
+		dst = appendBudget(dst, turn.GetBudget())
+		dst = append(dst, `,"spentUsd":`...)
+		dst = wire.AppendUSD(dst, turn.GetSpentNanoUsd())
+	}
+	dst = appendOptional(dst, `,"conversationTitle":`, turn.GetTitle())
+	if turn.GetError() != nil {
+		dst = append(dst, `,"error":`...)
+		dst = appendTurnError(dst, turn.GetError())
+	}
+	return dst
+}
+
+func appendTurnError(dst []byte, turnError *conversationpb.TurnError) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = wire.AppendString(dst, turnError.GetCode())
+	dst = append(dst, `,"message":`...)
+	return append(wire.AppendString(dst, turnError.GetMessage()), '}')
+}
+
+// turnStatus is the status of a turn that did not simply complete, "" of one that did.
+func turnStatus(reason conversationpb.StopReason) string {
+	switch reason {
+	case conversationpb.StopReason_END_TURN, conversationpb.StopReason_STOP_UNSPECIFIED:
+		return ""
+	case conversationpb.StopReason_CANCELLED:
+		return "cancelled"
+	case conversationpb.StopReason_REQUIRES_ACTION:
+		return "requires_action"
+	default:
+		return "incomplete"
+	}
+}
+
+func appendMessages(dst []byte, conversationID string, messages []*conversationpb.Message) []byte {
+	for i, message := range messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendMessage(dst, conversationID, message)
+	}
+	return dst
+}
+
+func appendMessage(dst []byte, conversationID string, message *conversationpb.Message) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, message.GetId())
+	dst = append(dst, `,"conversationId":`...)
+	dst = wire.AppendString(dst, conversationID)
+	assistant := message.GetRole() == conversationpb.Role_ASSISTANT
+	if assistant {
+		dst = append(dst, `,"role":"assistant"`...)
+	} else {
+		dst = append(dst, `,"role":"user"`...)
+	}
+	dst = append(dst, `,"content":`...)
+	dst = wire.AppendString(dst, message.GetContent())
+	if assistant {
+		dst = appendOptional(dst, `,"status":`, message.GetStatus())
+	}
+	dst = appendOptional(dst, `,"name":`, message.GetName())
+	dst = appendToolCalls(dst, message.GetToolCalls())
+	dst = append(dst, `,"metadata":`...)
+	dst = appendMessageMetadata(dst, message)
+	dst = append(dst, `,"createdAt":`...)
+	dst = wire.AppendTime(dst, message.GetCreatedAt())
+	dst = append(dst, `,"updatedAt":`...)
+	dst = wire.AppendTime(dst, message.GetUpdatedAt())
+	return append(dst, '}')
+}
+
+// appendMessageMetadata writes the message's object; an assistant's carries status and stopReason beside it.
+func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
+	var own [64]byte
+	keys := own[:0]
+	if message.GetRole() == conversationpb.Role_ASSISTANT {
+		keys = appendOptional(keys, `,"status":`, message.GetStatus())
+		keys = appendOptional(keys, `,"stopReason":`, stopText(message.GetStopReason()))
+	}
+	if len(keys) == 0 {
+		return wire.AppendObject(dst, message.GetMetadata())
+	}
+	keys[0] = '{'
+	return appendMerged(dst, message.GetMetadata(), append(keys, '}'))
+}
+
+func appendToolCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
+	if len(calls) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"toolCalls":[`...)
+	for i, call := range calls {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = append(dst, `,"name":`...)
+		dst = wire.AppendString(dst, call.GetName())
+		dst = append(dst, `,"arguments":`...)
+		dst = wire.AppendString(dst, call.GetArguments())
+		dst = appendOptional(dst, `,"result":`, call.GetResult())
+		dst = appendOptional(dst, `,"error":`, call.GetError())
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func appendUsage(dst []byte, usage *conversationpb.Usage) []byte {
+	dst = append(dst, `{"inputTokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetInputTokens(), 10)
+	dst = append(dst, `,"outputTokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetOutputTokens(), 10)
+	dst = append(dst, `,"totalTokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetInputTokens()+usage.GetOutputTokens(), 10)
+	if usage.GetCachedInputTokens() > 0 {
+		dst = append(dst, `,"cachedInputTokens":`...)
+		dst = strconv.AppendInt(dst, usage.GetCachedInputTokens(), 10)
+	}
+	if usage.GetPriced() {
+		dst = append(dst, `,"costUsd":`...)
+		dst = wire.AppendUSD(dst, usage.GetCostNanoUsd())
+	}
+	return append(dst, '}')
+}

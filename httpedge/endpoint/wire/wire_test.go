@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// reference is what encoding/json writes without HTML escaping.
+func reference(t require.TestingT, value any) string {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	require.NoError(t, encoder.Encode(value))
+	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n")))
+}
+
+func TestAppendStringIsEncodingJSON(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := rapid.OneOf(
+			rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+			rapid.StringOfN(rapid.RuneFrom([]rune("\u2028\u2029\u2027\x00\x1f\x7f\"\\\b\f\n\r\t<>&é漢😀")), 0, 20, -1),
+		).Draw(rt, "s")
+		require.Equal(rt, reference(rt, s), string(AppendString(nil, s)))
+	})
+}
+
+func TestAppendTimeIsTheStandardLibrarys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ms := rapid.Int64Range(-62167219200000, 253402300799999).Draw(rt, "ms")
+		want := time.UnixMilli(ms).UTC().Format(`"2006-01-02T15:04:05.000Z"`)
+		require.Equal(rt, want, string(AppendTime(nil, ms)))
+	})
+}
+
+func TestAppendTimeCutsWhatIsOutOfRange(t *testing.T) {
+	require.Equal(t, `"9999-12-31T23:59:59.999Z"`, string(AppendTime(nil, 1<<62)))
+	require.Equal(t, `"0000-01-01T00:00:00.000Z"`, string(AppendTime(nil, -1<<62)))
+	require.Equal(t, `"2024-02-29T12:34:56.007Z"`, string(AppendTime(nil, 1709210096007)))
+}
+
+func TestAppendUSDIsExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		nano := rapid.Int64().Draw(rt, "nano")
+		written, ok := new(big.Rat).SetString(string(AppendUSD(nil, nano)))
+		require.True(rt, ok)
+		require.Zero(rt, written.Cmp(big.NewRat(nano, 1_000_000_000)))
+	})
+	for nano, want := range map[int64]string{
+		0: "0", 1: "0.000000001", 1_500_000_000: "1.5", -20_000_000: "-0.02", 3_000_000_000: "3",
+	} {
+		require.Equal(t, want, string(AppendUSD(nil, nano)))
+	}
+}
+
+func BenchmarkAppendTime(b *testing.B) {
+	var buffer [32]byte
+	for b.Loop() {
+		AppendTime(buffer[:0], 1709210096007)
+	}
+}

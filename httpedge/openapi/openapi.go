@@ -1,0 +1,214 @@
+// Package openapi makes an OpenAPI 3.0.3 document from a surface's route rows, so that what is documented is what is
+// served: paths, parameters and bodies come from the types that the handlers use.
+//
+// Properties come from json tags; the tags doc, enum and format add what a Go type cannot say. A property without
+// omitempty is required in answers; in bodies nothing is, because every check of a body is the handler's. A type that
+// writes its own JSON says what it looks like by Described.
+//
+// The document is deterministic: the same rows give the same bytes.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// Described is a type whose JSON is not that of its fields: it looks like value's type instead.
+type Described interface {
+	Described() (value any, nullable bool)
+}
+
+// Info is what the rows do not say.
+type Info struct {
+	Title, Version, Description string
+	Server                      string // base path
+	BearerAuth                  bool   // callers authenticate with a bearer token
+	Refusals                    map[failurepb.Code]endpoint.Refusal
+	Error                       any // a value of the error body's type
+}
+
+type object = map[string]any
+
+// Document renders the document.
+func Document(info Info, rows []endpoint.Row) []byte {
+	b := &builder{info: info, schemas: object{}}
+	b.schemas["Error"] = b.structSchema(reflect.TypeOf(info.Error), answer)
+	paths := object{}
+	var tags []object
+	seen := map[string]bool{}
+	for i := range rows {
+		row := &rows[i]
+		if row.Hidden {
+			continue
+		}
+		item, ok := paths[row.Path].(object)
+		if !ok {
+			item = object{}
+			paths[row.Path] = item
+		}
+		item[strings.ToLower(row.Method)] = b.operation(row)
+		if !seen[row.Tag] {
+			seen[row.Tag] = true
+			tags = append(tags, object{"name": row.Tag})
+		}
+	}
+	components := object{"schemas": b.schemas}
+	document := object{
+		"openapi":    "3.0.3",
+		"info":       object{"title": info.Title, "version": info.Version, "description": info.Description},
+		"servers":    []object{{"url": serverURL(info.Server)}},
+		"tags":       tags,
+		"paths":      paths,
+		"components": components,
+	}
+	if info.BearerAuth {
+		components["securitySchemes"] = object{"BearerAuth": object{"type": "http", "scheme": "bearer"}}
+		document["security"] = []object{{"BearerAuth": []string{}}}
+	}
+	return render(document)
+}
+
+func serverURL(base string) string {
+	if base == "" {
+		return "/"
+	}
+	return base
+}
+
+// render writes maps with sorted keys, as encoding/json does, indented for people.
+func render(document object) []byte {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(document); err != nil {
+		return []byte("{}") // unreachable: the document is maps, texts, numbers and flags
+	}
+	return buffer.Bytes()
+}
+
+type builder struct {
+	info    Info
+	schemas object
+}
+
+// use says where a schema stands: what a body must hold is checked by its handler, what an answer holds is promised.
+type use int
+
+const (
+	body use = iota
+	answer
+)
+
+func (b *builder) operation(row *endpoint.Row) object {
+	operation := object{
+		"operationId": row.Handler,
+		"summary":     row.Summary,
+		"tags":        []string{row.Tag},
+		"responses":   b.responses(row),
+	}
+	if parameters := b.parameters(row); len(parameters) > 0 {
+		operation["parameters"] = parameters
+	}
+	if row.HasBody() {
+		operation["requestBody"] = object{
+			"content": object{"application/json": object{"schema": b.structSchema(row.In, body)}},
+		}
+	}
+	return operation
+}
+
+func (b *builder) parameters(row *endpoint.Row) []object {
+	var parameters []object
+	for _, param := range row.Params() {
+		schema := object{"type": "string"}
+		if param.Type == reflect.Int {
+			schema["type"] = "integer"
+			schema["minimum"] = 0
+			if param.Max > 0 {
+				schema["maximum"] = param.Max
+			}
+		}
+		if len(param.Enum) > 0 {
+			schema["enum"] = param.Enum
+		}
+		if param.Default != "" {
+			schema["default"] = defaultOf(param)
+		}
+		parameter := object{"name": param.Name, "in": string(param.Source), "schema": schema}
+		if param.Source == endpoint.FromPath {
+			parameter["required"] = true
+		}
+		if param.Doc != "" {
+			parameter["description"] = param.Doc
+		}
+		parameters = append(parameters, parameter)
+	}
+	return parameters
+}
+
+func defaultOf(param endpoint.Param) any {
+	if param.Type != reflect.Int {
+		return param.Default
+	}
+	n, err := strconv.Atoi(param.Default)
+	if err != nil {
+		return param.Default
+	}
+	return n
+}
+
+func (b *builder) responses(row *endpoint.Row) object {
+	responses := object{strconv.Itoa(row.Status): b.success(row)}
+	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, row.Errors...)
+	if b.info.BearerAuth {
+		codes = append(codes, failurepb.Code_AUTH_REQUIRED)
+	}
+	if row.HasBody() {
+		codes = append(codes, failurepb.Code_TOO_LARGE)
+	}
+	byStatus := map[int][]string{}
+	for _, code := range codes {
+		refusal, ok := b.info.Refusals[code]
+		if ok && !slices.Contains(byStatus[refusal.Status], refusal.Code) {
+			byStatus[refusal.Status] = append(byStatus[refusal.Status], refusal.Code)
+		}
+	}
+	for status, names := range byStatus {
+		slices.Sort(names)
+		responses[strconv.Itoa(status)] = object{
+			"description": strings.Join(names, ", "),
+			"content":     object{"application/json": object{"schema": reference("Error")}},
+		}
+	}
+	return responses
+}
+
+func (b *builder) success(row *endpoint.Row) object {
+	response := object{"description": row.Summary}
+	if row.Summary == "" {
+		response["description"] = "Success"
+	}
+	content := object{}
+	if row.Kind == endpoint.Events {
+		content["text/event-stream"] = object{"schema": object{"type": "string"}}
+	}
+	if row.Kind == endpoint.Bytes {
+		content["application/json"] = object{"schema": object{"type": "object"}}
+	} else if row.Out != reflect.TypeFor[endpoint.Empty]() {
+		content["application/json"] = object{"schema": b.schema(row.Out, answer)}
+	}
+	if len(content) > 0 {
+		response["content"] = content
+	}
+	return response
+}
+
+func reference(name string) object { return object{"$ref": "#/components/schemas/" + name} }

@@ -1,0 +1,133 @@
+package openapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// schema describes a Go type. Named structs become components, so that a client generator gives them names.
+func (b *builder) schema(t reflect.Type, in use) object {
+	if described, ok := b.described(t, in); ok {
+		return described
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return b.schema(t.Elem(), in)
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer"}
+	case reflect.Slice, reflect.Array:
+		if t == reflect.TypeFor[json.RawMessage]() {
+			return object{"type": "object"}
+		}
+		return object{"type": "array", "items": b.schema(t.Elem(), in)}
+	case reflect.Struct:
+		return b.component(t, in)
+	default:
+		return object{"type": "object"}
+	}
+}
+
+func (b *builder) described(t reflect.Type, in use) (object, bool) {
+	value := reflect.New(t)
+	d, ok := value.Interface().(Described)
+	if !ok || t.Kind() == reflect.Pointer {
+		return nil, false
+	}
+	looksLike, nullable := d.Described()
+	schema := b.schema(reflect.TypeOf(looksLike), in)
+	if !nullable {
+		return schema, true
+	}
+	return asNullable(schema), true
+}
+
+// asNullable allows null. A reference cannot carry anything beside it in OpenAPI 3.0, hence allOf.
+func asNullable(schema object) object {
+	if _, isReference := schema["$ref"]; isReference {
+		return object{"allOf": []object{schema}, "nullable": true}
+	}
+	schema["nullable"] = true
+	return schema
+}
+
+// component returns a reference to a named struct's schema, and the schema itself of one without a name.
+func (b *builder) component(t reflect.Type, in use) object {
+	name := componentName(t, in)
+	if name == "" {
+		return b.structSchema(t, in)
+	}
+	if _, ok := b.schemas[name]; !ok {
+		b.schemas[name] = object{} // a type that holds itself finds this
+		b.schemas[name] = b.structSchema(t, in)
+	}
+	return reference(name)
+}
+
+// componentName makes "Conversation" of conversationSchema and "Agent" of agentRecord.
+func componentName(t reflect.Type, in use) string {
+	name := t.Name()
+	for _, suffix := range []string{"Schema", "Record", "Out", "Input"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	if name == "" {
+		return ""
+	}
+	name = strings.ToUpper(name[:1]) + name[1:]
+	if in == body {
+		return name + "Input"
+	}
+	return name
+}
+
+func (b *builder) structSchema(t reflect.Type, in use) object {
+	properties := object{}
+	var required []string
+	for _, field := range reflect.VisibleFields(t) {
+		tag, tagged := field.Tag.Lookup("json")
+		if !tagged || !field.IsExported() {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		properties[name] = b.property(field, in)
+		if in == answer && !strings.Contains(options, "omit") {
+			required = append(required, name)
+		}
+	}
+	schema := object{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return schema
+}
+
+func (b *builder) property(field reflect.StructField, in use) object {
+	schema := b.schema(field.Type, in)
+	if field.Type.Kind() == reflect.Pointer && !strings.Contains(field.Tag.Get("json"), "omit") {
+		schema = asNullable(schema)
+	}
+	extra := object{}
+	if doc := field.Tag.Get("doc"); doc != "" {
+		extra["description"] = doc
+	}
+	if enum := field.Tag.Get("enum"); enum != "" {
+		extra["enum"] = strings.Split(enum, ",")
+	}
+	if format := field.Tag.Get("format"); format != "" {
+		extra["format"], extra["type"] = format, "string"
+	}
+	if _, isReference := schema["$ref"]; isReference && len(extra) > 0 {
+		schema = object{"allOf": []object{schema}}
+	}
+	for key, value := range extra {
+		schema[key] = value
+	}
+	return schema
+}
