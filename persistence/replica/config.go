@@ -63,7 +63,7 @@ type Config struct {
 
 	// MaxPending proposals of one group may be unanswered; more are refused with ErrBusy. Default 8,192.
 	MaxPending int
-	// MaxProposalBytes bounds one proposal. Default 16 MiB.
+	// MaxProposalBytes bounds one proposal. Default 16 MiB, at most 32 MiB: a row must fit in a frame of a snapshot.
 	MaxProposalBytes int
 	// MaxInbox messages from other nodes may wait for the raft loop; more are dropped, which raft makes good. Default 16,384.
 	MaxInbox int
@@ -152,6 +152,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("keep entries %d must be below snapshot entries %d", c.KeepEntries, c.SnapshotEntries)
 	case c.TailBytes < 0 || c.MaxPending < 1 || c.MaxProposalBytes < 1 || c.MaxInbox < 1:
 		return errors.New("bounds must be positive")
+	case c.MaxProposalBytes > 32<<20:
+		return fmt.Errorf("max proposal bytes %d exceed 32 MiB", c.MaxProposalBytes)
 	case c.Transport == nil && slices.ContainsFunc(c.Peers, func(p NodeID) bool { return p != c.Node }):
 		return errors.New("peers need a transport")
 	}
@@ -170,7 +172,7 @@ func (c *Config) validateSpans() error {
 		if bytes.Compare(lo, hi) >= 0 {
 			return fmt.Errorf("span of group %d is empty", g)
 		}
-		if bytes.Compare(lo, end) < 0 && bytes.Compare(c.KeyPrefix, hi) < 0 {
+		if (end == nil || bytes.Compare(lo, end) < 0) && bytes.Compare(c.KeyPrefix, hi) < 0 {
 			return fmt.Errorf("span of group %d overlaps the key prefix %q", g, c.KeyPrefix)
 		}
 	}

@@ -2,55 +2,222 @@ package replica
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Driver runs the raft groups of one node.
-type Driver struct{ cfg Config }
+type Driver struct {
+	cfg     Config
+	logger  *slog.Logger
+	metrics *metrics
+	groups  map[GroupID]*group
+	order   []*group
 
-// Open recovers the groups from cfg.DB, or creates them in an empty one. It refuses a store that does not fit with ErrInconsistent. Nothing runs before Start.
-func Open(cfg Config) (*Driver, error) {
-	cfg.setDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	inbox   *inbox
+	appends *queue[appendItem]
+	applies *queue[applyItem]
+	pool    proposalPool
+
+	// Raft loop.
+	round    mail
+	dirty    []*group
+	outgoing map[NodeID][]Message
+	sends    int
+	ticks    tickClock
+
+	// background starts a goroutine that Stop cancels and waits for.
+	background func(func(context.Context))
+	spools     atomic.Uint64
+	running    atomic.Bool
+	failure    atomic.Pointer[failure]
+
+	lifecycle  sync.Mutex
+	started    bool
+	stopped    bool
+	stopping   chan struct{}
+	loopDone   chan struct{}
+	appendDone chan struct{}
+	applyDone  chan struct{}
+	cancel     context.CancelFunc
+	workers    *sync.WaitGroup
+}
+
+type failure struct{ err error }
+
+func newDriver(cfg Config) *Driver {
+	d := &Driver{
+		cfg:        cfg,
+		logger:     cfg.Logger,
+		groups:     make(map[GroupID]*group, len(cfg.Groups)),
+		inbox:      newInbox(cfg.MaxInbox),
+		appends:    newQueue[appendItem](),
+		applies:    newQueue[applyItem](),
+		outgoing:   make(map[NodeID][]Message),
+		stopping:   make(chan struct{}),
+		loopDone:   make(chan struct{}),
+		appendDone: make(chan struct{}),
+		applyDone:  make(chan struct{}),
+		workers:    &sync.WaitGroup{},
 	}
-	return &Driver{cfg: cfg}, nil
+	ctx, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	d.background = func(f func(context.Context)) {
+		d.workers.Go(func() { d.guard("background", func() { f(ctx) }) })
+	}
+	return d
 }
 
 // Start starts the goroutines. Groups whose only voter is this node elect it at once.
-func (d *Driver) Start() {}
+func (d *Driver) Start() {
+	d.lifecycle.Lock()
+	defer d.lifecycle.Unlock()
+	if d.started || d.stopped {
+		return
+	}
+	d.started = true
+	d.running.Store(true)
+	go func() {
+		defer close(d.appendDone)
+		d.guard("append", (&appender{driver: d}).run)
+	}()
+	go func() {
+		defer close(d.applyDone)
+		a := &applier{driver: d}
+		d.guard("apply", a.run)
+		a.abandon()
+	}()
+	go func() {
+		defer close(d.loopDone)
+		d.guard("raft loop", d.loop)
+		d.closeLoop()
+	}()
+}
 
-// Stop answers what is waiting, finishes what is queued for the disk and waits for every goroutine. Safe twice and before Start.
-func (d *Driver) Stop() {}
+// Stop answers what is waiting, finishes what is queued for the disk and waits for every goroutine. Safe twice and before Start. Proposals that were
+// not yet applied are answered ErrOutcomeUnknown: stop the callers first.
+func (d *Driver) Stop() {
+	d.lifecycle.Lock()
+	defer d.lifecycle.Unlock()
+	if d.stopped {
+		return
+	}
+	d.stopped = true
+	d.running.Store(false)
+	d.cancel()
+	if !d.started {
+		return
+	}
+	close(d.stopping)
+	<-d.loopDone
+	d.standDown(func(*group) bool { return true })
+	d.appends.close()
+	<-d.appendDone
+	d.applies.close()
+	<-d.applyDone
+	d.workers.Wait()
+}
 
 // Fail marks the store as failed, as a failed commit does: for a Pebble logger whose Fatalf must not end the process.
-func (d *Driver) Fail(error) {}
+func (d *Driver) Fail(err error) {
+	if err == nil {
+		err = errors.New("failed without a reason")
+	}
+	f := &failure{err: fmt.Errorf("%w: %w", ErrFailed, err)}
+	if !d.failure.CompareAndSwap(nil, f) {
+		return
+	}
+	d.logger.Error("store failed, no writes until restart", slog.Any("err", err))
+	d.metrics.failed.Set(1)
+	d.appends.close()
+	d.applies.close()
+	d.inbox.signal()
+	d.cfg.OnFatal(f.err)
+}
 
-// Err is why the store failed, nil while it has not.
-func (d *Driver) Err() error { return nil }
+// Err is why the store failed (it is an ErrFailed), nil while it has not.
+func (d *Driver) Err() error {
+	if f := d.failure.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
 
-// Propose replicates data in the log of a group and returns what the StateMachine made of it here. data must not change after the call. Errors:
-// ErrNotLeader, ErrBusy, ErrTooLarge, ErrFailed, ErrStopped, ErrUnknownGroup or that of Writable mean nothing was written;
-// ErrOutcomeUnknown means it may have been.
-func (d *Driver) Propose(context.Context, GroupID, []byte) (any, error) { return nil, ErrStopped }
+// closedErr is what a caller hears once the loop takes no mail.
+func (d *Driver) closedErr() error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	return ErrStopped
+}
 
-// ReadBarrier returns nil once a read of this node's state sees everything acknowledged before the call. Only the leader can give it.
-func (d *Driver) ReadBarrier(context.Context, GroupID) error { return ErrStopped }
+func (d *Driver) unknownErr() error {
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, d.closedErr())
+}
 
-// Leader is the node that leads a group and its term, as far as this node knows. This node is named only once it may be read and proposed to.
-func (d *Driver) Leader(GroupID) (node NodeID, term uint64, ok bool) { return 0, 0, false }
+// guard turns a panic into the failure of the store: raft panics on a log that cannot be, and a Pebble logger may on a failed write.
+func (d *Driver) guard(name string, f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.Fail(fmt.Errorf("%s panicked: %v\n%s", name, r, debug.Stack()))
+		}
+	}()
+	f()
+}
 
 // Ready is true once every group has a known leader and this node has applied what it knew to be committed when it started.
-func (d *Driver) Ready() bool { return false }
+func (d *Driver) Ready() bool {
+	if !d.running.Load() {
+		return false
+	}
+	for _, g := range d.order {
+		if !g.settled.Load() || g.view.Load() == nil {
+			return false
+		}
+	}
+	return true
+}
 
-// TransferLeader hands the leadership of a group to another voter and returns when this node knows of it.
-func (d *Driver) TransferLeader(context.Context, GroupID, NodeID) error { return ErrStopped }
+// tickClock turns real time into ticks: none is lost when the loop is late, but no more than maxTicks come at once.
+type tickClock struct {
+	ticker *time.Ticker
+	last   time.Time
+}
 
-// Deliver takes messages from other nodes. It never blocks; what does not fit is dropped.
-func (d *Driver) Deliver(...Message) {}
+const maxTicks = 3
 
-// ReceiveSnapshot takes the stream of a snapshot, makes it durable and hands it to the group.
-func (d *Driver) ReceiveSnapshot(context.Context, Message, io.Reader) error { return ErrStopped }
+func (c *tickClock) channel() <-chan time.Time {
+	if c.ticker == nil {
+		return nil
+	}
+	return c.ticker.C
+}
 
-// ReportUnreachable tells that messages to a node were lost.
-func (d *Driver) ReportUnreachable(NodeID) {}
+func (c *tickClock) enable(interval time.Duration) {
+	if c.ticker == nil {
+		c.ticker, c.last = time.NewTicker(interval), time.Now()
+	}
+}
+
+func (c *tickClock) disable() {
+	if c.ticker != nil {
+		c.ticker.Stop()
+		c.ticker = nil
+	}
+}
+
+// due returns how many ticks to give and how many were dropped.
+func (c *tickClock) due(now time.Time, interval time.Duration) (ticks, dropped int) {
+	n := int((now.Sub(c.last) + interval/2) / interval)
+	if n > maxTicks {
+		c.last = now
+		return maxTicks, n - maxTicks
+	}
+	c.last = c.last.Add(time.Duration(n) * interval)
+	return n, 0
+}

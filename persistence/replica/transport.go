@@ -11,9 +11,9 @@ import (
 )
 
 // Transport carries messages to the same groups on other nodes. What it carries on the far side goes into Driver.Deliver and
-// Driver.ReceiveSnapshot. Messages may be lost, doubled, delayed and reordered; they must not be altered.
+// Driver.ReceiveSnapshot. Messages may be lost, doubled, delayed and reordered; they must not be altered. Its methods are called from several goroutines.
 type Transport interface {
-	// Send queues messages for a node and never blocks. What does not fit is dropped, and told with Driver.ReportUnreachable.
+	// Send queues messages for a node and never blocks; it may keep msgs. What does not fit is dropped, and told with Driver.ReportUnreachable.
 	Send(to NodeID, msgs []Message)
 	// SendSnapshot streams a snapshot over a connection of its own and returns nil once the receiver's ReceiveSnapshot has returned nil. write
 	// produces the bytes; it may be called once.

@@ -1,0 +1,259 @@
+package replica
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// maxAppendBatch is the size at which a batch is committed although more is queued.
+const maxAppendBatch = 8 << 20
+
+// appendItem is work for the append goroutine: a storage message, a cut of the log, or the news that a snapshot is installed.
+type appendItem struct {
+	group     *group
+	msg       *raftpb.Message
+	cut       position
+	installed bool
+}
+
+// appender writes the logs of all groups. Everything queued goes into one batch, committed once.
+type appender struct {
+	driver *Driver
+	batch  *pebble.Batch
+	// awaited: somebody waits for this batch. unsynced: entries, terms or votes were written since the last sync.
+	awaited  bool
+	unsynced bool
+	entries  int
+	done     []appended
+	outgoing map[NodeID][]Message
+	// lazy are groups whose commit index moved and nothing else: it is not needed for safety, so it is written with the next batch.
+	lazy []*group
+}
+
+func (a *appender) run() {
+	a.outgoing = make(map[NodeID][]Message)
+	for {
+		items := a.driver.appends.take()
+		if len(items) == 0 {
+			a.finish()
+			return
+		}
+		for _, item := range items {
+			a.stage(item)
+			if a.batch != nil && a.batch.Len() > maxAppendBatch {
+				a.flush()
+			}
+		}
+		a.flush()
+		a.driver.appends.recycle(items)
+		if a.driver.Err() != nil {
+			return
+		}
+	}
+}
+
+func (a *appender) stage(item appendItem) {
+	g := item.group
+	switch {
+	case item.installed:
+		a.installed(g, item.msg)
+	case g.installing:
+		g.parked = append(g.parked, item)
+	case item.cut.index != 0:
+		a.stageCut(g, item.cut)
+	case !raft.IsEmptySnap(item.msg.GetSnapshot()):
+		// What is staged for the group must not be written behind the snapshot.
+		a.flush()
+		g.installing = true
+		a.driver.startInstall(g, item.msg)
+	default:
+		a.stageMessage(g, item.msg, nil)
+	}
+}
+
+// installed goes on where the snapshot stopped the group: with the rest of the message that brought it, then with what came behind.
+func (a *appender) installed(g *group, msg *raftpb.Message) {
+	meta := msg.GetSnapshot().GetMetadata()
+	g.installing = false
+	g.stagedLast = meta.GetIndex()
+	g.stagedHard = hardState{}
+	a.stageMessage(g, msg, msg.GetSnapshot())
+	parked := g.parked
+	g.parked = nil
+	for _, item := range parked {
+		// A cut was meant for the log that the snapshot replaced.
+		if item.cut.index == 0 {
+			a.stage(item)
+		}
+	}
+}
+
+func (a *appender) stageMessage(g *group, m *raftpb.Message, snapshot *raftpb.Snapshot) {
+	if m.Term != nil || m.Vote != nil || m.Commit != nil {
+		a.stageHardState(g, hardState{term: m.GetTerm(), vote: m.GetVote(), commit: m.GetCommit()})
+	}
+	a.stageEntries(g, m.GetEntries())
+	done := appended{group: g, entries: m.GetEntries(), snapshot: snapshot}
+	for _, r := range m.GetResponses() {
+		if to := NodeID(r.GetTo()); to != g.self {
+			a.outgoing[to] = append(a.outgoing[to], Message{Group: g.id, raft: r})
+			continue
+		}
+		done.responses = append(done.responses, r)
+	}
+	a.awaited = a.awaited || len(m.GetResponses()) > 0
+	a.done = append(a.done, done)
+}
+
+func (a *appender) stageHardState(g *group, h hardState) {
+	old := g.stagedHard
+	g.stagedHard = h
+	if !g.lazyHard {
+		g.lazyHard = true
+		a.lazy = append(a.lazy, g)
+	}
+	if h.term != old.term || h.vote != old.vote {
+		a.writeLazy()
+		a.unsynced = true
+	}
+}
+
+// writeLazy writes the newest hard state of every group that has one to write.
+func (a *appender) writeLazy() {
+	for i, g := range a.lazy {
+		a.lazy[i] = nil
+		g.lazyHard = false
+		a.set(g.keys.row(kindHardState), encodeHardState(g.stagedHard))
+	}
+	a.lazy = a.lazy[:0]
+}
+
+func (a *appender) stageEntries(g *group, entries []*raftpb.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	batch := a.open()
+	for _, e := range entries {
+		op := batch.SetDeferred(g.keys.entryLen(), entryHeader+len(e.GetData()))
+		g.keys.putEntry(op.Key, e.GetIndex())
+		putEntryRow(op.Value, e)
+		if err := op.Finish(); err != nil {
+			a.driver.Fail(fmt.Errorf("stage entry: %w", err))
+		}
+	}
+	last := entries[len(entries)-1].GetIndex()
+	if last < g.stagedLast {
+		// A new leader's entries replace a suffix: what was staged behind them, perhaps in this very batch, must go.
+		a.deleteRange(g.keys.entry(last+1), g.keys.entry(g.stagedLast+1))
+	}
+	g.stagedLast = last
+	a.entries += len(entries)
+	a.unsynced = true
+}
+
+func (a *appender) stageCut(g *group, at position) {
+	start, _ := g.keys.entries()
+	a.set(g.keys.row(kindStart), encodePosition(at))
+	a.deleteRange(start, g.keys.entry(at.index+1))
+}
+
+func (a *appender) open() *pebble.Batch {
+	if a.batch == nil {
+		a.batch = a.driver.cfg.DB.NewBatch()
+	}
+	return a.batch
+}
+
+func (a *appender) set(key, value []byte) {
+	if err := a.open().Set(key, value, nil); err != nil {
+		a.driver.Fail(fmt.Errorf("stage row: %w", err))
+	}
+}
+
+func (a *appender) deleteRange(start, end []byte) {
+	if err := a.open().DeleteRange(start, end, nil); err != nil {
+		a.driver.Fail(fmt.Errorf("stage cut: %w", err))
+	}
+}
+
+// flush commits what is staged, then tells everybody who waited for it.
+func (a *appender) flush() {
+	d := a.driver
+	sync := a.awaited && a.unsynced
+	if sync && a.batch == nil {
+		// Rows of an earlier batch are awaited only now; an empty batch would sync nothing.
+		if err := a.open().LogData([]byte{rowFormat}, nil); err != nil {
+			d.Fail(fmt.Errorf("stage sync: %w", err))
+		}
+	}
+	if a.batch != nil {
+		a.writeLazy()
+		if !a.commit(sync) {
+			return
+		}
+	}
+	if sync {
+		a.unsynced = false
+	}
+	a.awaited, a.entries = false, 0
+	if len(a.done) > 0 {
+		d.inbox.pushAppended(a.done)
+		clear(a.done)
+		a.done = a.done[:0]
+	}
+	for to, msgs := range a.outgoing {
+		delete(a.outgoing, to)
+		if d.cfg.Transport != nil {
+			d.cfg.Transport.Send(to, msgs)
+		}
+	}
+}
+
+func (a *appender) commit(sync bool) bool {
+	d := a.driver
+	opts := pebble.NoSync
+	if sync {
+		opts = pebble.Sync
+		d.metrics.appendEntries.Observe(float64(a.entries))
+	}
+	d.metrics.appendBytes.Add(float64(a.batch.Len()))
+	begin := time.Now()
+	ok := d.commit("append to log", a.batch, opts)
+	if sync {
+		d.metrics.appendSeconds.Observe(time.Since(begin).Seconds())
+	}
+	a.batch = nil
+	return ok
+}
+
+// finish writes the commit indexes that were put off.
+func (a *appender) finish() {
+	if len(a.lazy) > 0 && a.driver.Err() == nil {
+		a.writeLazy()
+		a.commit(true)
+	}
+}
+
+// commit is the one place where batches of the driver become durable. After a failed one nothing is written any more. Pebble reports some failures only to
+// its logger, which calls Fail: so the failure is asked for too.
+func (d *Driver) commit(what string, batch *pebble.Batch, opts *pebble.WriteOptions) bool {
+	if d.Err() != nil {
+		return false
+	}
+	if err := batch.Commit(opts); err != nil {
+		d.Fail(fmt.Errorf("%s: %w", what, err))
+		return false
+	}
+	if d.Err() != nil {
+		return false
+	}
+	if err := batch.Close(); err != nil {
+		d.Fail(fmt.Errorf("%s: close batch: %w", what, err))
+		return false
+	}
+	return true
+}

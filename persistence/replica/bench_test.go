@@ -1,0 +1,96 @@
+package replica_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"parley/persistence/replica"
+	"parley/persistence/replica/replicatest"
+)
+
+// BenchmarkPropose compares proposals of 700 bytes over 16 groups, one node, fsync on, with raw synced Pebble batches of as many bytes in the same run. The
+// metric ratio is proposals per raw batch.
+//
+//	go test -run '^$' -bench Propose -benchtime 2s ./persistence/replica
+func BenchmarkPropose(b *testing.B) {
+	value := string(make([]byte, 680))
+	for _, writers := range []int{1, 64, 512} {
+		var raw float64
+		b.Run(fmt.Sprintf("raw/c=%d", writers), func(b *testing.B) {
+			db := openDB(b, b.TempDir(), vfs.Default)
+			defer func() { require.NoError(b, db.Close()) }()
+			raw = spread(b, writers, func(i int) error {
+				batch := db.NewBatch()
+				for part := range 3 {
+					if err := batch.Set(fmt.Appendf(nil, "k%d-%d", i, part), []byte(value[:230]), nil); err != nil {
+						return err
+					}
+				}
+				return batch.Commit(pebble.Sync)
+			})
+		})
+		b.Run(fmt.Sprintf("propose/c=%d", writers), func(b *testing.B) {
+			s := openStore(b, b.TempDir(), vfs.Default, withGroups(17))
+			defer s.close(b)
+			s.waitReady(b)
+			ctx := b.Context()
+			rate := spread(b, writers, func(i int) error {
+				_, err := s.driver.Propose(ctx, replica.GroupID(1+i%16), replicatest.Put(fmt.Sprintf("key-%d", i), value))
+				return err
+			})
+			if raw > 0 {
+				b.ReportMetric(rate/raw, "ratio")
+			}
+		})
+	}
+}
+
+// BenchmarkReadBarrier is the fast path of a node that is alone.
+func BenchmarkReadBarrier(b *testing.B) {
+	s := openStore(b, b.TempDir(), vfs.Default, withGroups(17))
+	defer s.close(b)
+	s.waitReady(b)
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			if err := s.driver.ReadBarrier(b.Context(), replica.GroupID(i%17)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// spread runs b.N operations on as many writers and returns operations per second.
+func spread(b *testing.B, writers int, op func(i int) error) float64 {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	begin := time.Now()
+	for range writers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= b.N {
+					return
+				}
+				if err := op(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rate := float64(b.N) / time.Since(begin).Seconds()
+	b.StopTimer()
+	b.ReportMetric(rate, "ops/s")
+	return rate
+}

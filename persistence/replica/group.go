@@ -1,0 +1,143 @@
+package replica
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// group is this node's replica of one raft group. The blocks say which goroutine owns what.
+type group struct {
+	id   GroupID
+	keys groupKeys
+	self NodeID
+
+	// Raft loop.
+	node    *raft.RawNode
+	log     *groupLog
+	state   raft.StateType
+	lead    NodeID
+	term    uint64
+	applied position
+	// settleAt is what was committed when the node started.
+	settleAt uint64
+	// ownFirst is the first entry of this node's own term as leader; 0 when it does not lead.
+	ownFirst uint64
+	// confs counts membership changes that were handed to the apply goroutine and not reported back.
+	confs int
+	// alone is true while this node is the only member: no messages, no ticks, reads without asking anybody.
+	alone     bool
+	dirty     bool
+	incoming  []*proposal
+	stepped   []*proposal
+	waiting   []*proposal
+	asking    []*read
+	reads     []readBatch
+	readSeq   uint64
+	transfers []transfer
+	// sending are the indexes of snapshots on their way: the log is not cut behind them.
+	sending []uint64
+	// spool is the snapshot file that was stepped and that raft may yet refuse.
+	spool string
+
+	// Append goroutine.
+	stagedLast uint64
+	stagedHard hardState
+	lazyHard   bool
+	installing bool
+	parked     []appendItem
+
+	// Apply goroutine.
+	appliedLast uint64
+	batch       []Entry
+	batchItems  []applyItem
+
+	// Anybody.
+	leading   atomic.Bool
+	aloneLead atomic.Bool
+	settled   atomic.Bool
+	receiving atomic.Bool
+	pending   atomic.Int64
+	asked     atomic.Int64
+	view      atomic.Pointer[leaderView]
+	members   atomic.Pointer[Members]
+}
+
+// leaderView is what callers are told about the leader.
+type leaderView struct {
+	node NodeID
+	term uint64
+}
+
+// Members are the nodes that hold a replica of a group.
+type Members struct {
+	Voters   []NodeID
+	Learners []NodeID
+}
+
+func (g *group) setConf(cs *raftpb.ConfState) {
+	m := &Members{Voters: nodeIDs(cs.GetVoters()), Learners: nodeIDs(cs.GetLearners())}
+	g.members.Store(m)
+	g.alone = len(cs.GetVotersOutgoing()) == 0 && len(m.Learners) == 0 && slices.Equal(m.Voters, []NodeID{g.self})
+	g.publish()
+}
+
+func nodeIDs(ids []uint64) []NodeID {
+	out := make([]NodeID, len(ids))
+	for i, id := range ids {
+		out[i] = NodeID(id)
+	}
+	return out
+}
+
+// publish tells callers what the loop knows. This node is the leader for them only once leading is set.
+func (g *group) publish() {
+	leading := g.leading.Load()
+	g.aloneLead.Store(leading && g.alone)
+	var view *leaderView
+	switch {
+	case leading:
+		view = &leaderView{node: g.self, term: g.term}
+	case g.lead != 0 && g.lead != g.self:
+		view = &leaderView{node: g.lead, term: g.term}
+	}
+	g.view.Store(view)
+	if view != nil && g.applied.index >= g.settleAt {
+		g.settled.Store(true)
+	}
+}
+
+func (g *group) notLeader() error {
+	err := &NotLeaderError{Group: g.id}
+	if v := g.view.Load(); v != nil && v.node != g.self {
+		err.Leader = v.node
+	}
+	return err
+}
+
+// needsTicks is false for a group that has nobody to hear from and nothing to wait for.
+func (g *group) needsTicks() bool {
+	return !g.alone || g.state != raft.StateLeader
+}
+
+// cutTo is how far the log may be cut now; 0 when it need not be.
+func (g *group) cutTo(cfg *Config) uint64 {
+	behind := g.applied.index - g.log.start.index
+	keep := cfg.KeepEntries
+	switch {
+	case g.log.bytes >= cfg.SnapshotBytes:
+		keep = min(keep, behind/4)
+	case behind < cfg.SnapshotEntries:
+		return 0
+	}
+	to := g.applied.index - min(keep, behind)
+	for _, index := range g.sending {
+		to = min(to, index)
+	}
+	if to <= g.log.start.index {
+		return 0
+	}
+	return to
+}

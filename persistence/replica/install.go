@@ -1,0 +1,324 @@
+package replica
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	spoolSuffix = ".snapshot"
+	// restoreBatch is the size of the batches in which a snapshot is written.
+	restoreBatch = 4 << 20
+)
+
+// Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped.
+func (d *Driver) Deliver(msgs ...Message) {
+	if !d.running.Load() {
+		return
+	}
+	kept := make([]Message, 0, len(msgs))
+	for _, m := range msgs {
+		if d.acceptable(m) {
+			kept = append(kept, m)
+		}
+	}
+	d.metrics.dropped.Add(float64(len(msgs) - len(kept) + d.inbox.deliver(kept)))
+}
+
+// acceptable lets through what another node's raft has to say to this one's. Snapshots come by ReceiveSnapshot, proposals and reads are not forwarded.
+func (d *Driver) acceptable(m Message) bool {
+	if m.raft == nil || d.groups[m.Group] == nil || m.To() != d.cfg.Node || m.From() == 0 || m.From() == d.cfg.Node || m.raft.GetTerm() == 0 {
+		return false
+	}
+	switch m.raft.GetType() {
+	case raftpb.MsgHeartbeatResp:
+		return len(m.raft.GetContext()) == 0 || len(m.raft.GetContext()) == 8
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
+		raftpb.MsgHeartbeat, raftpb.MsgTimeoutNow:
+		return true
+	default:
+		return false
+	}
+}
+
+// ReceiveSnapshot takes the stream of a snapshot, makes it durable and hands it to the group, which installs it unless it has moved on. One
+// at a time per group: ErrBusy otherwise.
+func (d *Driver) ReceiveSnapshot(ctx context.Context, header Message, r io.Reader) error {
+	g := d.groups[header.Group]
+	switch {
+	case g == nil:
+		return fmt.Errorf("%w %d", ErrUnknownGroup, header.Group)
+	case d.cfg.SpoolDir == "":
+		return errors.New("this node takes no snapshots: no spool directory")
+	case header.raft == nil, header.raft.GetType() != raftpb.MsgSnap, header.To() != d.cfg.Node, header.raft.GetTerm() == 0,
+		header.raft.GetSnapshot().GetMetadata().GetIndex() == 0:
+		return fmt.Errorf("%w: header", errBadSnapshot)
+	case !d.running.Load() || d.Err() != nil:
+		return d.closedErr()
+	case !g.receiving.CompareAndSwap(false, true):
+		return ErrBusy
+	}
+	err := d.receive(ctx, g, header, r)
+	outcome := "received"
+	if err != nil {
+		g.receiving.Store(false)
+		outcome = "failed"
+	}
+	d.metrics.snapshots.WithLabelValues("in", outcome).Inc()
+	return err
+}
+
+func (d *Driver) receive(ctx context.Context, g *group, header Message, r io.Reader) error {
+	name := fmt.Sprintf("%d-%d-%d%s", g.id, header.raft.GetSnapshot().GetMetadata().GetIndex(), d.spools.Add(1), spoolSuffix)
+	if err := d.spool(ctx, g, name, r); err != nil {
+		return errors.Join(err, d.removeSpool(name))
+	}
+	m, ok := proto.Clone(header.raft).(*raftpb.Message)
+	if !ok {
+		return errors.New("clone message")
+	}
+	m.Snapshot.Data = []byte(name)
+	if d.inbox.deliver([]Message{{Group: g.id, raft: m}}) > 0 {
+		return errors.Join(ErrBusy, d.removeSpool(name))
+	}
+	return nil
+}
+
+// spool writes a stream to a file and makes it durable.
+func (d *Driver) spool(ctx context.Context, g *group, name string, r io.Reader) error {
+	fs := d.cfg.FS
+	file, err := fs.Create(d.spoolPath(name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("create spool: %w", err)
+	}
+	start, end := d.cfg.Machine.Span(g.id)
+	if err := copySnapshot(file, contextReader{ctx: ctx.Err, r: r}, start, end); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("sync spool: %w", err)
+	}
+	dir, err := fs.OpenDir(d.cfg.SpoolDir)
+	if err != nil {
+		return fmt.Errorf("sync spool: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("sync spool: %w", err)
+	}
+	return nil
+}
+
+// contextReader stops reading once the context is over; a read that blocks is for the connection's own deadline.
+type contextReader struct {
+	ctx func() error
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+func (d *Driver) spoolPath(name string) string { return d.cfg.FS.PathJoin(d.cfg.SpoolDir, name) }
+
+func (d *Driver) removeSpool(name string) error {
+	if err := d.cfg.FS.Remove(d.spoolPath(name)); err != nil {
+		return fmt.Errorf("remove spool: %w", err)
+	}
+	return nil
+}
+
+// dropSpool removes the file of a snapshot that raft did not want.
+func (d *Driver) dropSpool(g *group) {
+	if g.spool == "" {
+		return
+	}
+	name := g.spool
+	g.spool = ""
+	d.background(func(context.Context) {
+		if err := d.removeSpool(name); err != nil {
+			d.logger.Warn("spool file left behind", slog.String("file", name), slog.Any("err", err))
+		}
+	})
+}
+
+// cleanSpool removes what a crash left in the spool directory. Intents are redone by then.
+func (d *Driver) cleanSpool() error {
+	if d.cfg.SpoolDir == "" {
+		return nil
+	}
+	if err := d.cfg.FS.MkdirAll(d.cfg.SpoolDir, 0o755); err != nil {
+		return fmt.Errorf("create spool directory: %w", err)
+	}
+	names, err := d.cfg.FS.List(d.cfg.SpoolDir)
+	if err != nil {
+		return fmt.Errorf("list spool directory: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, spoolSuffix) {
+			if err := d.removeSpool(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startInstall replaces the group's state in the background. The append goroutine holds back the group's messages meanwhile; the other groups go on.
+func (d *Driver) startInstall(g *group, m *raftpb.Message) {
+	d.background(func(ctx context.Context) {
+		barrier := make(chan struct{})
+		if !d.applies.push(applyItem{barrier: barrier}) {
+			return
+		}
+		<-barrier
+		begin := time.Now()
+		err := d.recordIntent(g, m.GetSnapshot())
+		if err == nil {
+			err = d.install(ctx, g, m.GetSnapshot())
+		}
+		switch {
+		case d.Err() != nil:
+			return
+		case ctx.Err() != nil:
+			// Stopped half way: the intent is redone at the next start.
+			return
+		case err != nil:
+			d.Fail(fmt.Errorf("install snapshot of group %d: %w", g.id, err))
+			return
+		}
+		d.logger.Info("snapshot installed", slog.Uint64("shard", uint64(g.id)),
+			slog.Uint64("index", m.GetSnapshot().GetMetadata().GetIndex()), slog.Duration("elapsed", time.Since(begin)))
+		d.cfg.OnSnapshot(g.id)
+		d.appends.push(appendItem{group: g, msg: m, installed: true})
+	})
+}
+
+var errCommit = errors.New("commit failed")
+
+// recordIntent makes it certain that a state that is about to be torn down will be built up again. The spool file is durable already.
+func (d *Driver) recordIntent(g *group, snapshot *raftpb.Snapshot) error {
+	row, err := encodeMessage(snapshot)
+	if err != nil {
+		return err
+	}
+	batch := d.cfg.DB.NewBatch()
+	if err := batch.Set(g.keys.row(kindIntent), row, nil); err != nil {
+		return fmt.Errorf("stage intent: %w", err)
+	}
+	if !d.commit("record snapshot intent", batch, pebble.Sync) {
+		return errCommit
+	}
+	return nil
+}
+
+// redoInstall finishes at start what a crash interrupted.
+func (d *Driver) redoInstall(g *group) error {
+	row, err := d.get(g.keys.row(kindIntent))
+	if err != nil || row == nil {
+		return err
+	}
+	snapshot := &raftpb.Snapshot{}
+	if err := parseMessage("snapshot intent", row, snapshot); err != nil {
+		return err
+	}
+	d.logger.Info("installing an interrupted snapshot", slog.Uint64("shard", uint64(g.id)))
+	if err := d.install(context.Background(), g, snapshot); err != nil {
+		return errors.Join(fmt.Errorf("redo snapshot: %w", err), d.Err())
+	}
+	return nil
+}
+
+// install replaces state, then, in one synced batch, log, membership and hard state. Until that batch the intent says to start over.
+func (d *Driver) install(ctx context.Context, g *group, snapshot *raftpb.Snapshot) error {
+	name := string(snapshot.GetData())
+	if err := d.restore(ctx, g, name); err != nil {
+		return err
+	}
+	batch := d.cfg.DB.NewBatch()
+	if err := d.stageInstalled(batch, g, snapshot.GetMetadata()); err != nil {
+		return fmt.Errorf("stage snapshot: %w", err)
+	}
+	if !d.commit("install snapshot", batch, pebble.Sync) {
+		return errCommit
+	}
+	return d.removeSpool(name)
+}
+
+func (d *Driver) stageInstalled(batch *pebble.Batch, g *group, meta *raftpb.SnapshotMetadata) error {
+	at := position{index: meta.GetIndex(), term: meta.GetTerm()}
+	conf, err := encodeMessage(meta.GetConfState())
+	if err != nil {
+		return err
+	}
+	row, err := d.get(g.keys.row(kindHardState))
+	if err != nil {
+		return err
+	}
+	hard, err := parseHardState(row)
+	if err != nil {
+		return err
+	}
+	// The vote stands unless the snapshot is from a newer term, in which this node cannot have voted yet.
+	if at.term > hard.term {
+		hard.term, hard.vote = at.term, 0
+	}
+	hard.commit = at.index
+	start, end := g.keys.entries()
+	return errors.Join(
+		batch.DeleteRange(start, end, nil),
+		batch.Set(g.keys.row(kindStart), encodePosition(at), nil),
+		batch.Set(g.keys.row(kindApplied), encodePosition(at), nil),
+		batch.Set(g.keys.row(kindConfState), conf, nil),
+		batch.Set(g.keys.row(kindHardState), encodeHardState(hard), nil),
+		batch.Delete(g.keys.row(kindIntent), nil),
+	)
+}
+
+// restore replaces the rows of a group by those of a spool file.
+func (d *Driver) restore(ctx context.Context, g *group, name string) error {
+	file, err := d.cfg.FS.Open(d.spoolPath(name))
+	if err != nil {
+		return fmt.Errorf("open spool: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // read only
+	start, end := d.cfg.Machine.Span(g.id)
+	batch := d.cfg.DB.NewBatch()
+	if err := batch.DeleteRange(start, end, nil); err != nil {
+		return fmt.Errorf("clear state: %w", err)
+	}
+	err = readSnapshot(bufio.NewReaderSize(file, snapshotFrame), func(frame []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := eachRow(frame, func(key, value []byte) error { return batch.Set(key, value, nil) })
+		if err != nil || batch.Len() < restoreBatch {
+			return err
+		}
+		if !d.commit("restore snapshot", batch, pebble.NoSync) {
+			return errCommit
+		}
+		batch = d.cfg.DB.NewBatch()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !d.commit("restore snapshot", batch, pebble.NoSync) {
+		return errCommit
+	}
+	return nil
+}

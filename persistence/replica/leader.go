@@ -1,0 +1,130 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+)
+
+// ErrTransferFailed answers a transfer that raft gave up, usually because the other node did not catch up within an election timeout.
+var ErrTransferFailed = errors.New("leadership was not taken over")
+
+// transfer is one call waiting for a change of leader.
+type transfer struct {
+	to    NodeID
+	reply chan<- error
+}
+
+// Leader is the node that leads a group and its term, as far as this node knows. This node is named only once it may be read and proposed to.
+func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
+	g := d.groups[group]
+	if g == nil {
+		return 0, 0, false
+	}
+	v := g.view.Load()
+	if v == nil {
+		return 0, 0, false
+	}
+	return v.node, v.term, true
+}
+
+// announce makes this node the leader for its callers once it has applied everything from before its term.
+func (d *Driver) announce(g *group) {
+	if g.state != raft.StateLeader || g.ownFirst == 0 || g.applied.index < g.ownFirst || g.leading.Load() {
+		return
+	}
+	g.leading.Store(true)
+	g.publish()
+	d.logger.Info("leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", g.term))
+	d.cfg.OnLeader(g.id, g.term, true)
+}
+
+// loseLeadership answers everybody who counted on it.
+func (d *Driver) loseLeadership(g *group, cause error) {
+	g.ownFirst = 0
+	term := g.term
+	if v := g.view.Load(); v != nil && v.node == g.self {
+		term = v.term
+	}
+	if g.leading.Swap(false) {
+		d.logger.Info("no longer leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", term))
+		d.cfg.OnLeader(g.id, term, false)
+	}
+	g.publish()
+	d.answerAll(g.waiting, cause)
+	g.waiting = nil
+	g.answerAllReads(g.notLeader())
+}
+
+// TransferLeader hands the leadership of a group to another voter and returns when this node knows of it. Proposals are refused with ErrNotLeader meanwhile.
+func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) error {
+	g := d.groups[group]
+	if g == nil {
+		return fmt.Errorf("%w %d", ErrUnknownGroup, group)
+	}
+	return d.ask(ctx, func(reply chan<- error) {
+		switch {
+		case !g.leading.Load():
+			reply <- g.notLeader()
+		case to == g.self:
+			reply <- nil
+		case !slices.Contains(g.members.Load().Voters, to):
+			reply <- fmt.Errorf("node %d is not a voter of group %d", to, group)
+		default:
+			g.transfers = append(g.transfers, transfer{to: to, reply: reply})
+			g.node.TransferLeader(uint64(to))
+			d.touch(g)
+		}
+	})
+}
+
+// ask runs f in the raft loop, which answers once on reply.
+func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
+	reply := make(chan error, 1)
+	if !d.running.Load() || !d.inbox.call(func() { f(reply) }) {
+		return d.closedErr()
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-d.loopDone:
+		return d.closedErr()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// checkTransfers answers transfers that are decided: somebody leads, or raft gave up.
+func (d *Driver) checkTransfers(g *group) {
+	if len(g.transfers) == 0 {
+		return
+	}
+	givenUp := g.state == raft.StateLeader && g.node.BasicStatus().LeadTransferee == raft.None
+	g.transfers = slices.DeleteFunc(g.transfers, func(t transfer) bool {
+		switch {
+		case g.lead == t.to:
+			t.reply <- nil
+		case givenUp, g.lead != 0 && g.lead != g.self:
+			t.reply <- ErrTransferFailed
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// ReportUnreachable tells that messages to a node were lost.
+func (d *Driver) ReportUnreachable(node NodeID) {
+	d.inbox.call(func() {
+		for _, g := range d.order {
+			if g.state == raft.StateLeader {
+				g.node.ReportUnreachable(uint64(node))
+				d.touch(g)
+			}
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxLearnerLag is how many entries a learner may be behind when it is promoted, so that it does not hold up the majority it joins.
+const maxLearnerLag = 1_000
+
+// ChangeKind is what happens to a member. A new voter comes in two steps: AddLearner, and Promote once it has caught up.
+type ChangeKind int
+
+// Kinds of membership changes.
+const (
+	AddLearner ChangeKind = iota + 1
+	Promote
+	Remove
+)
+
+// Change is one step of a membership change.
+type Change struct {
+	Kind ChangeKind
+	Node NodeID
+}
+
+// Members are the nodes of a group, as far as this node has heard.
+func (d *Driver) Members(group GroupID) (Members, bool) {
+	g := d.groups[group]
+	if g == nil {
+		return Members{}, false
+	}
+	m := g.members.Load()
+	return Members{Voters: slices.Clone(m.Voters), Learners: slices.Clone(m.Learners)}, true
+}
+
+// ChangeMembers makes one change to the members of a group and returns once it is in force here. One change at a time: ErrBusy asks to come back, also
+// while a learner that is to be promoted is still behind. Otherwise its errors are those of Propose.
+func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change) error {
+	kind, ok := map[ChangeKind]raftpb.ConfChangeType{
+		AddLearner: raftpb.ConfChangeAddLearnerNode,
+		Promote:    raftpb.ConfChangeAddNode,
+		Remove:     raftpb.ConfChangeRemoveNode,
+	}[change.Kind]
+	if !ok || change.Node == 0 {
+		return fmt.Errorf("unknown membership change %d of node %d", change.Kind, change.Node)
+	}
+	if d.cfg.Transport == nil {
+		return errors.New("membership changes need a transport")
+	}
+	data, err := proto.Marshal(&raftpb.ConfChangeV2{
+		Changes: []*raftpb.ConfChangeSingle{{Type: kind.Enum(), NodeId: new(uint64(change.Node))}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode membership change: %w", err)
+	}
+	g, err := d.admit(ctx, group, len(data))
+	if err != nil {
+		return err
+	}
+	p := d.pool.get()
+	p.group, p.data, p.kind = g, data, raftpb.EntryConfChangeV2
+	p.check = func() error { return g.checkChange(change) }
+	_, err = d.await(ctx, p)
+	return err
+}
+
+// checkChange runs in the raft loop: raft would panic on a change that empties a group, and stall on a voter that is far behind.
+func (g *group) checkChange(change Change) error {
+	m := g.members.Load()
+	voter, learner := slices.Contains(m.Voters, change.Node), slices.Contains(m.Learners, change.Node)
+	switch {
+	case g.confs > 0, slices.ContainsFunc(g.stepped, func(p *proposal) bool { return p.kind != raftpb.EntryNormal }):
+		return ErrBusy
+	case change.Kind == AddLearner && voter:
+		return fmt.Errorf("node %d is a voter of group %d already", change.Node, g.id)
+	case change.Kind == Promote && !learner && !voter:
+		return fmt.Errorf("node %d is not a learner of group %d", change.Node, g.id)
+	case change.Kind == Promote && learner && g.lag(change.Node) > maxLearnerLag:
+		return fmt.Errorf("%w: node %d has not caught up", ErrBusy, change.Node)
+	case change.Kind == Remove && change.Node == g.self:
+		return fmt.Errorf("node %d leads group %d: transfer the leadership before removing it", g.self, g.id)
+	}
+	return nil
+}
+
+// lag is how many entries a node is known to be behind.
+func (g *group) lag(node NodeID) uint64 {
+	lag := g.log.last.index
+	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if NodeID(id) == node {
+			lag = g.log.last.index - min(pr.Match, g.log.last.index)
+		}
+	})
+	return lag
+}

@@ -1,0 +1,282 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Sizes of raft's flow control.
+const (
+	maxSizePerMsg           = 1 << 20
+	maxInflightMsgs         = 64
+	maxUncommittedSize      = 64 << 20
+	maxCommittedSizePerTake = 4 << 20
+)
+
+// Open recovers the groups from cfg.DB, or creates them in an empty one. It refuses a store that does not fit with ErrInconsistent. Nothing runs before
+// Start, but a snapshot that was being installed when the node went down is installed now.
+func Open(cfg Config) (*Driver, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("replica config: %w", err)
+	}
+	d := newDriver(cfg)
+	d.metrics = newMetrics(cfg.Registerer, d)
+	if err := d.openStore(); err != nil {
+		return nil, err
+	}
+	for _, id := range cfg.Groups {
+		g, err := d.openGroup(id)
+		if err != nil {
+			return nil, fmt.Errorf("open group %d: %w", id, err)
+		}
+		d.groups[id] = g
+		d.order = append(d.order, g)
+	}
+	if err := d.cleanSpool(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Driver) openStore() error {
+	row, err := d.get(storeKey(d.cfg.KeyPrefix))
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return d.createStore()
+	}
+	node, groups, err := parseStore(row)
+	if err != nil {
+		return err
+	}
+	if node != d.cfg.Node {
+		return inconsistent("it belongs to node %d, this is node %d", node, d.cfg.Node)
+	}
+	want := slices.Sorted(slices.Values(d.cfg.Groups))
+	if !slices.Equal(groups, want) {
+		return inconsistent("it holds the groups %v, configured are %v", groups, want)
+	}
+	return nil
+}
+
+// createStore makes all groups in one batch: as if a snapshot at index 1, term 1, with the first voters existed, so that every replica begins alike.
+func (d *Driver) createStore() error {
+	if err := d.checkEmpty(d.cfg.KeyPrefix, prefixEnd(d.cfg.KeyPrefix)); err != nil {
+		return err
+	}
+	voters := make([]uint64, 0, len(d.cfg.Peers))
+	for _, p := range d.cfg.Peers {
+		voters = append(voters, uint64(p))
+	}
+	slices.Sort(voters)
+	conf, err := encodeMessage(&raftpb.ConfState{Voters: slices.Compact(voters)})
+	if err != nil {
+		return err
+	}
+	first := position{index: 1, term: 1}
+	batch := d.cfg.DB.NewBatch()
+	defer batch.Close() //nolint:errcheck // nothing to do about a batch that does not close
+	groups := slices.Sorted(slices.Values(d.cfg.Groups))
+	set := func(key, value []byte) {
+		err = errors.Join(err, batch.Set(key, value, nil))
+	}
+	set(storeKey(d.cfg.KeyPrefix), encodeStore(d.cfg.Node, groups))
+	for _, id := range groups {
+		if err := d.checkEmpty(d.cfg.Machine.Span(id)); err != nil {
+			return err
+		}
+		keys := keysOf(d.cfg.KeyPrefix, id)
+		set(keys.row(kindHardState), encodeHardState(hardState{term: 1, commit: 1}))
+		set(keys.row(kindStart), encodePosition(first))
+		set(keys.row(kindApplied), encodePosition(first))
+		set(keys.row(kindConfState), conf)
+	}
+	if err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	if err := batch.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	d.logger.Info("created raft groups", slog.Int("groups", len(groups)), slog.Uint64("node", uint64(d.cfg.Node)))
+	return nil
+}
+
+func (d *Driver) checkEmpty(start, end []byte) error {
+	it, err := d.cfg.DB.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	found := it.First()
+	key := slices.Clone(it.Key())
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	if found {
+		return inconsistent("it was not made by this program: no store row, but a row at key %x", key)
+	}
+	return nil
+}
+
+// get returns a copy of a row, nil when there is none.
+func (d *Driver) get(key []byte) ([]byte, error) {
+	return getRow(d.cfg.DB, key)
+}
+
+func getRow(r pebble.Reader, key []byte) ([]byte, error) {
+	row, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read row: %w", err)
+	}
+	row = bytes.Clone(row)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read row: %w", err)
+	}
+	return row, nil
+}
+
+func (d *Driver) openGroup(id GroupID) (*group, error) {
+	g := &group{id: id, self: d.cfg.Node, keys: keysOf(d.cfg.KeyPrefix, id)}
+	if err := d.redoInstall(g); err != nil {
+		return nil, err
+	}
+	l := &groupLog{db: d.cfg.DB, keys: g.keys, tailLimit: d.cfg.TailBytes, snapshot: func() (*raftpb.Snapshot, error) { return d.snapshotMeta(g) }}
+	g.log = l
+	if err := d.loadGroup(g); err != nil {
+		return nil, err
+	}
+	if err := g.checkLoaded(); err != nil {
+		return nil, err
+	}
+	node, err := d.newNode(g)
+	if err != nil {
+		return nil, err
+	}
+	g.node = node
+	g.term = l.hard.term
+	g.settleAt = l.hard.commit
+	g.stagedLast, g.stagedHard = l.last.index, l.hard
+	g.appliedLast = g.applied.index
+	g.setConf(l.conf)
+	return g, nil
+}
+
+func (d *Driver) loadGroup(g *group) error {
+	l := g.log
+	rows := make(map[byte][]byte, 4)
+	for _, kind := range []byte{kindHardState, kindStart, kindApplied, kindConfState} {
+		row, err := d.get(g.keys.row(kind))
+		if err != nil {
+			return err
+		}
+		rows[kind] = row
+	}
+	l.conf = &raftpb.ConfState{}
+	var errs [4]error
+	l.hard, errs[0] = parseHardState(rows[kindHardState])
+	l.start, errs[1] = parsePosition("log start", rows[kindStart])
+	g.applied, errs[2] = parsePosition("applied", rows[kindApplied])
+	errs[3] = parseMessage("conf state", rows[kindConfState], l.conf)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	if err := l.loadEnds(); err != nil {
+		return err
+	}
+	start, end := g.keys.entries()
+	size, err := d.cfg.DB.EstimateDiskUsage(start, end)
+	if err != nil {
+		return fmt.Errorf("estimate log size: %w", err)
+	}
+	l.bytes = size
+	// What is applied was committed, even if the hard state that says so was not yet written.
+	l.hard.commit = max(l.hard.commit, g.applied.index)
+	return nil
+}
+
+// loadEnds finds the newest entry, and that the oldest one is where the start row says.
+func (l *groupLog) loadEnds() error {
+	start, end := l.keys.entries()
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	defer it.Close() //nolint:errcheck // it.Error is checked below
+	l.last = l.start
+	if it.First() {
+		first, err := l.keys.entryIndex(it.Key())
+		if err != nil {
+			return err
+		}
+		if first != l.start.index+1 {
+			return inconsistent("log starts at %d, not behind %d", first, l.start.index)
+		}
+		it.Last()
+		index, err := l.keys.entryIndex(it.Key())
+		if err != nil {
+			return err
+		}
+		e, err := parseEntryRow(index, it.Value())
+		if err != nil {
+			return err
+		}
+		l.last = position{index: index, term: e.GetTerm()}
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	return nil
+}
+
+func (g *group) checkLoaded() error {
+	l := g.log
+	switch {
+	case g.applied.index < l.start.index:
+		return inconsistent("state ends at entry %d, but the log only starts behind %d", g.applied.index, l.start.index)
+	case g.applied.index > l.last.index:
+		return inconsistent("state ends at entry %d, behind the end of the log at %d", g.applied.index, l.last.index)
+	case l.hard.commit > l.last.index:
+		return inconsistent("entry %d is committed, but the log ends at %d", l.hard.commit, l.last.index)
+	case l.hard.term < l.last.term:
+		return inconsistent("log ends in term %d, but the newest known term is %d", l.last.term, l.hard.term)
+	case len(l.conf.GetVoters()) == 0:
+		return inconsistent("no voters")
+	}
+	return nil
+}
+
+func (d *Driver) newNode(g *group) (node *raft.RawNode, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = inconsistent("%v", r)
+		}
+	}()
+	return raft.NewRawNode(&raft.Config{
+		ID:                        uint64(d.cfg.Node),
+		ElectionTick:              d.cfg.ElectionTicks,
+		HeartbeatTick:             d.cfg.HeartbeatTicks,
+		Storage:                   g.log,
+		Applied:                   g.applied.index,
+		AsyncStorageWrites:        true,
+		MaxSizePerMsg:             maxSizePerMsg,
+		MaxCommittedSizePerReady:  maxCommittedSizePerTake,
+		MaxUncommittedEntriesSize: maxUncommittedSize,
+		MaxInflightMsgs:           maxInflightMsgs,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		DisableProposalForwarding: true,
+		StepDownOnRemoval:         true,
+		Logger:                    &raftLogger{logger: d.logger.With(slog.Uint64("shard", uint64(g.id)))},
+	})
+}
