@@ -1,0 +1,265 @@
+// Package directory holds the small records that every node reads locally: who the cluster is, and later tenants,
+// users, tokens, agents.
+//
+// Records live in the directory shard's log, like everything else, and all of them in the memory of every node. A read
+// is a map lookup and may lag behind the log on a node that is not the shard's leader; a write goes through the log
+// with the version it expects, so nobody overwrites what he has not seen. A version is the write's place in the log:
+// it only grows, and is never used again after a deletion.
+//
+// Invariants: what a node has in memory is what it has applied; returned values are shared and must not be changed; a
+// watcher that is slow misses no state, only intermediate ones.
+//
+// It does not interpret values, keeps no secrets in clear (the writer encrypts them), and is no place for anything that
+// grows with use.
+package directory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/fsm"
+	"parley/persistence/keys"
+	"parley/proto/logpb"
+)
+
+// ErrConflict is wrapped by a *ConflictError.
+var ErrConflict = errors.New("record has another version")
+
+// ConflictError refuses a write whose expected version is not the stored one.
+type ConflictError struct {
+	Collection, Key string
+	Stored          uint64 // 0 = there is no such record
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s/%s: %v (stored is %d)", e.Collection, e.Key, ErrConflict, e.Stored)
+}
+
+// Unwrap makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// Record is one record of a collection.
+type Record struct {
+	Key     string
+	Version uint64
+	Value   []byte // shared: do not change
+}
+
+// Log is how writes reach the directory shard's log.
+type Log interface {
+	ProposePut(ctx context.Context, p *logpb.Put) (*logpb.Result, error)
+}
+
+// Directory is a node's copy of all records. Use New.
+type Directory struct {
+	db  *pebble.DB
+	log Log
+
+	mu          sync.RWMutex
+	collections map[string]*collection
+	stale       bool // the rows were replaced under us
+}
+
+type collection struct {
+	records  map[string]Record
+	sorted   []Record // by key; nil after a change
+	watchers map[*watcher]struct{}
+}
+
+type watcher struct{ changed chan struct{} }
+
+// New returns the directory of the records in db, which must be open as long as it is used.
+func New(db *pebble.DB, log Log) (*Directory, error) {
+	d := &Directory{db: db, log: log, collections: map[string]*collection{}}
+	if err := d.load(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Get returns a record.
+func (d *Directory) Get(collection, key string) (Record, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	c, ok := d.collections[collection]
+	if !ok {
+		return Record{}, false
+	}
+	r, ok := c.records[key]
+	return r, ok
+}
+
+// List returns the records of a collection by key. The slice is shared: do not change it.
+func (d *Directory) List(collection string) []Record {
+	d.mu.RLock()
+	c, ok := d.collections[collection]
+	if !ok {
+		d.mu.RUnlock()
+		return nil
+	}
+	sorted := c.sorted
+	d.mu.RUnlock()
+	if sorted != nil {
+		return sorted
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return c.sort()
+}
+
+func (c *collection) sort() []Record {
+	if c.sorted == nil {
+		c.sorted = make([]Record, 0, len(c.records))
+		for _, r := range c.records {
+			c.sorted = append(c.sorted, r)
+		}
+		slices.SortFunc(c.sorted, func(a, b Record) int { return cmp.Compare(a.Key, b.Key) })
+	}
+	return c.sorted
+}
+
+// Put writes a record whose stored version is expected (0 = there is none) and returns its new version. When it
+// returns, this node reads the new value.
+func (d *Directory) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error) {
+	return d.propose(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
+}
+
+// Delete removes a record whose stored version is expected.
+func (d *Directory) Delete(ctx context.Context, collection, key string, expected uint64) error {
+	_, err := d.propose(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
+	return err
+}
+
+func (d *Directory) propose(ctx context.Context, p *logpb.Put) (uint64, error) {
+	result, err := d.log.ProposePut(ctx, p)
+	if err != nil {
+		return 0, fmt.Errorf("put %s/%s: %w", p.GetCollection(), p.GetKey(), err)
+	}
+	if result.GetOutcome() != logpb.Outcome_APPLIED {
+		return 0, &ConflictError{Collection: p.GetCollection(), Key: p.GetKey(), Stored: result.GetSeq()}
+	}
+	return result.GetSeq(), nil
+}
+
+// Watch returns a channel that holds a value whenever the collection has changed since it was last received from:
+// receive, then read. stop ends it.
+func (d *Directory) Watch(name string) (changed <-chan struct{}, stop func()) {
+	w := &watcher{changed: make(chan struct{}, 1)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.collection(name)
+	c.watchers[w] = struct{}{}
+	return w.changed, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.collection(name).watchers, w)
+	}
+}
+
+func (d *Directory) collection(name string) *collection {
+	c, ok := d.collections[name]
+	if !ok {
+		c = &collection{records: map[string]Record{}, watchers: map[*watcher]struct{}{}}
+		d.collections[name] = c
+	}
+	return c
+}
+
+func (c *collection) changed() {
+	c.sorted = nil
+	for w := range c.watchers {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Invalidate says that the rows were replaced by a snapshot. They are read anew by Refresh or with the next applied
+// entry, whichever comes first.
+func (d *Directory) Invalidate() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stale = true
+}
+
+// Refresh reads the rows if they were replaced.
+func (d *Directory) Refresh() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stale {
+		return nil
+	}
+	return d.load()
+}
+
+// load replaces the memory by the rows. New or the lock keeps everybody else out.
+func (d *Directory) load() (err error) {
+	prefix := keys.AppendRecords(nil, uint32(fsm.Directory))
+	iter, err := d.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: keys.Successor(prefix)})
+	if err != nil {
+		return fmt.Errorf("read directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for _, c := range d.collections {
+		clear(c.records)
+	}
+	for valid := iter.First(); valid; valid = iter.Next() {
+		k, err := keys.Decode(iter.Key())
+		if err != nil {
+			return fmt.Errorf("read directory: %w", err)
+		}
+		version, value, err := keys.RecordFields(iter.Value())
+		if err != nil {
+			return fmt.Errorf("read directory: %w", err)
+		}
+		key := string(k.Tail)
+		d.collection(k.Name).records[key] = Record{Key: key, Version: version, Value: slices.Clone(value)}
+	}
+	if err := iter.Error(); err != nil {
+		return fmt.Errorf("read directory: %w", err)
+	}
+	for _, c := range d.collections {
+		c.changed()
+	}
+	d.stale = false
+	return nil
+}
+
+// Applied takes what the state machine applied. It is the state machine's only way in.
+type Applied struct{ d *Directory }
+
+// Applied returns the way in for the state machine.
+func (d *Directory) Applied() Applied { return Applied{d} }
+
+// Put takes a record that was written.
+func (a Applied) Put(collection, key string, version uint64, value []byte) {
+	a.change(collection, func(c *collectionRecords) {
+		(*c)[key] = Record{Key: key, Version: version, Value: slices.Clone(value)}
+	})
+}
+
+// Delete takes a record that was removed.
+func (a Applied) Delete(collection, key string, _ uint64) {
+	a.change(collection, func(c *collectionRecords) { delete(*c, key) })
+}
+
+type collectionRecords = map[string]Record
+
+func (a Applied) change(name string, change func(*collectionRecords)) {
+	d := a.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stale && d.load() != nil {
+		return // still stale: Refresh tries again, and reports
+	}
+	c := d.collection(name)
+	change(&c.records)
+	c.changed()
+}

@@ -1,0 +1,136 @@
+package persistence
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// engineFormat is pinned: a newer library must not upgrade the files by itself, since there is no way back. From this
+// format on the write-ahead log carries what tells a torn end from damage in the middle.
+const engineFormat = pebble.FormatValueSeparation
+
+const (
+	engineDir     = "db"
+	blockBytes    = 16 << 10
+	indexBytes    = 256 << 10
+	bytesPerSync  = 512 << 10
+	filterBits    = 10 // bits a key, about 1 % false positives
+	memtables     = 4
+	l0Compaction  = 4
+	l0Stop        = 64
+	l0FileTrigger = 500
+	maxCompaction = 3
+)
+
+// openEngine opens Pebble. Its fatal errors become the failure of the store.
+func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebble.DB, err error) {
+	dir := opts.FS.PathJoin(opts.Dir, engineDir)
+	logger := &engineLogger{logger: opts.Logger, condition: c}
+	o := &pebble.Options{
+		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
+		FormatMajorVersion:          engineFormat,
+		ErrorIfExists:               isNew,
+		ErrorIfNotExists:            !isNew,
+		Logger:                      logger,
+		EventListener:               logger.listener(),
+		CacheSize:                   opts.CacheBytes,
+		MemTableSize:                uint64(opts.MemtableBytes),
+		MemTableStopWritesThreshold: memtables,
+		L0CompactionThreshold:       l0Compaction,
+		L0CompactionFileThreshold:   l0FileTrigger,
+		L0StopWritesThreshold:       l0Stop,
+		LBaseMaxBytes:               opts.MemtableBytes,
+		MaxOpenFiles:                opts.MaxOpenFiles,
+		BytesPerSync:                bytesPerSync,
+		WALBytesPerSync:             bytesPerSync,
+		CompactionConcurrencyRange: func() (lower, upper int) {
+			return 1, max(1, min(runtime.GOMAXPROCS(0)-1, maxCompaction))
+		},
+	}
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockBytes
+		o.Levels[i].IndexBlockSize = indexBytes
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, refuse(dir, fmt.Errorf("open storage: %v", r))
+		}
+	}()
+	db, err = pebble.Open(dir, o)
+	if err != nil {
+		return nil, refuse(dir, fmt.Errorf("open storage: %w", err))
+	}
+	return db, nil
+}
+
+// engineLogger is what Pebble tells: to the log what an operator should know, to the condition what is the end.
+type engineLogger struct {
+	logger    *slog.Logger
+	condition *condition
+}
+
+// engineFailure is what a goroutine of ours panics with where Pebble cannot return an error. The replica driver and
+// openEngine recover it.
+type engineFailure struct{ err error }
+
+func (e engineFailure) Error() string { return e.err.Error() }
+
+// Infof takes Pebble's chatter.
+func (l *engineLogger) Infof(format string, args ...any) {
+	l.logger.Debug("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
+}
+
+// Errorf takes what Pebble could not do.
+func (l *engineLogger) Errorf(format string, args ...any) {
+	l.logger.Error("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
+}
+
+// Fatalf is called where Pebble cannot go on, and expects the process to end. It must not return: a commit would seem
+// to have succeeded. On a goroutine of ours it panics, and the replica driver takes it from there; one of Pebble's own
+// (a flush, a compaction) ends, with its locks released, and since the gate lets nothing be written any more, none of
+// its successors can build on what is half done.
+func (l *engineLogger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	l.condition.fail(err)
+	if inRotation() {
+		select {} // see gate.refuse
+	}
+	if l.onOwnGoroutine() {
+		panic(engineFailure{err}) //nolint:forbidigo // the caller cannot be told otherwise; recovered in openEngine and replica
+	}
+	runtime.Goexit()
+}
+
+func (l *engineLogger) onOwnGoroutine() bool {
+	return onStack(func(function string) bool {
+		return strings.HasPrefix(function, "parley/") && !strings.Contains(function, ".(*engineLogger).")
+	})
+}
+
+func (l *engineLogger) listener() *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if l.condition.failure() != nil && !l.onOwnGoroutine() {
+				runtime.Goexit() // it would be tried again at once, for ever
+			}
+			l.logger.Warn("storage engine will try again", slog.Any("err", err))
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			l.condition.fail(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			l.logger.Warn("writes are stalled", slog.String("reason", info.Reason))
+		},
+		WriteStallEnd: func() { l.logger.Info("writes go on") },
+		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
+			l.logger.Warn("storage engine is misused", slog.String("text", info.String()))
+		},
+	}
+}

@@ -1,0 +1,54 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/fsm"
+	"parley/persistence/replica"
+)
+
+// What a store answers besides results. Those of writes say whether anything was written: only ErrOutcomeUnknown leaves
+// it open, and repeating the same append settles it.
+var (
+	// ErrNotLeader: another node owns the shard, errors.As finds a *NotLeaderError. Nothing was written.
+	ErrNotLeader = replica.ErrNotLeader
+	// ErrOutcomeUnknown: the write may have been written or not.
+	ErrOutcomeUnknown = replica.ErrOutcomeUnknown
+	// ErrBusy: too many writes wait already. Nothing was written.
+	ErrBusy = replica.ErrBusy
+	// ErrTooLarge: the write is above Options.MaxProposalBytes. Nothing was written.
+	ErrTooLarge = replica.ErrTooLarge
+	// ErrFailed: a write or sync of the disk failed; there are no writes until restart. Nothing was written.
+	ErrFailed = replica.ErrFailed
+	// ErrStopped: the store is stopped, or not started.
+	ErrStopped = replica.ErrStopped
+	// ErrUnknownGroup: there is no such shard.
+	ErrUnknownGroup = replica.ErrUnknownGroup
+	// ErrInvalid: the write breaks a limit of the format. Nothing was written.
+	ErrInvalid = fsm.ErrLimit
+	// ErrFull: the disk is nearly full. Nothing was written.
+	ErrFull = errors.New("disk is nearly full, writes are refused")
+	// ErrCorrupt: what was read from the disk is damaged. The store is failed from then on.
+	ErrCorrupt = errors.New("stored data is damaged")
+	// ErrRefused is wrapped by what Open says of a directory it does not open.
+	ErrRefused = errors.New("data directory refused")
+)
+
+// NotLeaderError names the leader of a group, if one is known.
+type NotLeaderError = replica.NotLeaderError
+
+// refuse says why a directory is not opened and what can be done.
+func refuse(dir string, err error) error {
+	return fmt.Errorf("%w: %s: %w; restore the directory from a backup, or choose an empty one", ErrRefused, dir, err)
+}
+
+// readError wraps what a read of the database returned.
+func readError(what string, err error) error {
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("read %s: %w: %w", what, ErrCorrupt, err)
+	}
+	return fmt.Errorf("read %s: %w", what, err)
+}

@@ -1,0 +1,264 @@
+package persistence
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// dirFormat is the format of a data directory as a whole: which files it has, and what they mean together.
+const dirFormat = 1
+
+// Files of a data directory. identityDraft exists only while a directory is made for the first time: a crash in
+// between leaves it, nothing has been acknowledged then, and making starts again.
+const (
+	identityName  = "IDENTITY"
+	identityDraft = "IDENTITY.new"
+	lockName      = "LOCK"
+	identityTitle = "parley data directory"
+	maxIdentity   = 4 << 10
+)
+
+// identityRecord is the JSON line of the identity file.
+type identityRecord struct {
+	Format    int    `json:"format"`
+	ClusterID string `json:"cluster_id"`
+	NodeID    uint64 `json:"node_id"`
+	Shards    int    `json:"shards"`
+}
+
+// dataDir is a directory that is ours: locked, with a known identity.
+type dataDir struct {
+	fs       vfs.FS
+	dir      string
+	lock     io.Closer
+	identity Identity
+	isNew    bool
+}
+
+// openDir locks a data directory and reads its identity, or gives an empty one an identity in draft. The directory is
+// looked at before it is touched.
+func openDir(o Options) (_ *dataDir, err error) {
+	d := &dataDir{fs: o.FS, dir: o.Dir}
+	if err := makeDir(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	if _, err := d.inspect(); err != nil {
+		return nil, err
+	}
+	d.lock, err = o.FS.Lock(d.path(lockName))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s is in use by another process (%s is locked): %w", ErrRefused, o.Dir, lockName, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.lock.Close())
+		}
+	}()
+	found, err := d.inspect()
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return d, d.draft(o)
+	}
+	switch {
+	case o.Shards != 0 && o.Shards != d.identity.Shards:
+		return nil, fmt.Errorf("%w: %s was made with %d shards, configured are %d; the number is fixed when a directory is made: set it to %d, or choose an empty directory",
+			ErrRefused, o.Dir, d.identity.Shards, o.Shards, d.identity.Shards)
+	case o.NodeID != 0 && o.NodeID != d.identity.NodeID:
+		return nil, fmt.Errorf("%w: %s belongs to node %d, configured is %d; a node keeps its directory: correct the setting, or choose an empty directory",
+			ErrRefused, o.Dir, d.identity.NodeID, o.NodeID)
+	}
+	return d, nil
+}
+
+func (d *dataDir) path(name string) string { return d.fs.PathJoin(d.dir, name) }
+
+// inspect reads the identity if there is one, and otherwise makes sure that the directory is empty.
+func (d *dataDir) inspect() (found bool, err error) {
+	names, err := d.fs.List(d.dir)
+	if err != nil {
+		return false, fmt.Errorf("list data directory: %w", err)
+	}
+	if slices.Contains(names, identityName) {
+		data, err := readFile(d.fs, d.path(identityName))
+		if err != nil {
+			return false, fmt.Errorf("%w: %s: %w", ErrRefused, d.path(identityName), err)
+		}
+		d.identity, err = decodeIdentity(data)
+		if err != nil {
+			return false, fmt.Errorf("%w: %s: %w", ErrRefused, d.path(identityName), err)
+		}
+		return true, nil
+	}
+	unfinished := slices.Contains(names, identityDraft)
+	for _, name := range names {
+		switch name {
+		case lockName, reserveName, identityDraft, "lost+found":
+		case engineDir:
+			if !unfinished {
+				return false, fmt.Errorf("%w: %s holds data but no %s file; restore that file from a backup, or choose an empty directory",
+					ErrRefused, d.dir, identityName)
+			}
+		default:
+			return false, fmt.Errorf("%w: %s is not empty and no data directory of parley (it holds %q); choose an empty directory",
+				ErrRefused, d.dir, name)
+		}
+	}
+	return false, nil
+}
+
+// draft gives the directory a new identity, valid once settled.
+func (d *dataDir) draft(o Options) error {
+	d.isNew = true
+	d.identity = Identity{ClusterID: rand.Text(), NodeID: o.NodeID, Shards: o.Shards, Format: dirFormat}
+	if d.identity.Shards == 0 {
+		d.identity.Shards = defaultShards
+	}
+	if d.identity.NodeID == 0 {
+		d.identity.NodeID = randomNode()
+	}
+	// The draft is durable before there is data: data without it would be refused at the next start.
+	err := writeFile(d.fs, d.path(identityDraft), encodeIdentity(d.identity))
+	if err == nil {
+		err = syncDir(d.fs, d.dir)
+	}
+	if err == nil {
+		err = d.fs.RemoveAll(d.path(engineDir))
+	}
+	if err != nil {
+		return fmt.Errorf("write identity: %w", err)
+	}
+	return nil
+}
+
+// settle makes a new directory's identity final, once everything else is in place.
+func (d *dataDir) settle() error {
+	if !d.isNew {
+		return nil
+	}
+	err := syncDir(d.fs, d.dir)
+	if err == nil {
+		err = d.fs.Rename(d.path(identityDraft), d.path(identityName))
+	}
+	if err == nil {
+		err = syncDir(d.fs, d.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write identity: %w", err)
+	}
+	return nil
+}
+
+func randomNode() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])>>1 | 1
+}
+
+// encodeIdentity writes three lines: title, JSON, checksum of what stands before it. It is text so that an operator
+// can see what a directory is.
+func encodeIdentity(id Identity) []byte {
+	line, _ := json.Marshal(identityRecord{Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards}) // plain fields marshal
+	text := identityTitle + "\n" + string(line) + "\n"
+	return fmt.Appendf(nil, "%scrc32c %08x\n", text, checksum([]byte(text)))
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+func decodeIdentity(data []byte) (Identity, error) {
+	title, rest, _ := bytes.Cut(data, []byte("\n"))
+	if string(title) != identityTitle {
+		return Identity{}, errors.New("not an identity file of parley; choose another directory")
+	}
+	line, sum, ok := bytes.Cut(rest, []byte("\n"))
+	covered := len(title) + 1 + len(line) + 1
+	if !ok || string(sum) != fmt.Sprintf("crc32c %08x\n", checksum(data[:covered])) {
+		return Identity{}, errors.New("damaged (checksum does not match); restore it from a backup")
+	}
+	var r identityRecord
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Identity{}, fmt.Errorf("damaged: %w; restore it from a backup", err)
+	}
+	switch {
+	case r.Format > dirFormat:
+		return Identity{}, fmt.Errorf("written by a newer release (format %d, this one knows %d); run that release", r.Format, dirFormat)
+	case r.Format < 1 || r.ClusterID == "" || r.NodeID == 0 || r.Shards < 1 || r.Shards > maxShards:
+		return Identity{}, errors.New("damaged (a field is missing or out of range); restore it from a backup")
+	}
+	return Identity{ClusterID: r.ClusterID, NodeID: r.NodeID, Shards: r.Shards, Format: r.Format}, nil
+}
+
+func readFile(fsys vfs.FS, path string) (_ []byte, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, maxIdentity))
+}
+
+func writeFile(fsys vfs.FS, path string, data []byte) (err error) {
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(fsys vfs.FS, dir string) error {
+	f, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// makeDir makes a directory and what is missing above it, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	var missing []string
+	for at := dir; ; at = fsys.PathDir(at) {
+		_, err := fsys.Stat(at)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, at)
+		if at == fsys.PathDir(at) {
+			break
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := fsys.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	for _, at := range missing {
+		parent := fsys.PathDir(at)
+		if strings.TrimSpace(parent) == "" {
+			continue
+		}
+		if err := syncDir(fsys, parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}

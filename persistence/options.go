@@ -1,0 +1,125 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options configures a store. Zero means the default named beside the field.
+type Options struct {
+	// Dir is the data directory. Required; made if it does not exist.
+	Dir string
+	// FS holds Dir. Default the real file system; tests give one that can crash.
+	FS vfs.FS
+	// Shards is the number of conversation shards, 1..1024. Default 16 in a new directory, in an old one what it was
+	// made with; anything else is refused there. More shards spread over more nodes, and cost a log each.
+	Shards int
+	// NodeID is this node's number for ever. Default a random one, kept in Dir. Another than Dir's is refused.
+	NodeID uint64
+
+	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk.
+	CacheBytes int64
+	// MemtableBytes is the size of a write buffer. Default 64 MiB. Larger means fewer flushes, more memory (up to four
+	// of them) and a longer restart, which reads the write-ahead log of the unflushed ones.
+	MemtableBytes int64
+	// MaxOpenFiles bounds the open tables. Default 512. Descriptors are shared with sockets.
+	MaxOpenFiles int
+
+	// MinFreeBytes is the free space below which writes are refused. Default 256 MiB. They are accepted again a quarter
+	// above it.
+	MinFreeBytes int64
+	// ReserveBytes are kept in a file that is given up when the disk is full in spite of MinFreeBytes (others write to
+	// it too), so that the log can end its write. Default 32 MiB, at most half of MinFreeBytes; negative for none.
+	ReserveBytes int64
+	// SpaceInterval is how often free space is looked at. Default 500 ms; what can be written meanwhile should be well
+	// below MinFreeBytes.
+	SpaceInterval time.Duration
+	// FreeBytes says how much space is free. Default asks FS; a file system that cannot say has no watermark.
+	FreeBytes func() (uint64, error)
+
+	// SnapshotEntries and SnapshotBytes bound a shard's log: past either it is cut. Defaults 20,000 and 64 MiB.
+	SnapshotEntries uint64
+	SnapshotBytes   int64
+	// KeepEntries stay behind a cut, for nodes that were away for a moment. Default a quarter of SnapshotEntries, at
+	// most 5,000.
+	KeepEntries uint64
+	// MaxPending bounds the unanswered writes of a shard; more get ErrBusy. Default 8,192.
+	MaxPending int
+	// MaxProposalBytes bounds one write. Default 16 MiB.
+	MaxProposalBytes int
+	// TickInterval is the logs' unit of time; a leader is missed after ten. Default 50 ms.
+	TickInterval time.Duration
+
+	// OnLeader hears that this node leads a group (leader true; epoch is the term, everything earlier is applied) or
+	// no longer does. It is called in order and must not block.
+	OnLeader func(group uint32, epoch uint64, leader bool)
+	// Logger takes what an operator should know. Default none.
+	Logger *slog.Logger
+	// Registerer takes the metrics. Default none.
+	Registerer prometheus.Registerer
+}
+
+const (
+	defaultShards        = 16
+	maxShards            = 1024
+	defaultCacheBytes    = 128 << 20
+	defaultMemtableBytes = 64 << 20
+	defaultMaxOpenFiles  = 512
+	defaultMinFreeBytes  = 256 << 20
+	defaultReserveBytes  = 32 << 20
+	defaultSpaceInterval = 500 * time.Millisecond
+)
+
+func (o *Options) setDefaults() {
+	setDefault(&o.FS, vfs.Default)
+	setDefault(&o.CacheBytes, defaultCacheBytes)
+	setDefault(&o.MemtableBytes, defaultMemtableBytes)
+	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)
+	setDefault(&o.MinFreeBytes, defaultMinFreeBytes)
+	setDefault(&o.ReserveBytes, min(defaultReserveBytes, o.MinFreeBytes/2))
+	setDefault(&o.SpaceInterval, defaultSpaceInterval)
+	setDefault(&o.Logger, slog.New(slog.DiscardHandler))
+	if o.FreeBytes == nil {
+		fs, dir := o.FS, o.Dir
+		o.FreeBytes = func() (uint64, error) {
+			usage, err := fs.GetDiskUsage(dir)
+			return usage.AvailBytes, err
+		}
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("dir is required")
+	case o.Shards < 0 || o.Shards > maxShards:
+		return fmt.Errorf("shards must be 1..%d, not %d", maxShards, o.Shards)
+	case o.CacheBytes < 1<<20:
+		return fmt.Errorf("cache bytes must be at least 1 MiB, not %d", o.CacheBytes)
+	case o.MemtableBytes < 256<<10 || o.MemtableBytes > 2<<30:
+		return fmt.Errorf("memtable bytes must be 256 KiB..2 GiB, not %d", o.MemtableBytes)
+	case o.MaxOpenFiles < 64:
+		return fmt.Errorf("max open files must be at least 64, not %d", o.MaxOpenFiles)
+	case o.MinFreeBytes < 1<<20:
+		return fmt.Errorf("min free bytes must be at least 1 MiB, not %d", o.MinFreeBytes)
+	case o.ReserveBytes > o.MinFreeBytes/2:
+		return fmt.Errorf("reserve bytes must be at most half of min free bytes, not %d", o.ReserveBytes)
+	case o.SpaceInterval < time.Millisecond:
+		return fmt.Errorf("space interval must be at least 1ms, not %v", o.SpaceInterval)
+	case o.SnapshotBytes < 0 || o.MaxPending < 0 || o.MaxProposalBytes < 0 || o.TickInterval < 0:
+		return errors.New("bounds of the log must not be negative")
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+// Package persistence is the durable side of a node: journals of entities, their heads and items, lists, counters and
+// the directory, replicated through one log per shard and kept in one Pebble.
+//
+// A [Store] is the front door. A write is one logpb.Append: events, head and rows of one entity, all or nothing,
+// refused unless the entity's seq and the owner's epoch are what the writer believes. It is answered when it is durable
+// on a majority and applied here. Reads see everything acknowledged before them; a [View] is one consistent moment.
+//
+// Below it: keys (layout of the rows), fsm (applies log entries), replica (the logs), index (lists and counters),
+// directory (small records in memory). DESIGN.md tells how they fit and what happens when a disk fails.
+//
+// Invariants:
+//
+//   - Nothing is acknowledged before it is durable, and nothing acknowledged is lost.
+//   - A directory that is foreign, newer, corrupt or in use is refused with its reason, never opened half.
+//   - After a failed write or sync nothing is written until restart; what can be read is still read.
+//   - A full disk refuses writes before the log is in danger, and accepts them again when there is room.
+//   - Memory does not grow with what is stored; start-up does not either.
+//
+// It does not know what events mean, decides nothing, retries nothing, and does not say who owns a shard: it tells who
+// leads (Options.OnLeader).
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/directory"
+	"parley/persistence/fsm"
+	"parley/persistence/index"
+	"parley/persistence/replica"
+)
+
+// Identity says what a data directory belongs to.
+type Identity struct {
+	ClusterID string
+	NodeID    uint64
+	Shards    int
+	Format    int
+}
+
+// Store is one node's storage. Use Open.
+type Store struct {
+	opts      Options
+	logger    *slog.Logger
+	identity  Identity
+	condition *condition
+	space     *space
+	db        *pebble.DB
+	driver    *replica.Driver
+	directory *directory.Directory
+	metrics   *metrics
+	shards    index.Shards
+	lock      io.Closer
+
+	uses      uses
+	wake      chan struct{} // something happened that tend looks after
+	confirmed atomic.Bool   // the cluster record is known and is ours
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	stopped bool
+}
+
+// stopTimeout bounds how long Stop waits for reads in progress and, on a failed store, for goroutines that hang in the
+// storage engine.
+const stopTimeout = 10 * time.Second
+
+// Open opens the data directory, or makes an empty one a data directory. It refuses what it cannot fully use. Nothing
+// runs before Start; Stop releases what Open took.
+func Open(ctx context.Context, opts Options) (_ *Store, err error) {
+	opts.setDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("storage options: %w", err)
+	}
+	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1)}
+	s.condition = newCondition(opts.Logger)
+	s.space = newSpace(opts, s.condition)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	dir, err := openDir(opts)
+	if err != nil {
+		return nil, err
+	}
+	s.lock, s.identity = dir.lock, dir.identity
+	s.shards = index.Shards{First: 1, Last: uint32(s.identity.Shards)}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.db, err = openEngine(opts, s.condition, s.space, dir.isNew); err != nil {
+		return nil, err
+	}
+	if s.directory, err = directory.New(s.db, (*directoryLog)(s)); err != nil {
+		return nil, refuse(opts.Dir, err)
+	}
+	if err := s.checkCluster(); err != nil {
+		return nil, err
+	}
+	if s.driver, err = s.openDriver(); err != nil {
+		return nil, refuse(opts.Dir, err)
+	}
+	s.condition.onFailure(s.driver.Fail)
+	if err := s.condition.failure(); err != nil {
+		return nil, err
+	}
+	if err := dir.settle(); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newMetrics(opts.Registerer, s); err != nil {
+		return nil, err
+	}
+	s.space.check()
+	return s, nil
+}
+
+func (s *Store) openDriver() (*replica.Driver, error) {
+	groups := make([]replica.GroupID, 0, s.identity.Shards+1)
+	for g := range s.identity.Shards + 1 {
+		groups = append(groups, replica.GroupID(g))
+	}
+	return replica.Open(replica.Config{
+		Node:             replica.NodeID(s.identity.NodeID),
+		DB:               s.db,
+		Groups:           groups,
+		Machine:          fsm.New(s.db, s.directory.Applied()),
+		OnLeader:         s.onLeader,
+		OnSnapshot:       s.onSnapshot,
+		OnFatal:          s.condition.fail,
+		Writable:         s.condition.writable,
+		TickInterval:     s.opts.TickInterval,
+		SnapshotEntries:  s.opts.SnapshotEntries,
+		SnapshotBytes:    uint64(s.opts.SnapshotBytes),
+		KeepEntries:      s.opts.KeepEntries,
+		MaxPending:       s.opts.MaxPending,
+		MaxProposalBytes: s.opts.MaxProposalBytes,
+		Logger:           s.logger,
+		Registerer:       s.opts.Registerer,
+	})
+}
+
+func (s *Store) onLeader(group replica.GroupID, term uint64, leader bool) {
+	if group == fsm.Directory {
+		s.signal()
+	}
+	if s.opts.OnLeader != nil {
+		s.opts.OnLeader(uint32(group), term, leader)
+	}
+}
+
+func (s *Store) onSnapshot(group replica.GroupID) {
+	if group == fsm.Directory {
+		s.directory.Invalidate()
+		s.signal()
+	}
+}
+
+func (s *Store) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Start starts the logs and the watch over the disk.
+func (s *Store) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.stopped {
+		return
+	}
+	s.started = true
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.driver.Start()
+	s.tasks.Go(func() { s.space.watch(ctx) })
+	s.tasks.Go(func() { s.tend(ctx) })
+}
+
+// tend does what must not be done where it was noticed: confirming the cluster record, reading the directory anew.
+func (s *Store) tend(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		if err := s.directory.Refresh(); err != nil {
+			s.condition.fail(err)
+		}
+		if err := s.confirmCluster(ctx); err != nil && ctx.Err() == nil {
+			s.logger.Warn("cluster record is not confirmed", slog.Any("err", err))
+		}
+	}
+}
+
+// Ready is true once every shard has a leader, this node has applied what it knew when it started, and the data has
+// been confirmed to be this cluster's.
+func (s *Store) Ready() bool {
+	return s.confirmed.Load() && s.driver.Ready() && s.condition.failure() == nil
+}
+
+// readyInterval is how often WaitReady looks.
+const readyInterval = 2 * time.Millisecond
+
+// WaitReady returns once Ready is true, or with the reason why it cannot become true.
+func (s *Store) WaitReady(ctx context.Context) error {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for !s.Ready() {
+		if err := s.condition.failure(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for storage: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// Identity says what this store belongs to.
+func (s *Store) Identity() Identity { return s.identity }
+
+// Directory is the small records that every node reads locally.
+func (s *Store) Directory() *directory.Directory { return s.directory }
+
+// Writable returns why writes are refused now (ErrFull, ErrFailed), or nil.
+func (s *Store) Writable() error { return s.condition.writable() }
+
+// Stop answers what waits, lets reads in progress end, and closes the directory. It is safe twice and before Start.
+func (s *Store) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.tasks.Wait()
+	if err := s.close(); err != nil {
+		s.logger.Error("storage was not closed cleanly", slog.Any("err", err))
+	}
+}
+
+// close releases what was taken so far. A failed store is let go, not closed: goroutines of the engine may hang in
+// what failed, and the lock stays with the process so that nobody opens the directory under them.
+func (s *Store) close() error {
+	if s.metrics != nil {
+		s.metrics.unregister()
+	}
+	if s.driver != nil && !finish(s.driver.Stop, stopTimeout, s.condition.failure() == nil) {
+		return errors.New("replica driver hangs in the failed storage; the process must end")
+	}
+	if !s.uses.close(stopTimeout) {
+		return errors.New("reads are still in progress; the process must end")
+	}
+	if err := s.condition.failure(); err != nil && s.db != nil {
+		return err
+	}
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// finish runs stop and says whether it returned: always waited for on a healthy store, for a while on a failed one.
+func finish(stop func(), timeout time.Duration, healthy bool) bool {
+	if healthy {
+		stop()
+		return true
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stop()
+	}()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// uses counts reads in progress, so that the database is not closed under them. It is a counter and not a lock:
+// readers must not wait for each other.
+type uses struct {
+	n      atomic.Int64
+	closed atomic.Bool
+}
+
+func (u *uses) enter() bool {
+	u.n.Add(1)
+	if u.closed.Load() {
+		u.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (u *uses) leave() { u.n.Add(-1) }
+
+// close refuses further uses and says whether all have left in time.
+func (u *uses) close(timeout time.Duration) bool {
+	u.closed.Store(true)
+	for deadline := time.Now().Add(timeout); u.n.Load() != 0; {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}

@@ -1,0 +1,255 @@
+package persistence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/keys"
+	"parley/persistence/replica"
+)
+
+// FromStart as the after of Events reads from the first event, whose seq is 0.
+const FromStart uint64 = math.MaxUint64
+
+// Head is an entity's newest state.
+type Head struct {
+	Seq   uint64
+	Epoch uint64 // of the owner that wrote it
+	Value []byte
+}
+
+// ItemQuery selects items of one table by key.
+type ItemQuery struct {
+	Table      uint8
+	From, To   []byte // From inclusive, To exclusive; nil is open
+	Descending bool
+	Limit      int // 0 = all
+}
+
+// begin makes sure that a read of the group sees everything acknowledged, and holds the database open until end.
+func (s *Store) begin(ctx context.Context, group uint32) error {
+	if !s.uses.enter() {
+		return ErrStopped
+	}
+	if err := s.driver.ReadBarrier(ctx, replica.GroupID(group)); err != nil {
+		s.uses.leave()
+		return fmt.Errorf("read shard %d: %w", group, err)
+	}
+	return nil
+}
+
+func (s *Store) end() { s.uses.leave() }
+
+// Head returns an entity's head. The value is the caller's.
+func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, found bool, err error) {
+	if err := s.begin(ctx, group); err != nil {
+		return Head{}, false, err
+	}
+	defer s.end()
+	var scratch [keyBytes]byte
+	found, err = s.get(keys.AppendHead(scratch[:0], group, id), "head", func(value []byte) (err error) {
+		head, err = decodeHead(value)
+		head.Value = bytes.Clone(head.Value)
+		return err
+	})
+	return head, found, err
+}
+
+// Item returns one item. The value is the caller's.
+func (s *Store) Item(ctx context.Context, group uint32, id string, table uint8, key []byte) (item []byte, found bool, err error) {
+	if err := s.begin(ctx, group); err != nil {
+		return nil, false, err
+	}
+	defer s.end()
+	var scratch [keyBytes]byte
+	found, err = s.get(keys.AppendItem(scratch[:0], group, id, table, key), "item", func(value []byte) error {
+		item = append([]byte{}, value...)
+		return nil
+	})
+	return item, found, err
+}
+
+// keyBytes is room for most keys on the stack.
+const keyBytes = 96
+
+func decodeHead(value []byte) (Head, error) {
+	seq, epoch, err := keys.HeadFields(value)
+	if err != nil {
+		return Head{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return Head{Seq: seq, Epoch: epoch, Value: value[keys.HeadPrefix:]}, nil
+}
+
+func (s *Store) get(key []byte, what string, visit func([]byte) error) (found bool, err error) {
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, readError(what, err)
+	}
+	return true, errors.Join(visit(value), closer.Close())
+}
+
+// Events visits the events of an entity with a seq above after, oldest first, until limit (0 = all) or visit says no
+// more. The value is valid only during the call.
+func (s *Store) Events(ctx context.Context, group uint32, id string, after uint64, limit int, visit func(seq uint64, value []byte) (more bool)) error {
+	v, err := s.View(ctx, group)
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.Events(id, after, limit, visit), v.Close())
+}
+
+// Items visits the items of an entity's table in key order. Key and value are valid only during the call.
+func (s *Store) Items(ctx context.Context, group uint32, id string, q ItemQuery, visit func(key, value []byte) (more bool)) error {
+	v, err := s.View(ctx, group)
+	if err != nil {
+		return err
+	}
+	return errors.Join(v.Items(id, q, visit), v.Close())
+}
+
+// View returns a shard at one moment, which sees everything acknowledged before the call. It holds resources until
+// Close and is for one goroutine, and for the length of a request, not longer.
+func (s *Store) View(ctx context.Context, group uint32) (*View, error) {
+	if err := s.begin(ctx, group); err != nil {
+		return nil, err
+	}
+	start, end := keys.Span(group)
+	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		s.end()
+		return nil, readError("shard", err)
+	}
+	return &View{store: s, group: group, iter: iter}, nil
+}
+
+// View is a shard at one moment. It is one iterator of the database: it needs no snapshot, and reads the rows of an
+// entity, which lie side by side, with one seek and steps.
+type View struct {
+	store *Store
+	group uint32
+	iter  *pebble.Iterator
+	key   []byte
+	end   []byte
+}
+
+// Close releases the view. It is safe twice.
+func (v *View) Close() error {
+	if v.iter == nil {
+		return nil
+	}
+	err := v.iter.Close()
+	v.iter = nil
+	v.store.end()
+	if err != nil {
+		return readError("shard", err)
+	}
+	return nil
+}
+
+// Head returns an entity's head. The value is valid until the next call on the view.
+func (v *View) Head(id string) (head Head, found bool, err error) {
+	v.key = keys.AppendHead(v.key[:0], v.group, id)
+	value, found, err := v.at(v.key, "head")
+	if err != nil || !found {
+		return Head{}, false, err
+	}
+	head, err = decodeHead(value)
+	return head, err == nil, err
+}
+
+// Item returns one item. The value is valid until the next call on the view.
+func (v *View) Item(id string, table uint8, key []byte) (item []byte, found bool, err error) {
+	v.key = keys.AppendItem(v.key[:0], v.group, id, table, key)
+	return v.at(v.key, "item")
+}
+
+func (v *View) at(key []byte, what string) (value []byte, found bool, err error) {
+	if !v.iter.SeekGE(key) || !bytes.Equal(v.iter.Key(), key) {
+		if err := v.iter.Error(); err != nil {
+			return nil, false, readError(what, err)
+		}
+		return nil, false, nil
+	}
+	value, err = v.iter.ValueAndErr()
+	if err != nil {
+		return nil, false, readError(what, err)
+	}
+	return value, true, nil
+}
+
+// Events is as Store.Events.
+func (v *View) Events(id string, after uint64, limit int, visit func(seq uint64, value []byte) (more bool)) error {
+	if after == FromStart-1 {
+		return nil // nothing comes after the last seq there is
+	}
+	v.key = keys.AppendEvents(v.key[:0], v.group, id)
+	prefix := len(v.key)
+	v.end = append(v.end[:0], v.key...)
+	v.end[prefix-1]++
+	v.key = keys.AppendEvent(v.key[:0], v.group, id, after+1)
+	var bad error
+	err := v.scan(scan{from: v.key, to: v.end, limit: limit}, "events", func(key, value []byte) bool {
+		seq, err := keys.EventTail(key[prefix:])
+		if err != nil {
+			bad = fmt.Errorf("read events: %w: %w", ErrCorrupt, err)
+			return false
+		}
+		return visit(seq, value)
+	})
+	return errors.Join(err, bad)
+}
+
+// Items is as Store.Items.
+func (v *View) Items(id string, q ItemQuery, visit func(key, value []byte) (more bool)) error {
+	v.key = keys.AppendItems(v.key[:0], v.group, id, q.Table)
+	prefix := len(v.key)
+	v.end = append(v.end[:0], v.key...)
+	if q.To != nil {
+		v.end = append(v.end, q.To...)
+	} else {
+		v.end[prefix-1]++ // tables end below 0xff
+	}
+	v.key = append(v.key, q.From...)
+	return v.scan(scan{from: v.key, to: v.end, descending: q.Descending, limit: q.Limit}, "items", func(key, value []byte) bool {
+		return visit(key[prefix:], value)
+	})
+}
+
+// scan is a walk over the rows from inclusive, to exclusive.
+type scan struct {
+	from, to   []byte
+	descending bool
+	limit      int
+}
+
+func (v *View) scan(s scan, what string, visit func(key, value []byte) bool) error {
+	step, valid := v.iter.Next, false
+	inside := func() bool { return bytes.Compare(v.iter.Key(), s.to) < 0 }
+	if s.descending {
+		step, valid = v.iter.Prev, v.iter.SeekLT(s.to)
+		inside = func() bool { return bytes.Compare(v.iter.Key(), s.from) >= 0 }
+	} else {
+		valid = v.iter.SeekGE(s.from)
+	}
+	for n := 0; valid && inside(); valid = step() {
+		value, err := v.iter.ValueAndErr()
+		if err != nil {
+			return readError(what, err)
+		}
+		if n++; !visit(v.iter.Key(), value) || n == s.limit {
+			return nil
+		}
+	}
+	if err := v.iter.Error(); err != nil {
+		return readError(what, err)
+	}
+	return nil
+}
