@@ -140,7 +140,7 @@ func (h *host) touch(g *grain) {
 // sweep retires grains that have been idle for long enough, the longest idle first.
 func (h *host) sweep(quota int) {
 	h.ticks++
-	idle := uint64(h.system.config.IdleAfter / h.system.cutOff)
+	idle := uint64(h.system.config.IdleAfter / h.system.beat)
 	for g := h.lru.newer; g != &h.lru && quota > 0 && h.ticks-g.touched > idle; quota-- {
 		next := g.newer
 		if g.engaged() {

@@ -27,7 +27,7 @@ type System struct {
 	root    *actor.RootContext
 	asks    sync.Pool
 	slots   chan struct{} // recoveries under way
-	cutOff  time.Duration // how often hosts sweep
+	beat    time.Duration // how often hosts sweep
 
 	stopping atomic.Bool
 	stopped  chan struct{}
@@ -59,7 +59,7 @@ func New(config Config) (*System, error) {
 		metrics: newMetrics(config.Registerer),
 		asks:    sync.Pool{New: newAsk},
 		slots:   make(chan struct{}, config.RecoverConcurrency),
-		cutOff:  min(max(config.IdleAfter/20, 50*time.Millisecond), time.Second),
+		beat:    min(max(config.IdleAfter/20, 50*time.Millisecond), time.Second),
 		stopped: make(chan struct{}),
 	}
 	for i := range config.Kinds {
@@ -249,7 +249,7 @@ func (s *System) hostOf(shard uint32) *host {
 
 // sweep is the clock of the hosts.
 func (s *System) sweep() {
-	ticker := time.NewTicker(s.cutOff)
+	ticker := time.NewTicker(s.beat)
 	defer ticker.Stop()
 	for {
 		select {
@@ -257,15 +257,14 @@ func (s *System) sweep() {
 			return
 		case <-ticker.C:
 		}
-		hosts := *s.hosts.Load()
-		if len(hosts) == 0 {
-			continue
-		}
-		tick := &tick{quota: max(retirePerTick/len(hosts), 16)}
-		for _, h := range hosts {
+		var present []*host
+		for _, h := range *s.hosts.Load() {
 			if h != nil {
-				s.root.Send(h.pid, tick)
+				present = append(present, h)
 			}
+		}
+		for _, h := range present {
+			s.root.Send(h.pid, &tick{quota: max(retirePerTick/len(present), 16)})
 		}
 	}
 }

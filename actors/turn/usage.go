@@ -18,10 +18,11 @@ type usage struct {
 
 func (u *usage) add(answer *model.Answer) {
 	u.calls++
-	if answer == nil || !answer.Usage.Known {
+	if answer == nil {
 		u.unknown = true
 		return
 	}
+	u.unknown = u.unknown || !answer.Usage.Known
 	u.input += max(answer.Usage.InputTokens, 0)
 	u.cached += min(max(answer.Usage.CachedInputTokens, 0), max(answer.Usage.InputTokens, 0))
 	u.output += max(answer.Usage.OutputTokens, 0)
@@ -29,7 +30,8 @@ func (u *usage) add(answer *model.Answer) {
 
 // priced is the usage of the turn with its cost: the sum over the turn, in whole nano-dollars, rounded up once, so
 // that what is charged is never below what was consumed. Cached input counts as part of the input; a price without one
-// for cached input charges it like the rest. A turn of which a call's usage is unknown has no price.
+// for cached input charges it like the rest. Where a call did not say what it consumed, the cost is a lower bound and
+// the turn is not marked as priced.
 func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
 	if u.calls == 0 {
 		return nil
@@ -37,7 +39,7 @@ func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
 	total := &conversationpb.Usage{
 		InputTokens: u.input, OutputTokens: u.output, CachedInputTokens: u.cached, ModelCalls: u.calls,
 	}
-	if price == nil || u.unknown {
+	if price == nil {
 		return total
 	}
 	cachedPrice := price.GetCachedInputNanoUsdPerMtok()
@@ -48,7 +50,7 @@ func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
 	sum.add(u.input-u.cached, price.GetInputNanoUsdPerMtok())
 	sum.add(u.cached, cachedPrice)
 	sum.add(u.output, price.GetOutputNanoUsdPerMtok())
-	total.CostNanoUsd, total.Priced = sum.perMillion(), true
+	total.CostNanoUsd, total.Priced = sum.perMillion(), !u.unknown
 	return total
 }
 

@@ -10,37 +10,24 @@ import (
 	"parley/proto/conversationpb"
 )
 
-const (
-	// bytesPerToken estimates tokens from text: about four bytes of English make one. Other scripts take more bytes per
-	// character and about one token each, so they are not underestimated by much. A margin is left for what is.
-	bytesPerToken = 4
-	// messageTokens is what a message costs besides its text.
-	messageTokens = 8
-	// defaultContext is the context window of a model that does not say, in tokens.
-	defaultContext = 128_000
-	// defaultOutput is kept free for the answer of a model without a cap on it.
-	defaultOutput = 4096
-	// maxWindow bounds the messages of a window, whatever their size.
-	maxWindow = 2000
-)
+// maxWindow bounds the messages of a window, whatever their size.
+const maxWindow = 2000
 
 // window is the newest part of the conversation that fits into the model's context beside the instructions and the
 // answer, oldest first, ending with the message to answer and beginning with one of the user's, as some models demand.
-// The message to answer is always in it, even alone: then the model says that it is too long.
+// The message to answer is always in it, even alone: then the model says that it is too long. How many tokens a text
+// takes is package model's estimate: about 3.5 bytes of English each.
 func (r *Runner) window(ctx context.Context, job Job, agent *agentpb.Agent, history bool) ([]model.Message, error) {
 	newest := model.Message{Role: model.User, Content: job.UserMessage.GetContent()}
 	if !history || job.HistoryBefore <= 1 {
 		return []model.Message{newest}, nil
 	}
-	room := budget(agent) - tokens(newest.Content)
+	room := model.Window(agent, nil) - model.EstimateMessage(newest)
 	var backwards []model.Message
 	err := r.config.History.Before(ctx, job.ConversationID, job.HistoryBefore, func(m *conversationpb.Message) bool {
 		said := said(m)
 		for _, part := range said {
-			room -= tokens(part.Content)
-			for _, call := range part.ToolCalls {
-				room -= tokens(call.Name) + tokens(call.Arguments)
-			}
+			room -= model.EstimateMessage(part)
 		}
 		if room < 0 || len(backwards)+len(said) > maxWindow {
 			return false
@@ -58,21 +45,6 @@ func (r *Runner) window(ctx context.Context, job Job, agent *agentpb.Agent, hist
 	}
 	return append(backwards, newest), nil
 }
-
-// budget is how many tokens of messages fit.
-func budget(agent *agentpb.Agent) int {
-	size := int(agent.GetModel().GetContextTokens())
-	if size <= 0 {
-		size = defaultContext
-	}
-	output := int(agent.GetModel().GetMaxOutputTokens())
-	if output <= 0 {
-		output = min(defaultOutput, size/4)
-	}
-	return size - output - tokens(agent.GetInstructions())
-}
-
-func tokens(text string) int { return messageTokens + (len(text)+bytesPerToken-1)/bytesPerToken }
 
 // said is a stored message as a model reads it. An answer without text is nothing that was said.
 func said(m *conversationpb.Message) []model.Message {
