@@ -28,6 +28,7 @@ func BenchmarkTurn(b *testing.B) {
 }
 
 func benchTurn(b *testing.B, outcomes int, stored bool) {
+	b.Helper()
 	limits := conversation.DefaultLimits()
 	limits.Outcomes = outcomes
 	rules := conversation.New(limits)

@@ -45,6 +45,8 @@ func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
 		CancelRequested: &conversationpb.CancelRequested{},
 	}})
 	decision.Events = r.events
+	// The turn is stopped even when nothing can be written, say on a full disk: accepted, and not yet settled.
+	decision.IfUnwritten = cancelledReply(&conversationpb.Cancelled{Cancelled: true, RunId: run, State: r.state})
 	decision.Effects = append(decision.Effects,
 		r.cancelTimer(r.limits.CancelGrace, &conversationpb.CancelTimeout{RunId: run, Final: true}))
 	return decision

@@ -40,6 +40,9 @@ func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.F
 
 func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.State, *machine.Failure) {
 	caller, agent := r.command.GetCaller(), c.GetAgent()
+	if r.command.GetConversationId() == "" {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "a conversation needs an id")
+	}
 	if agent.GetId() == "" {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
 	}

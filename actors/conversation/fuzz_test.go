@@ -1,7 +1,10 @@
 package conversation_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -94,6 +97,10 @@ func FuzzListName(f *testing.F) {
 	f.Add("t", "p", "ann", "a", "t", "p", "ann/a", "")
 	f.Add("t", "p/ann", "", "", "t", "p", "ann", "")
 	f.Add("t", "p", "%2F", "", "t", "p", "/", "")
+	long := strings.Repeat("/", 100)
+	hash := sha256.Sum256([]byte(long))
+	f.Add("t", "p", long, "", "t", "p", "~"+base64.RawURLEncoding.EncodeToString(hash[:]), "")
+	f.Add(long, long+"p", long+"u", long+"a", long, long+"p", long+"u", long+"b")
 	f.Fuzz(func(t *testing.T, t1, p1, u1, a1, t2, p2, u2, a2 string) {
 		one := conversation.List{TenantID: t1, ProjectID: p1, UserID: u1, AgentID: a1, Order: conversation.ByCreated}
 		two := conversation.List{TenantID: t2, ProjectID: p2, UserID: u2, AgentID: a2, Order: conversation.ByCreated}
@@ -106,5 +113,8 @@ func FuzzListName(f *testing.F) {
 		names = append(names, one.Name())
 		slices.Sort(names)
 		require.Len(t, slices.Compact(names), 6)
+		for _, name := range names {
+			require.LessOrEqual(t, len(name), 255, "storage takes no longer name")
+		}
 	})
 }

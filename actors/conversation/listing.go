@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"strings"
 
 	"parley/proto/conversationpb"
@@ -54,8 +56,12 @@ func (l List) Name() string { return l.name(byte(l.Order)) }
 // CountName is the name of the counter that says how many rows the list has, whatever its order.
 func (l List) CountName() string { return l.name('n') }
 
-// name is "conv", what it is, pinned or not, and the parts, each with '/' and '%' escaped: no user id, whatever its
-// text, can name another's list. An agent's list has one part more.
+// maxPart is the longest part of a name that is written out. Four of them stay below the 255 bytes that a name may
+// have in storage.
+const maxPart = 48
+
+// name is "conv", what it is, pinned or not, and the parts, each escaped or, when that is too long, hashed: no user
+// id, whatever its text, can name another's list. An agent's list has one part more.
 func (l List) name(what byte) string {
 	var b strings.Builder
 	b.Grow(len("conv/c/p") + len(l.TenantID) + len(l.ProjectID) + len(l.UserID) + len(l.AgentID) + 4)
@@ -75,20 +81,19 @@ func (l List) name(what byte) string {
 	return b.String()
 }
 
+// writePart escapes what would end a part or begin a hash.
 func writePart(b *strings.Builder, part string) {
 	b.WriteByte('/')
-	for {
-		i := strings.IndexAny(part, "%/")
-		if i < 0 {
-			b.WriteString(part)
-			return
-		}
-		b.WriteString(part[:i])
-		if part[i] == '/' {
-			b.WriteString("%2F")
-		} else {
-			b.WriteString("%25")
-		}
-		part = part[i+1:]
+	if len(part) <= maxPart && !strings.ContainsAny(part, "%/~") {
+		b.WriteString(part)
+		return
 	}
+	escaped := strings.NewReplacer("%", "%25", "/", "%2F", "~", "%7E").Replace(part)
+	if len(escaped) <= maxPart {
+		b.WriteString(escaped)
+		return
+	}
+	hash := sha256.Sum256([]byte(part))
+	b.WriteByte('~')
+	b.WriteString(base64.RawURLEncoding.EncodeToString(hash[:]))
 }

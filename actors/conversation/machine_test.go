@@ -151,4 +151,8 @@ func TestMachineOfNothing(t *testing.T) {
 	require.Nil(t, rules.OnActivate(nil, machine.Env{}))
 	_, failure := rules.Decide(nil, nil, machine.Env{})
 	require.Equal(t, failurepb.Code_VALIDATION, failure.Code)
+	_, failure = rules.Decide(nil, &conversationpb.Command{Body: &conversationpb.Command_Create{
+		Create: &conversationpb.Create{Agent: agent()},
+	}}, machine.Env{})
+	require.Equal(t, failurepb.Code_VALIDATION, failure.Code, "no id")
 }

@@ -37,9 +37,6 @@ func (r *request) emit(runID string, event *conversationpb.Event) {
 
 // after is the state after the events emitted so far.
 func (r *request) after() *conversationpb.State {
-	if len(r.events) == 0 {
-		return r.state
-	}
 	return r.evolve(r.state, r.events)
 }
 

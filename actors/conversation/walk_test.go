@@ -287,11 +287,14 @@ func (w *walk) command() *conversationpb.Command {
 		}).Draw(t, "caller")
 	}
 	agent := &agentpb.Agent{Id: "a/1", Model: &agentpb.Model{}}
-	if rapid.Bool().Draw(t, "priced") {
+	if rapid.IntRange(0, 5).Draw(t, "unpriced") != 3 {
 		agent.Model.Price = &agentpb.Price{}
 	}
 	lease := w.state().GetLease()
 	kind := rapid.IntRange(1, 12).Draw(t, "kind")
+	if lease == nil && kind < 8 {
+		kind = rapid.SampledFrom([]int{1, 1, 1, 4, 5}).Draw(t, "idle kind")
+	}
 	if w.state() == nil {
 		kind = rapid.SampledFrom([]int{12, 12, 12, 12, 1, 5}).Draw(t, "first")
 	}
@@ -301,8 +304,8 @@ func (w *walk) command() *conversationpb.Command {
 	case 1, 2, 3:
 		c.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
 			Agent:    agent,
-			Content:  rapid.SampledFrom([]string{"hi", "how are you", "", "\xff"}).Draw(t, "content"),
-			Metadata: rapid.SampledFrom([][]byte{nil, []byte(`{"a":1}`), []byte(`[`)}).Draw(t, "metadata"),
+			Content:  rapid.SampledFrom([]string{"hi", "how are you", "x", "y", "z", "0", "", "\xff"}).Draw(t, "content"),
+			Metadata: rapid.SampledFrom([][]byte{nil, []byte(`{"a":1}`), nil, nil, nil, nil, []byte(`[`)}).Draw(t, "metadata"),
 			Wait:     rapid.Bool().Draw(t, "wait"),
 		}}
 	case 4:

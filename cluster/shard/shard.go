@@ -22,6 +22,7 @@ type Epoch uint64
 const Directory ID = 0
 
 const (
+	// The order of the alphabet decides where an id lives: it is part of what is stored, and never changes.
 	alphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	randomLen = 21
 	slots     = 64 * 64
@@ -29,12 +30,13 @@ const (
 	MaxCount = 1024
 )
 
-// Map spreads ids over a fixed number of shards. The zero value is unusable; see New.
+// Map spreads ids over a fixed number of shards. It is a value: copy it freely, use it from anywhere. The zero value is
+// unusable; see New.
 type Map struct {
 	count uint32
 }
 
-// New returns the map of a cluster with count conversation shards, 1..MaxCount.
+// New returns the map of a cluster with count conversation shards. It is false unless count is 1..MaxCount.
 func New(count int) (Map, bool) {
 	if count < 1 || count > MaxCount {
 		return Map{}, false
@@ -45,7 +47,8 @@ func New(count int) (Map, bool) {
 // Count is the number of conversation shards.
 func (m Map) Count() int { return int(m.count) }
 
-// Of returns the shard of an id. It is false for a text that is no id of ours.
+// Of returns the shard of an id, always a conversation shard. It is false for a text that is no id of ours; that an id
+// has a shard does not say that the thing exists.
 func (m Map) Of(id string) (ID, bool) {
 	_, random, found := strings.Cut(id, "_")
 	if !found || len(random) != randomLen {
@@ -65,7 +68,8 @@ func (m Map) Mint(kind string, random *[24]byte) string {
 	return mint(kind, random, uint32(random[22]&63)*64+uint32(random[23]&63))
 }
 
-// MintIn makes an id of a kind that belongs to the given conversation shard.
+// MintIn makes an id of a kind that belongs to the given conversation shard, which must be 1..Count. 19 of its 21
+// characters are random, 114 bits, so ids of one shard do not meet.
 func (m Map) MintIn(kind string, in ID, random *[24]byte) string {
 	draw := uint32(random[22]&63)*64 + uint32(random[23]&63)
 	residue := uint32(in-1) % m.count

@@ -1,3 +1,6 @@
+// Package conversationpb is the messages of conversations: state, events, commands, replies, live changes. Beside the
+// generated code it holds the two pure rules that both sides of the log need: the public names of events, and who may
+// touch a conversation.
 package conversationpb
 
 // Types of the public event log (document 2, section A, "Events").

@@ -57,6 +57,9 @@ func (e *Entity) Do(command proto.Message, env machine.Env) (machine.Decision, *
 	if decision.Reply != nil && decision.Wait != "" {
 		return decision, nil, fmt.Errorf("a decision both replies and waits")
 	}
+	if decision.IfUnwritten != nil && (len(decision.Events) == 0 || len(decision.Urgent) == 0) {
+		return decision, nil, fmt.Errorf("an answer for the unwritten, but nothing to write or nothing done before")
+	}
 	if len(decision.Events) == 0 && !decision.Delete {
 		return decision, nil, nil
 	}
@@ -65,7 +68,7 @@ func (e *Entity) Do(command proto.Message, env machine.Env) (machine.Decision, *
 
 func used(d machine.Decision) bool {
 	return len(d.Events)+len(d.Urgent)+len(d.Effects)+len(d.Settle) > 0 || d.Create || d.Delete || d.Reply != nil ||
-		d.Wait != ""
+		d.Wait != "" || d.IfUnwritten != nil
 }
 
 // apply does what the shell does between deciding and answering.
@@ -73,10 +76,10 @@ func (e *Entity) apply(decision machine.Decision, env machine.Env) error {
 	if decision.Create != (e.State == nil) {
 		return fmt.Errorf("create is %v and the entity exists: %v", decision.Create, e.State != nil)
 	}
+	before := clone(e.State)
 	if err := e.checkSeqs(decision); err != nil {
 		return err
 	}
-	before := clone(e.State)
 	after := e.State
 	if len(decision.Events) > 0 {
 		after = e.Machine.Evolve(e.State, decision.Events)

@@ -3,7 +3,6 @@ package machinetest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"io/fs"
 	"os"
@@ -57,7 +56,7 @@ func (s Suite) record(t *testing.T, file string, entity *Entity) {
 		require.NoError(t, err)
 		return
 	}
-	require.True(t, errors.Is(err, fs.ErrNotExist), "%v", err)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 	var recorded history
 	for _, event := range entity.Journal {
 		recorded.Events = append(recorded.Events, encodeJSON(t, event))

@@ -151,6 +151,9 @@ func Outcome(decision machine.Decision, failure *machine.Failure) string {
 	if decision.Wait != "" {
 		fmt.Fprintf(&b, "wait %s\n", decision.Wait)
 	}
+	if decision.IfUnwritten != nil {
+		fmt.Fprintf(&b, "unwritten %s\n", Text(decision.IfUnwritten))
+	}
 	for _, settled := range decision.Settle {
 		if settled.Failure != nil {
 			fmt.Fprintf(&b, "settle %s refused %s\n", settled.Key, failureText(settled.Failure))
