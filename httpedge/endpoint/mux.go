@@ -61,6 +61,7 @@ type Mux struct {
 	cors      *cors
 	router    *router.Router
 	surfaces  []*mounted // longest prefix first
+	routes    []Route
 	taken     map[string]string
 	base      context.Context //nolint:containedctx // parent of every request's context; ended by Abort
 	abort     context.CancelFunc
@@ -123,6 +124,7 @@ func (m *Mux) register(at *mounted, row *Row) error {
 		return fmt.Errorf("%s: %s is taken by %s", row.Source, key, other)
 	}
 	m.taken[key] = row.Source
+	m.routes = append(m.routes, Route{Surface: at.Name, Method: row.Method, Path: path, Row: row})
 	handle := func(rc *fasthttp.RequestCtx) { m.run(rc, at, row) }
 	m.router.Handle(row.Method, path, handle)
 	if row.Method == fasthttp.MethodGet && row.Kind != Events {
@@ -130,6 +132,17 @@ func (m *Mux) register(at *mounted, row *Row) error {
 	}
 	return nil
 }
+
+// Route is a row at its place.
+type Route struct {
+	Surface string
+	Method  string
+	Path    string // with the prefix
+	Row     *Row
+}
+
+// Routes lists what is mounted, in the order of mounting.
+func (m *Mux) Routes() []Route { return m.routes }
 
 // Serve answers one request.
 func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
@@ -167,7 +180,7 @@ func (m *Mux) refuse(rc *fasthttp.RequestCtx, err error) {
 }
 
 func (m *Mux) newExchange(rc *fasthttp.RequestCtx, at *mounted) *exchange {
-	return &exchange{mux: m, surface: at, rc: rc, started: rc.Time(), call: new(Call)}
+	return &exchange{mux: m, surface: at, rc: rc, started: time.Now(), call: new(Call)}
 }
 
 // unmatched answers a request for which there is no route: a preflight, a wrong method, or an unknown path.

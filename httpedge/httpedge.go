@@ -1,0 +1,223 @@
+package httpedge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"parley/httpedge/endpoint"
+)
+
+// Parts is what a server needs of the rest of the node.
+type Parts struct {
+	Listener      net.Listener
+	Node          string // sent as X-Served-By
+	Authenticator endpoint.Authenticator
+	Limiter       endpoint.Limiter // nil = no limits per caller
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer // nil = nobody collects
+}
+
+// Server answers HTTP requests. Mount the surfaces, then Start.
+type Server struct {
+	config   Config
+	mux      *endpoint.Mux
+	http     *fasthttp.Server
+	listener *listener
+	metrics  *metrics
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	started bool
+	stopped bool
+	serving sync.WaitGroup // the accept loop, and connections that streams have given back
+	done    chan struct{}  // closed when the accept loop has ended
+	err     error          // why, when it was not Stop
+}
+
+// New returns a server for a listener, which it owns from now on.
+func New(config Config, parts Parts) (*Server, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("http config: %w", err)
+	}
+	if parts.Listener == nil || parts.Authenticator == nil || parts.Logger == nil {
+		return nil, errors.New("http server needs a listener, an authenticator and a logger")
+	}
+	s := &Server{config: config, log: parts.Logger, done: make(chan struct{})}
+	s.mux = endpoint.NewMux(endpoint.MuxConfig{
+		Node:           parts.Node,
+		MaxPathBytes:   config.MaxPathBytes,
+		MaxJSONDepth:   config.MaxJSONDepth,
+		MaxStreams:     config.MaxStreams,
+		RequestTimeout: config.RequestTimeout,
+		CORS:           config.CORS,
+		Authenticator:  parts.Authenticator,
+		Limiter:        parts.Limiter,
+		Observer:       s,
+		Reuse:          s.serveAgain,
+	})
+	s.listener = newListener(parts.Listener, config.MaxConnections, func(dst []byte) []byte {
+		return s.mux.AppendUnavailable(dst, "too many connections")
+	})
+	s.metrics = newMetrics(parts.Registerer, s)
+	// Connections are counted by the listener; this only has to be out of its way, also for those that streams have
+	// given back.
+	const slack = 1 << 16
+	s.http = &fasthttp.Server{
+		Handler:                       s.mux.Serve,
+		ErrorHandler:                  s.refuseBroken,
+		ConnState:                     s.connState,
+		Logger:                        quiet{parts.Logger},
+		Concurrency:                   config.MaxConnections + config.MaxStreams + slack,
+		ReadBufferSize:                config.MaxHeaderBytes,
+		WriteBufferSize:               config.WriteBufferBytes,
+		ReadTimeout:                   config.ReadTimeout,
+		IdleTimeout:                   config.IdleTimeout,
+		WriteTimeout:                  config.WriteTimeout,
+		MaxRequestBodySize:            config.MaxBodyBytes,
+		KeepHijackedConns:             true,
+		NoDefaultServerHeader:         true,
+		NoDefaultContentType:          true,
+		DisablePreParseMultipartForm:  true,
+		SecureErrorLogMessage:         true,
+		CloseOnShutdown:               true,
+		DisableHeaderNamesNormalizing: false,
+	}
+	return s, nil
+}
+
+// Mount adds a surface under a base path. Only before Start.
+func (s *Server) Mount(prefix string, surface endpoint.Surface) error {
+	return s.mux.Mount(prefix, surface)
+}
+
+// Start begins to accept connections.
+func (s *Server) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.stopped {
+		return errors.New("http server was started or stopped before")
+	}
+	if len(s.mux.Routes()) == 0 {
+		return errors.New("http server has no routes")
+	}
+	s.started = true
+	s.metrics.routes(s.mux.Routes())
+	s.serving.Go(func() {
+		defer close(s.done)
+		if err := s.http.Serve(s.listener); err != nil && !s.listener.closed() {
+			s.err = fmt.Errorf("accept connections: %w", err)
+			s.log.Error("http server ended", slog.Any("err", err))
+		}
+	})
+	return nil
+}
+
+// Done is closed when the server no longer accepts connections; Err then says why, nil after Stop.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is why the server ended by itself. It may be called once Done is closed.
+func (s *Server) Err() error { return s.err }
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Stop accepts no more connections, answers further requests with 503, waits for those under way until ctx ends, ends
+// their contexts when it does, and closes all connections. Event streams are not its business: stop their hub first.
+// It is safe twice and before Start.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	already, started := s.stopped, s.started
+	s.stopped = true
+	s.mu.Unlock()
+	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.log.Warn("close listener", slog.Any("err", err))
+	}
+	if already || !started {
+		s.mux.Abort()
+		return nil
+	}
+	drained := s.mux.Drain(ctx)
+	s.mux.Abort()
+	// Handlers whose context has just ended still get to answer; connections that are between requests are closed.
+	const grace = time.Second
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if drained != nil {
+		_ = s.mux.Drain(last) // its error would only repeat drained
+	}
+	if err := s.http.ShutdownWithContext(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.log.Debug("shut down connections", slog.Any("err", err))
+	}
+	s.listener.closeAll()
+	s.serving.Wait()
+	if drained != nil {
+		return fmt.Errorf("stop http server: requests were cut off: %w", drained)
+	}
+	return nil
+}
+
+// serveAgain serves a connection that an event stream has given back.
+func (s *Server) serveAgain(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || !s.listener.adopt(conn) {
+		_ = conn.Close() // nothing was promised on it
+		return
+	}
+	s.serving.Go(func() {
+		if err := s.http.ServeConn(conn); err != nil {
+			s.log.Debug("connection ended", slog.Any("err", err))
+		}
+	})
+}
+
+func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
+	switch state {
+	case fasthttp.StateClosed:
+		s.listener.forget(conn)
+		s.mux.ConnClosed(conn)
+	case fasthttp.StateHijacked:
+		s.listener.forget(conn)
+	default:
+	}
+}
+
+// refuseBroken answers a request that could not be read. What the client is still sending is taken first, within
+// bounds: closing a socket with unread data would reset it, and the client would never see the answer.
+func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
+		const (
+			patience = 500 * time.Millisecond
+			most     = 8 << 20
+		)
+		if rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
+			limit := int64(most)
+			if length := rc.Request.Header.ContentLength(); length > 0 && int64(length) < limit {
+				// Some of it has been read along with the header, so this reads into the deadline or not at all.
+				limit = int64(length) - int64(s.config.MaxHeaderBytes)
+			}
+			_, _ = io.CopyN(io.Discard, rc.Conn(), max(limit, 0)) // whatever ends it, the answer is next
+		}
+	}
+	s.mux.RefuseBroken(rc, err)
+}
+
+// quiet is where fasthttp logs what it has no other way to say: broken connections, nothing an operator must see.
+type quiet struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (q quiet) Printf(format string, args ...any) {
+	if q.log.Enabled(context.Background(), slog.LevelDebug) {
+		q.log.Debug("connection trouble", slog.String("detail", fmt.Sprintf(format, args...)))
+	}
+}

@@ -1,0 +1,70 @@
+package httpedge
+
+import (
+	"context"
+	"log/slog"
+
+	"parley/httpedge/endpoint"
+)
+
+// Observe counts and logs an answered request: one line at Info, and one at Error for what broke.
+func (s *Server) Observe(done *endpoint.Done) {
+	s.metrics.observe(done)
+	ctx := context.Background()
+	if done.Cause != nil {
+		s.log.LogAttrs(ctx, levelOf(done), "request failed", append(attributes(done), slog.Any("err", done.Cause))...)
+		return
+	}
+	if s.log.Enabled(ctx, slog.LevelInfo) {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "request", attributes(done)...)
+	}
+}
+
+// levelOf tells what is broken here (Error) from what is only not reachable now (Warn).
+func levelOf(done *endpoint.Done) slog.Level {
+	if done.Status == 503 {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}
+
+func attributes(done *endpoint.Done) []slog.Attr {
+	const room = 12
+	attrs := make([]slog.Attr, 0, room)
+	attrs = append(attrs,
+		slog.String("request_id", done.Call.RequestID),
+		slog.String("method", string(done.Method)),
+		slog.String("route", routeLabel(done.Row)),
+		slog.String("path", printable(done.Path)),
+		slog.Int("status", done.Status),
+		slog.Duration("elapsed", done.Elapsed),
+		slog.Int("bytes", done.Bytes),
+	)
+	if done.Code != "" {
+		attrs = append(attrs, slog.String("code", done.Code))
+	}
+	if done.Call.Caller.UserID != "" {
+		attrs = append(attrs, slog.String("caller", done.Call.Caller.UserID))
+	}
+	if done.Streamed {
+		attrs = append(attrs, slog.Bool("stream", true))
+	}
+	return attrs
+}
+
+// routeLabel is the pattern of a route, so that labels come from a closed set.
+func routeLabel(row *endpoint.Row) string {
+	if row == nil {
+		return "unmatched"
+	}
+	return row.Path
+}
+
+// printable bounds a path for the log. The log's handler escapes what is no text.
+func printable(path []byte) string {
+	const most = 256
+	if len(path) > most {
+		return string(path[:most]) + "..."
+	}
+	return string(path)
+}

@@ -1,0 +1,59 @@
+package httpedge
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"parley/httpedge/endpoint"
+)
+
+// Mounted is a surface with its base path.
+type Mounted struct {
+	Prefix  string
+	Surface endpoint.Surface
+}
+
+// RouteTable says what WriteRoutes shows.
+type RouteTable struct {
+	Source bool // where each row is written, file and line
+}
+
+// WriteRoutes prints all routes of surfaces, one per line: method, path, handler, access, status, the codes it is
+// known to refuse with, and on request where the row is.
+func WriteRoutes(w io.Writer, surfaces []Mounted, table RouteTable) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, mounted := range surfaces {
+		fmt.Fprintf(out, "# %s\n", mounted.Surface.Name)
+		for i := range mounted.Surface.Rows {
+			row := &mounted.Surface.Rows[i]
+			columns := []string{
+				row.Method, strings.TrimSuffix(mounted.Prefix, "/") + row.Path, row.Handler, row.Access,
+				strconv.Itoa(row.Status), refusalNames(mounted.Surface, row),
+			}
+			if table.Source {
+				columns = append(columns, row.Source)
+			}
+			fmt.Fprintln(out, strings.Join(columns, "\t"))
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write routes: %w", err)
+	}
+	return nil
+}
+
+func refusalNames(surface endpoint.Surface, row *endpoint.Row) string {
+	if len(row.Errors) == 0 {
+		return "-"
+	}
+	names := make([]string, len(row.Errors))
+	for i, code := range row.Errors {
+		names[i] = surface.Refusals[code].Code
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
