@@ -1,0 +1,197 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// Texts of refusals that clients see (document 2, "Authentication"; document 5, "Auth").
+const (
+	textRequired    = "Authentication required"
+	textInvalid     = "Invalid token"
+	textUnavailable = "Authentication is unavailable at the moment"
+)
+
+// maxUserID bounds a user id: it becomes part of storage keys.
+const maxUserID = 256
+
+// Provider judges tokens. It is called from many goroutines.
+type Provider interface {
+	// Validate returns the user of a good token, "" when the token is good for nobody in particular. A bad token is a
+	// *Refusal; any other error means that it cannot be said, and refuses the request as unavailable.
+	Validate(ctx context.Context, token string) (userID string, err error)
+}
+
+// Refusal says that a token is not good. Text is shown to the caller.
+type Refusal struct{ Text string }
+
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(text string) error { return &Refusal{Text: text} }
+
+// lifecycle is a provider with something to start and stop.
+type lifecycle interface {
+	Start()
+	Stop()
+}
+
+// Authenticator establishes the caller of a request. It implements endpoint.Authenticator.
+type Authenticator struct {
+	config   Config
+	provider Provider
+	excluded []routePattern
+	metrics  *metrics
+	logger   *slog.Logger
+	down     atomic.Bool // the provider could not answer last time
+}
+
+var _ endpoint.Authenticator = (*Authenticator)(nil)
+
+// New returns an authenticator that asks the provider, which may be nil when authentication is off.
+func New(config Config, provider Provider, logger *slog.Logger, registerer prometheus.Registerer) (*Authenticator, error) {
+	if config.Enabled && provider == nil {
+		return nil, errors.New("authentication is enabled without a provider")
+	}
+	if config.HeaderName == "" || config.MaxTokenBytes <= 0 {
+		return nil, errors.New("authentication needs a header name and a token limit")
+	}
+	a := &Authenticator{config: config, provider: provider, logger: logger, metrics: newMetrics(registerer)}
+	for _, route := range config.ExcludeRoutes {
+		a.excluded = append(a.excluded, parseRoute(route))
+	}
+	return a, nil
+}
+
+// Start begins the background work of the provider, if it has any.
+func (a *Authenticator) Start() {
+	if p, ok := a.provider.(lifecycle); ok {
+		p.Start()
+	}
+}
+
+// Stop ends what Start began and waits for it.
+func (a *Authenticator) Stop() {
+	if p, ok := a.provider.(lifecycle); ok {
+		p.Stop()
+	}
+}
+
+// Authenticate returns who asks, or why that is not known.
+func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	caller := endpoint.Caller{TenantID: a.config.TenantID, ProjectID: a.config.ProjectID}
+	if !a.config.Enabled {
+		caller.Trusted = true
+		return a.claimed(caller, request), nil
+	}
+	userID, failure := a.identify(ctx, request.Header(a.config.HeaderName))
+	if failure != nil {
+		if !a.isExcluded(request.Path()) {
+			return endpoint.Caller{}, failure
+		}
+		userID = ""
+	}
+	if userID == "" {
+		a.metrics.decisions.WithLabelValues("anonymous").Inc()
+		return a.claimed(caller, request), nil
+	}
+	a.metrics.decisions.WithLabelValues("identified").Inc()
+	caller.UserID, caller.Identified = userID, true
+	return caller, nil
+}
+
+// claimed adds the user that the request claims to act for, where that is believed.
+func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request) endpoint.Caller {
+	if a.config.UserIDFromQuery {
+		if userID := request.Query("userId"); validUserID(userID) {
+			caller.UserID = userID
+		}
+	}
+	return caller
+}
+
+// identify returns the user behind the header's token.
+func (a *Authenticator) identify(ctx context.Context, header string) (string, *machine.Failure) {
+	token := a.token(header)
+	if token == "" {
+		a.metrics.decisions.WithLabelValues("missing").Inc()
+		return "", machine.Fail(failurepb.Code_AUTH_REQUIRED, textRequired)
+	}
+	var userID string
+	err := refuse(textInvalid)
+	if len(token) <= a.config.MaxTokenBytes && printable(token) {
+		userID, err = a.provider.Validate(ctx, token)
+	}
+	if err == nil && userID != "" && !validUserID(userID) {
+		err = refuse(textInvalid)
+	}
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		a.setDown(nil)
+		return userID, nil
+	case errors.As(err, &refusal):
+		a.metrics.decisions.WithLabelValues("refused").Inc()
+		return "", &machine.Failure{Code: failurepb.Code_AUTH_REQUIRED, Message: refusal.Text}
+	}
+	a.metrics.decisions.WithLabelValues("unavailable").Inc()
+	if ctx.Err() == nil {
+		a.setDown(err)
+	}
+	return "", machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
+}
+
+// setDown logs when the provider stops or starts to answer, not once per request.
+func (a *Authenticator) setDown(err error) {
+	if down := err != nil; a.down.Load() != down && a.down.CompareAndSwap(!down, down) {
+		if down {
+			a.logger.Error("authentication provider does not answer", slog.Any("err", err))
+			return
+		}
+		a.logger.Info("authentication provider answers again")
+	}
+}
+
+func (a *Authenticator) token(header string) string {
+	prefix := a.config.TokenPrefix
+	if len(header) >= len(prefix) && strings.EqualFold(header[:len(prefix)], prefix) {
+		header = header[len(prefix):]
+	}
+	return strings.TrimSpace(header)
+}
+
+func (a *Authenticator) isExcluded(path string) bool {
+	for _, pattern := range a.excluded {
+		if pattern.matches(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// printable says whether a token holds visible ASCII only, as tokens do.
+func printable(token string) bool {
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func validUserID(userID string) bool {
+	if userID == "" || len(userID) > maxUserID || !utf8.ValidString(userID) {
+		return false
+	}
+	return !strings.ContainsFunc(userID, unicode.IsControl)
+}
