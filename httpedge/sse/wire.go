@@ -128,6 +128,11 @@ func (w *wire) adoptSocket(c *conn, raw net.Conn) error {
 // adoptOwn gives the connection a writer and a reader; the reader is there to notice that the client left.
 func (w *wire) adoptOwn(c *conn, raw net.Conn) {
 	c.raw = raw
+	if inner, ok := raw.(interface{ NetConn() net.Conn }); ok { // *tls.Conn
+		if tcp, ok := inner.NetConn().(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(w.cfg.SendBuffer)
+		}
+	}
 	c.kick = make(chan struct{}, 1)
 	w.own.Go(func() {
 		scratch := make([]byte, 4<<10)

@@ -1,0 +1,437 @@
+package sse
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// fakeUpstream is conversations in memory, with the contract of the real ones: changes come under a lock, in order.
+type fakeUpstream struct {
+	mu   sync.Mutex
+	logs map[string]*fakeLog
+	// readError, when set, may fail a read of the log; stale makes reads lag behind by so many events.
+	readError func() error
+	follow    func() error
+	reads     int
+	follows   int
+}
+
+type fakeLog struct {
+	epoch  uint64
+	events []*conversationpb.Event
+	run    string
+	user   *conversationpb.Message
+	text   string
+	sinks  map[Sink]struct{}
+}
+
+func newFakeUpstream() *fakeUpstream { return &fakeUpstream{logs: make(map[string]*fakeLog)} }
+
+func (u *fakeUpstream) create(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[Sink]struct{})}
+}
+
+func (u *fakeUpstream) Follow(_ context.Context, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.follows++
+	if u.follow != nil {
+		if err := u.follow(); err != nil {
+			return nil, nil, err
+		}
+	}
+	log := u.logs[id]
+	if log == nil {
+		return nil, nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	}
+	log.sinks[sink] = struct{}{}
+	return &conversationpb.Snapshot{
+			Epoch: log.epoch, LastSeq: uint64(len(log.events)), RunId: log.run, Text: log.text, UserMessage: log.user,
+		}, func() {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			delete(log.sinks, sink)
+		}, nil
+}
+
+func (u *fakeUpstream) Events(_ context.Context, id string, after uint64, limit int) ([]*conversationpb.Event, uint64, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reads++
+	if u.readError != nil {
+		if err := u.readError(); err != nil {
+			return nil, 0, err
+		}
+	}
+	log := u.logs[id]
+	if log == nil {
+		return nil, 0, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	}
+	last := uint64(len(log.events))
+	if after >= last {
+		return nil, last, nil
+	}
+	return log.events[after:min(after+uint64(limit), last)], last, nil
+}
+
+// change applies f under the lock and tells the followers what it returns.
+func (u *fakeUpstream) change(id string, f func(*fakeLog) *conversationpb.Change) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	log := u.logs[id]
+	change := f(log)
+	change.Epoch = log.epoch
+	for sink := range log.sinks {
+		sink.Change(change)
+	}
+}
+
+// publish appends events.
+func (u *fakeUpstream) publish(id string, events ...*conversationpb.Event) {
+	u.change(id, func(log *fakeLog) *conversationpb.Change {
+		for _, event := range events {
+			event.Seq = uint64(len(log.events) + 1)
+			event.CreatedAt = time.Now().UnixMilli()
+			log.events = append(log.events, event)
+			if event.GetTurnEnded() != nil {
+				log.run, log.text, log.user = "", "", nil
+			}
+		}
+		return &conversationpb.Change{Events: events}
+	})
+}
+
+// startRun makes a run active, or begins it again.
+func (u *fakeUpstream) startRun(id, run string) {
+	u.change(id, func(log *fakeLog) *conversationpb.Change {
+		log.run, log.text = run, ""
+		log.user = &conversationpb.Message{Id: "msg_" + run, Content: "question"}
+		return &conversationpb.Change{RunStarted: &conversationpb.RunStarted{RunId: run, UserMessage: log.user}}
+	})
+}
+
+func (u *fakeUpstream) say(id, text string) {
+	u.change(id, func(log *fakeLog) *conversationpb.Change {
+		delta := &conversationpb.Delta{RunId: log.run, Offset: uint64(len(log.text)), Text: text}
+		log.text += text
+		return &conversationpb.Change{Delta: delta}
+	})
+}
+
+// cut ends all subscriptions, as when the owner moves.
+func (u *fakeUpstream) cut(id string, remove bool) {
+	u.mu.Lock()
+	log := u.logs[id]
+	log.epoch++
+	sinks := log.sinks
+	log.sinks = make(map[Sink]struct{})
+	if remove {
+		delete(u.logs, id)
+	}
+	u.mu.Unlock()
+	for sink := range sinks {
+		sink.Closed(errors.New("owner moved"))
+	}
+}
+
+func (u *fakeUpstream) followers(id string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.logs[id] == nil {
+		return 0
+	}
+	return len(u.logs[id].sinks)
+}
+
+func updated(title string) *conversationpb.Event {
+	return &conversationpb.Event{Body: &conversationpb.Event_Updated{
+		Updated: &conversationpb.Updated{Patch: &conversationpb.Patch{Title: &title}},
+	}}
+}
+
+func answered(run, content string) []*conversationpb.Event {
+	return []*conversationpb.Event{
+		{RunId: run, Body: &conversationpb.Event_AgentMessage{AgentMessage: &conversationpb.AgentMessage{
+			Message: &conversationpb.Message{Content: content},
+		}}},
+		{RunId: run, Body: &conversationpb.Event_TurnEnded{TurnEnded: &conversationpb.TurnEnded{}}},
+	}
+}
+
+// plainView renders what it is told, for the tests to check.
+type plainView struct{}
+
+func plain(name, data string, id uint64) Frame {
+	b := Begin(len(data) + 32)
+	if id > 0 {
+		b = AppendID(b, id)
+	}
+	return Seal(AppendData(AppendEvent(b, name), []byte(data)))
+}
+
+func (plainView) Event(e *conversationpb.Event) (Frame, bool) {
+	switch {
+	case e.GetAgentMessage() != nil:
+		return plain("answer", e.GetRunId()+"|"+e.GetAgentMessage().GetMessage().GetContent(), e.GetSeq()), false
+	case e.GetUpdated() != nil:
+		return plain("updated", e.GetUpdated().GetPatch().GetTitle(), e.GetSeq()), false
+	}
+	return plain("event", e.GetRunId(), e.GetSeq()), false
+}
+
+func (plainView) Snapshot(run Run) Frame {
+	return plain("snapshot", run.ID+"|0|"+string(run.Text), 0)
+}
+
+func (plainView) Delta(run Run, offset int) Frame {
+	return plain("delta", fmt.Sprintf("%s|%d|%s", run.ID, offset, run.Text[offset:]), 0)
+}
+
+func (plainView) Parting(why Parting) Frame { return plain("parting", strconv.Itoa(int(why)), 0) }
+
+// edge is a hub behind a real listener. A client says "<conversation> <after>\n" and gets the stream.
+type edge struct {
+	t        testing.TB
+	hub      *Hub
+	upstream *fakeUpstream
+	listener net.Listener
+	options  func(after uint64) Options
+	wrap     func(net.Conn) net.Conn
+	reuse    func(net.Conn)
+	released sync.WaitGroup
+	serving  sync.WaitGroup
+}
+
+// hidden is anything but a *net.TCPConn, as a *tls.Conn is: it gets goroutines of its own.
+type hidden struct{ net.Conn }
+
+func (h hidden) NetConn() net.Conn { return h.Conn }
+
+func testConfig() Config {
+	cfg := DefaultConfig()
+	cfg.Linger = 20 * time.Millisecond
+	cfg.RetryMin = time.Millisecond
+	cfg.RetryMax = 20 * time.Millisecond
+	return cfg
+}
+
+func newEdge(t testing.TB, cfg Config) *edge {
+	t.Helper()
+	fds := openFiles(t)
+	e := &edge{t: t, upstream: newFakeUpstream()}
+	e.options = func(after uint64) Options {
+		return Options{After: after, Opening: Comment("open"), View: plainView{}, Shared: true}
+	}
+	hub, err := New(cfg, e.upstream, nil, prometheus.NewRegistry())
+	require.NoError(t, err)
+	require.NoError(t, hub.Start())
+	e.hub = hub
+	e.listener, err = net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	require.NoError(t, err)
+	accepting := make(chan struct{})
+	go func() {
+		defer close(accepting)
+		for {
+			conn, err := e.listener.Accept()
+			if err != nil {
+				return
+			}
+			e.serving.Add(1)
+			go e.serve(conn)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = e.listener.Close()
+		<-accepting
+		e.serving.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, hub.Stop(ctx))
+		require.NoError(t, hub.Stop(ctx))
+		e.released.Wait()
+		require.Zero(t, reading(hub.metrics.streams))
+		require.Zero(t, reading(hub.metrics.topics))
+		require.Zero(t, hub.streams)
+		if _, benchmark := t.(*testing.B); !benchmark {
+			goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			require.Eventually(t, func() bool { return openFiles(t) <= fds }, 5*time.Second, 5*time.Millisecond, "descriptors leak")
+		}
+	})
+	return e
+}
+
+// reading returns the value of a counter or gauge.
+func reading(metric prometheus.Metric) float64 {
+	var out dto.Metric
+	if err := metric.Write(&out); err != nil {
+		return -1
+	}
+	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	n := 0
+	for _, entry := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		if err == nil && (strings.HasPrefix(target, "socket:") || strings.Contains(target, "eventpoll")) {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *edge) serve(conn net.Conn) {
+	defer e.serving.Done()
+	line, err := readLine(conn)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	id, after, _ := strings.Cut(line, " ")
+	cursor, err := ParseCursor(after)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	lease, err := e.hub.Acquire(context.Background(), id)
+	if err != nil {
+		_, _ = io.WriteString(conn, "HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n")
+		_ = conn.Close()
+		return
+	}
+	if e.wrap != nil {
+		conn = e.wrap(conn)
+	}
+	e.released.Add(1)
+	lease.Open(Handover{Conn: conn, Head: []byte("X-Test: 1\r\n"), Release: e.released.Done, Reuse: e.reuse}, e.options(cursor))
+}
+
+// readLine reads byte by byte, because the rest of the connection belongs to the hub.
+func readLine(conn net.Conn) (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		if _, err := conn.Read(b); err != nil {
+			return "", err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+}
+
+// client reads one stream.
+type client struct {
+	conn   net.Conn
+	status int
+	header http.Header
+	lines  *bufio.Reader
+}
+
+type frame struct {
+	id      uint64
+	event   string
+	data    string
+	comment string
+}
+
+func (e *edge) dial(id string, after uint64) (*client, error) {
+	conn, err := net.Dial("tcp", e.listener.Addr().String()) //nolint:noctx // a test's client
+	if err != nil {
+		return nil, err
+	}
+	c := &client{conn: conn}
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := fmt.Fprintf(conn, "%s %d\n", id, after); err != nil {
+		return c, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return c, err
+	}
+	c.status, c.header = response.StatusCode, response.Header
+	c.lines = bufio.NewReader(response.Body) //nolint:bodyclose // the connection is closed
+	return c, nil
+}
+
+func (e *edge) follow(id string, after uint64) *client {
+	e.t.Helper()
+	c, err := e.dial(id, after)
+	require.NoError(e.t, err)
+	e.t.Cleanup(c.close)
+	require.Equal(e.t, 200, c.status)
+	opening, err := c.next()
+	require.NoError(e.t, err)
+	require.Equal(e.t, "open", opening.comment)
+	return c
+}
+
+func (c *client) close() { _ = c.conn.Close() }
+
+// next reads a frame as the standard says it is to be read.
+func (c *client) next() (frame, error) {
+	var f frame
+	var data []string
+	for {
+		line, err := c.lines.ReadString('\n')
+		if err != nil {
+			return f, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			f.data = strings.Join(data, "\n")
+			return f, nil
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "":
+			f.comment = value
+		case "id":
+			f.id, err = strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return f, err
+			}
+		case "event":
+			f.event = value
+		case "data":
+			data = append(data, value)
+		case "retry":
+		default:
+			return f, fmt.Errorf("unknown line %q", line)
+		}
+	}
+}
+
+func (c *client) expect(t testing.TB, event, data string, id uint64) {
+	t.Helper()
+	f, err := c.next()
+	require.NoError(t, err)
+	require.Equal(t, frame{id: id, event: event, data: data}, f)
+}
