@@ -141,7 +141,7 @@ func anthropicError(err error, secrets redactor) error {
 func messageParams(question *question) anthropic.MessageNewParams {
 	model := question.agent.GetModel()
 	params := anthropic.MessageNewParams{
-		Model:     anthropic.Model(model.GetName()),
+		Model:     model.GetName(),
 		MaxTokens: question.maxOutput,
 		Messages:  anthropicTurns(question.messages),
 	}

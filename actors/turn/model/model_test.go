@@ -43,45 +43,45 @@ func (h *heard) ToolCall(call ToolCall) { h.calls = append(h.calls, call) }
 func (h *heard) text() string { return strings.Join(h.pieces, "") }
 
 // requireKept checks what holds for every call, successful or not.
-func (h *heard) requireKept(t testing.TB, answer *Answer) {
-	t.Helper()
-	require.NotNil(t, answer)
-	require.Equal(t, h.text(), answer.Text, "the pieces together are the answer")
-	require.Equal(t, h.calls, answer.ToolCalls, "the tool calls heard are those of the answer")
-	require.NotContains(t, h.pieces, "", "no empty piece")
+func (h *heard) requireKept(tb testing.TB, answer *Answer) {
+	tb.Helper()
+	require.NotNil(tb, answer)
+	require.Equal(tb, h.text(), answer.Text, "the pieces together are the answer")
+	require.Equal(tb, h.calls, answer.ToolCalls, "the tool calls heard are those of the answer")
+	require.NotContains(tb, h.pieces, "", "no empty piece")
 }
 
 // requireError returns the *Error in err and checks that it gives nothing away.
-func requireError(t testing.TB, err error, code string) *Error {
-	t.Helper()
+func requireError(tb testing.TB, err error, code string) *Error {
+	tb.Helper()
 	failure, ok := errors.AsType[*Error](err)
-	require.True(t, ok, "%v is no *Error", err)
-	require.Equal(t, code, failure.Code, failure.Message)
-	require.NotEmpty(t, failure.Message)
-	requireNoSecret(t, failure)
+	require.True(tb, ok, "%v is no *Error", err)
+	require.Equal(tb, code, failure.Code, failure.Message)
+	require.NotEmpty(tb, failure.Message)
+	requireNoSecret(tb, failure)
 	return failure
 }
 
-func requireNoSecret(t testing.TB, failure *Error) {
-	t.Helper()
+func requireNoSecret(tb testing.TB, failure *Error) {
+	tb.Helper()
 	shown := failure.Error() + "\n" + failure.Message
 	for cause := error(failure); cause != nil; cause = errors.Unwrap(cause) {
 		shown += "\n" + cause.Error()
 	}
 	for _, secret := range []string{testKey, "userpart", "passpart", "querypart", "Authorization", "x-api-key"} {
-		require.NotContains(t, shown, secret)
+		require.NotContains(tb, shown, secret)
 	}
 }
 
 // provider is an adapter with test-sized pauses, and its clean-up.
-func provider(t testing.TB, kind agentpb.Provider, config Config) Provider {
-	t.Helper()
+func provider(tb testing.TB, kind agentpb.Provider, config Config) Provider {
+	tb.Helper()
 	if config.RetryBase == 0 {
 		config.RetryBase = time.Millisecond
 	}
-	require.NoError(t, config.Validate())
+	require.NoError(tb, config.Validate())
 	providers := New(config)
-	t.Cleanup(providers.Close)
+	tb.Cleanup(providers.Close)
 	return providers[kind]
 }
 
@@ -130,8 +130,8 @@ type exchangeLog struct {
 }
 
 // serve starts a server that answers its n-th request (from 0) by reply.
-func (w *wire) serve(t testing.TB, reply func(n int, response http.ResponseWriter, request *http.Request)) (*httptest.Server, *exchangeLog) {
-	t.Helper()
+func (w *wire) serve(tb testing.TB, reply func(n int, response http.ResponseWriter, request *http.Request)) (*httptest.Server, *exchangeLog) {
+	tb.Helper()
 	seen := &exchangeLog{}
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		n := int(seen.count.Add(1)) - 1
@@ -142,7 +142,7 @@ func (w *wire) serve(t testing.TB, reply func(n int, response http.ResponseWrite
 		seen.body, seen.header, seen.path, seen.query = string(body), request.Header.Clone(), request.URL.Path, request.URL.RawQuery
 		reply(n, response, request)
 	}))
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	return server, seen
 }
 
@@ -172,15 +172,15 @@ func (w *wire) request(server *httptest.Server) *Request {
 }
 
 // ask makes the call and checks what always holds.
-func (w *wire) ask(t testing.TB, config Config, request *Request) (*Answer, *heard, error) {
-	t.Helper()
-	return w.askContext(t, t.Context(), config, request)
+func (w *wire) ask(tb testing.TB, config Config, request *Request) (*Answer, *heard, error) {
+	tb.Helper()
+	return w.askContext(tb, tb.Context(), config, request)
 }
 
-func (w *wire) askContext(t testing.TB, ctx context.Context, config Config, request *Request) (*Answer, *heard, error) { //nolint:revive // context-as-argument: a helper's t comes first
-	t.Helper()
+func (w *wire) askContext(tb testing.TB, ctx context.Context, config Config, request *Request) (*Answer, *heard, error) {
+	tb.Helper()
 	listener := &heard{}
-	answer, err := provider(t, w.kind, config).Generate(ctx, request, listener)
-	listener.requireKept(t, answer)
+	answer, err := provider(tb, w.kind, config).Generate(ctx, request, listener)
+	listener.requireKept(tb, answer)
 	return answer, listener, err
 }

@@ -46,51 +46,47 @@ func conversationWithTools() []Message {
 	}
 }
 
-// eachWire runs a test against every provider that is behind HTTP.
-func eachWire(t *testing.T, test func(t *testing.T, w wire)) {
-	t.Helper()
-	for _, w := range wires() {
-		t.Run(w.name, func(t *testing.T) { test(t, w) })
-	}
-}
-
 func TestNormalAnswer(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
-			stream(response, w.start, w.text("Hel"), w.text("lo, "), w.text("wörld \U0001F30D\n"), w.end)
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+				stream(response, w.start, w.text("Hel"), w.text("lo, "), w.text("wörld \U0001F30D\n"), w.end)
+			})
+			answer, listener, err := w.ask(t, Config{}, w.request(server))
+			require.NoError(t, err)
+			require.Equal(t, []string{"Hel", "lo, ", "wörld \U0001F30D\n"}, listener.pieces)
+			require.Equal(t, StopEnd, answer.Stop)
+			require.Equal(t, Usage{InputTokens: 11, OutputTokens: 7, CachedInputTokens: 5, Known: true}, answer.Usage)
+			require.Equal(t, w.path, seen.path)
+			require.True(t, provider(t, w.kind, Config{}).NeedsHistory())
 		})
-		answer, listener, err := w.ask(t, Config{}, w.request(server))
-		require.NoError(t, err)
-		require.Equal(t, []string{"Hel", "lo, ", "wörld \U0001F30D\n"}, listener.pieces)
-		require.Equal(t, StopEnd, answer.Stop)
-		require.Equal(t, Usage{InputTokens: 11, OutputTokens: 7, CachedInputTokens: 5, Known: true}, answer.Usage)
-		require.Equal(t, w.path, seen.path)
-		require.True(t, provider(t, w.kind, Config{}).NeedsHistory())
-	})
+	}
 }
 
 // TestPiecesArriveAtOnce fails when anything between the socket and the Stream waits for more.
 func TestPiecesArriveAtOnce(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		heardIt := make(chan struct{}, 3)
-		server, _ := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
-			stream(response, w.start)
-			for i := range 3 {
-				stream(response, w.text(strconv.Itoa(i)))
-				select {
-				case <-heardIt:
-				case <-request.Context().Done():
-					return
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			heardIt := make(chan struct{}, 3)
+			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+				stream(response, w.start)
+				for i := range 3 {
+					stream(response, w.text(strconv.Itoa(i)))
+					select {
+					case <-heardIt:
+					case <-request.Context().Done():
+						return
+					}
 				}
-			}
-			stream(response, w.end)
+				stream(response, w.end)
+			})
+			listener := &heard{onText: func() { heardIt <- struct{}{} }}
+			answer, err := provider(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
+			require.NoError(t, err)
+			listener.requireKept(t, answer)
+			require.Equal(t, []string{"0", "1", "2"}, listener.pieces)
 		})
-		listener := &heard{onText: func() { heardIt <- struct{}{} }}
-		answer, err := provider(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
-		require.NoError(t, err)
-		listener.requireKept(t, answer)
-		require.Equal(t, []string{"0", "1", "2"}, listener.pieces)
-	})
+	}
 }
 
 func TestStatusErrors(t *testing.T) {
@@ -124,58 +120,62 @@ func TestStatusErrors(t *testing.T) {
 		{name: "json_instead_of_stream", status: 200, body: `{"error":{"message":"streaming is off"}}`, code: CodeProviderError, requests: 1, says: "streaming is off"},
 		{name: "redirect", status: 307, header: [2]string{"Location", "http://127.0.0.1:1/elsewhere"}, code: CodeProviderError, requests: 1, says: "redirect"},
 	}
-	eachWire(t, func(t *testing.T, w wire) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
-					if test.header[0] != "" {
-						response.Header().Set(test.header[0], test.header[1])
-					}
-					response.Header().Set("Content-Type", "application/json")
-					response.WriteHeader(test.status)
-					_, _ = io.WriteString(response, test.body)
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+						if test.header[0] != "" {
+							response.Header().Set(test.header[0], test.header[1])
+						}
+						response.Header().Set("Content-Type", "application/json")
+						response.WriteHeader(test.status)
+						_, _ = io.WriteString(response, test.body)
+					})
+					answer, _, err := w.ask(t, Config{}, w.request(server))
+					failure := requireError(t, err, test.code)
+					require.Equal(t, test.requests, int(seen.count.Load()))
+					require.Equal(t, test.retryable, failure.Retryable)
+					require.Contains(t, failure.Message, test.says)
+					require.LessOrEqual(t, len(failure.Message), maxShownText+100)
+					require.Empty(t, answer.Text)
 				})
-				answer, _, err := w.ask(t, Config{}, w.request(server))
-				failure := requireError(t, err, test.code)
-				require.Equal(t, test.requests, int(seen.count.Load()))
-				require.Equal(t, test.retryable, failure.Retryable)
-				require.Contains(t, failure.Message, test.says)
-				require.LessOrEqual(t, len(failure.Message), maxShownText+100)
-				require.Empty(t, answer.Text)
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 func TestRetriesThenSuccess(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		var log bytes.Buffer
-		registry := prometheus.NewPedanticRegistry()
-		server, seen := w.serve(t, func(n int, response http.ResponseWriter, _ *http.Request) {
-			switch n {
-			case 0:
-				response.Header().Set("Retry-After", "0")
-				response.WriteHeader(http.StatusTooManyRequests)
-				_, _ = io.WriteString(response, `{"error":{"message":"key `+testKey+`"}}`)
-			case 1:
-				panic(http.ErrAbortHandler) // cut before anything
-			default:
-				stream(response, w.answer("at last"))
-			}
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			var log bytes.Buffer
+			registry := prometheus.NewPedanticRegistry()
+			server, seen := w.serve(t, func(n int, response http.ResponseWriter, _ *http.Request) {
+				switch n {
+				case 0:
+					response.Header().Set("Retry-After", "0")
+					response.WriteHeader(http.StatusTooManyRequests)
+					_, _ = io.WriteString(response, `{"error":{"message":"key `+testKey+`"}}`)
+				case 1:
+					panic(http.ErrAbortHandler) // cut before anything
+				default:
+					stream(response, w.answer("at last"))
+				}
+			})
+			config := Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Registerer: registry}
+			answer, _, err := w.ask(t, config, w.request(server))
+			require.NoError(t, err)
+			require.Equal(t, "at last", answer.Text)
+			require.EqualValues(t, 3, seen.count.Load())
+			require.Equal(t, 2, strings.Count(log.String(), `"msg":"model call is tried again"`), log.String())
+			require.NotContains(t, log.String(), testKey)
+			require.Equal(t, map[string]float64{
+				"parley_model_calls_total{ok," + w.name + "}": 1,
+				"parley_model_retries_total{" + w.name + "}":  2,
+				"parley_model_running_calls{" + w.name + "}":  0,
+			}, counted(t, registry))
 		})
-		config := Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Registerer: registry}
-		answer, _, err := w.ask(t, config, w.request(server))
-		require.NoError(t, err)
-		require.Equal(t, "at last", answer.Text)
-		require.EqualValues(t, 3, seen.count.Load())
-		require.Equal(t, 2, strings.Count(log.String(), `"msg":"model call is tried again"`), log.String())
-		require.NotContains(t, log.String(), testKey)
-		require.Equal(t, map[string]float64{
-			"parley_model_calls_total{ok," + w.name + "}": 1,
-			"parley_model_retries_total{" + w.name + "}":  2,
-			"parley_model_running_calls{" + w.name + "}":  0,
-		}, counted(t, registry))
-	})
+	}
 }
 
 // counted are the counters and gauges of a registry by name and label values.
@@ -251,29 +251,31 @@ func TestFailuresInMidStream(t *testing.T) {
 			write: func(w wire, response http.ResponseWriter) { stream(response, w.start, w.text("some"), "stall") },
 		},
 	}
-	eachWire(t, func(t *testing.T, w wire) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				server, seen := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
-					test.write(w, response)
-					if strings.HasPrefix(test.name, "stall") || strings.HasPrefix(test.name, "too_long") {
-						<-request.Context().Done()
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					server, seen := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+						test.write(w, response)
+						if strings.HasPrefix(test.name, "stall") || strings.HasPrefix(test.name, "too_long") {
+							<-request.Context().Done()
+						}
+					})
+					request := w.request(server)
+					if test.model != nil {
+						test.model(request.Agent.Model)
 					}
+					answer, _, err := w.ask(t, test.config, request)
+					failure := requireError(t, err, test.code)
+					require.Contains(t, failure.Message, test.says)
+					require.False(t, failure.Retryable, "something was streamed")
+					require.EqualValues(t, 1, seen.count.Load(), "never again after the first piece")
+					require.Equal(t, "some", answer.Text)
+					require.False(t, answer.Usage.Known)
 				})
-				request := w.request(server)
-				if test.model != nil {
-					test.model(request.Agent.Model)
-				}
-				answer, _, err := w.ask(t, test.config, request)
-				failure := requireError(t, err, test.code)
-				require.Contains(t, failure.Message, test.says)
-				require.False(t, failure.Retryable, "something was streamed")
-				require.EqualValues(t, 1, seen.count.Load(), "never again after the first piece")
-				require.Equal(t, "some", answer.Text)
-				require.False(t, answer.Usage.Known)
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 func TestBrokenToolArguments(t *testing.T) {
@@ -288,25 +290,27 @@ func TestBrokenToolArguments(t *testing.T) {
 }
 
 func TestNoFirstToken(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		for name, events := range map[string][]string{"no_headers": nil, "headers_only": {""}, "role_only": {w.start}} {
-			t.Run(name, func(t *testing.T) {
-				server, seen := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
-					if events != nil {
-						stream(response, events...)
-					}
-					<-request.Context().Done()
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			for name, events := range map[string][]string{"no_headers": nil, "headers_only": {""}, "role_only": {w.start}} {
+				t.Run(name, func(t *testing.T) {
+					server, seen := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+						if events != nil {
+							stream(response, events...)
+						}
+						<-request.Context().Done()
+					})
+					request := w.request(server)
+					request.Agent.Model.FirstTokenTimeoutMs = 30
+					_, _, err := w.ask(t, Config{}, request)
+					failure := requireError(t, err, CodeProviderTimeout)
+					require.Contains(t, failure.Message, "first token")
+					require.True(t, failure.Retryable)
+					require.EqualValues(t, 1, seen.count.Load())
 				})
-				request := w.request(server)
-				request.Agent.Model.FirstTokenTimeoutMs = 30
-				_, _, err := w.ask(t, Config{}, request)
-				failure := requireError(t, err, CodeProviderTimeout)
-				require.Contains(t, failure.Message, "first token")
-				require.True(t, failure.Retryable)
-				require.EqualValues(t, 1, seen.count.Load())
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 func TestTailAfterTheEndIsOptional(t *testing.T) {
@@ -336,71 +340,77 @@ func TestTailAfterTheEndIsOptional(t *testing.T) {
 
 func TestCancellation(t *testing.T) {
 	reason := errors.New("the user pressed stop")
-	eachWire(t, func(t *testing.T, w wire) {
-		t.Run("in_mid_stream", func(t *testing.T) {
-			left := make(chan struct{})
-			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
-				stream(response, w.start, w.text("some"))
-				<-request.Context().Done()
-				close(left)
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Run("in_mid_stream", func(t *testing.T) {
+				left := make(chan struct{})
+				server, _ := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+					stream(response, w.start, w.text("some"))
+					<-request.Context().Done()
+					close(left)
+				})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				listener := &heard{onText: func() { cancel(reason) }}
+				answer, err := provider(t, w.kind, Config{}).Generate(ctx, w.request(server), listener)
+				require.ErrorIs(t, err, reason)
+				listener.requireKept(t, answer)
+				require.Equal(t, "some", answer.Text)
+				<-left // the provider is not left writing
 			})
-			ctx, cancel := context.WithCancelCause(t.Context())
-			listener := &heard{onText: func() { cancel(reason) }}
-			answer, err := provider(t, w.kind, Config{}).Generate(ctx, w.request(server), listener)
-			require.ErrorIs(t, err, reason)
-			listener.requireKept(t, answer)
-			require.Equal(t, "some", answer.Text)
-			<-left // the provider is not left writing
-		})
-		t.Run("between_attempts", func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
-				response.WriteHeader(http.StatusServiceUnavailable)
-				time.AfterFunc(10*time.Millisecond, func() { cancel(reason) })
+			t.Run("between_attempts", func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+					response.WriteHeader(http.StatusServiceUnavailable)
+					time.AfterFunc(10*time.Millisecond, func() { cancel(reason) })
+				})
+				_, _, err := w.askContext(t, ctx, Config{RetryBase: time.Hour, RetryMax: time.Hour, TotalTimeout: 9 * time.Hour}, w.request(server))
+				require.ErrorIs(t, err, reason)
 			})
-			_, _, err := w.askContext(t, ctx, Config{RetryBase: time.Hour, RetryMax: time.Hour, TotalTimeout: 9 * time.Hour}, w.request(server))
-			require.ErrorIs(t, err, reason)
+			t.Run("before", func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(reason)
+				server, seen := w.serve(t, func(int, http.ResponseWriter, *http.Request) {})
+				_, _, err := w.askContext(t, ctx, Config{}, w.request(server))
+				require.ErrorIs(t, err, reason)
+				require.Zero(t, seen.count.Load())
+			})
 		})
-		t.Run("before", func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(reason)
-			server, seen := w.serve(t, func(int, http.ResponseWriter, *http.Request) {})
-			_, _, err := w.askContext(t, ctx, Config{}, w.request(server))
-			require.ErrorIs(t, err, reason)
-			require.Zero(t, seen.count.Load())
-		})
-	})
+	}
 }
 
 func TestUnreachable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	eachWire(t, func(t *testing.T, w wire) {
-		request := w.request(&httptest.Server{URL: "http://userpart:passpart@" + address})
-		request.Agent.Model.BaseUrl += "?token=querypart"
-		_, _, err := w.ask(t, Config{}, request)
-		failure := requireError(t, err, CodeProviderError)
-		require.Contains(t, failure.Message, "could not be reached")
-		require.True(t, failure.Retryable)
-	})
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			request := w.request(&httptest.Server{URL: "http://userpart:passpart@" + address})
+			request.Agent.Model.BaseUrl += "?token=querypart"
+			_, _, err := w.ask(t, Config{}, request)
+			failure := requireError(t, err, CodeProviderError)
+			require.Contains(t, failure.Message, "could not be reached")
+			require.True(t, failure.Retryable)
+		})
+	}
 }
 
 func TestCompressedStreamIsRefused(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
-			response.Header().Set("Content-Type", "text/event-stream")
-			response.Header().Set("Content-Encoding", "gzip")
-			packer := gzip.NewWriter(response)
-			_, _ = io.WriteString(packer, w.answer("hidden"))
-			_ = packer.Close()
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+				response.Header().Set("Content-Type", "text/event-stream")
+				response.Header().Set("Content-Encoding", "gzip")
+				packer := gzip.NewWriter(response)
+				_, _ = io.WriteString(packer, w.answer("hidden"))
+				_ = packer.Close()
+			})
+			_, _, err := w.ask(t, Config{}, w.request(server))
+			failure := requireError(t, err, CodeProviderError)
+			require.Contains(t, failure.Message, "compressed")
+			require.NotContains(t, seen.header.Get("Accept-Encoding"), "gzip")
 		})
-		_, _, err := w.ask(t, Config{}, w.request(server))
-		failure := requireError(t, err, CodeProviderError)
-		require.Contains(t, failure.Message, "compressed")
-		require.NotContains(t, seen.header.Get("Accept-Encoding"), "gzip")
-	})
+	}
 }
 
 // TestEnvironmentIsNotRead sets everything that the official clients and the HTTP transport take from the environment.
@@ -417,52 +427,58 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Extra: from-the-environment")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	eachWire(t, func(t *testing.T, w wire) {
-		server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
-		request := w.request(server)
-		request.Agent.Model.ApiKey = ""
-		request.Agent.Model.BaseUrl += "?api-version=7"
-		_, _, err := w.ask(t, Config{MaxRetries: -1}, request)
-		require.NoError(t, err)
-		for name, values := range seen.header {
-			require.NotContains(t, strings.Join(values, " "), "from-the-environment", name)
-		}
-		require.Empty(t, seen.header.Get("Authorization"))
-		require.Empty(t, seen.header.Get("X-Api-Key"))
-		require.Equal(t, "api-version=7", seen.query)
-	})
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
+			request := w.request(server)
+			request.Agent.Model.ApiKey = ""
+			request.Agent.Model.BaseUrl += "?api-version=7"
+			_, _, err := w.ask(t, Config{MaxRetries: -1}, request)
+			require.NoError(t, err)
+			for name, values := range seen.header {
+				require.NotContains(t, strings.Join(values, " "), "from-the-environment", name)
+			}
+			require.Empty(t, seen.header.Get("Authorization"))
+			require.Empty(t, seen.header.Get("X-Api-Key"))
+			require.Equal(t, "api-version=7", seen.query)
+		})
+	}
 }
 
 func TestProxy(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
-		through, err := url.Parse(server.URL)
-		require.NoError(t, err)
-		request := w.request(&httptest.Server{URL: "http://provider.invalid"})
-		_, _, err = w.ask(t, Config{Proxy: through, MaxRetries: -1}, request)
-		require.NoError(t, err)
-		require.Equal(t, w.path, seen.path)
-	})
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
+			through, err := url.Parse(server.URL)
+			require.NoError(t, err)
+			request := w.request(&httptest.Server{URL: "http://provider.invalid"})
+			_, _, err = w.ask(t, Config{Proxy: through, MaxRetries: -1}, request)
+			require.NoError(t, err)
+			require.Equal(t, w.path, seen.path)
+		})
+	}
 }
 
 func TestConnectionsServeAgain(t *testing.T) {
-	eachWire(t, func(t *testing.T, w wire) {
-		var opened atomic.Int32
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) }))
-		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-			if state == http.StateNew {
-				opened.Add(1)
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			var opened atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) }))
+			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					opened.Add(1)
+				}
 			}
-		}
-		server.Start()
-		t.Cleanup(server.Close)
-		p := provider(t, w.kind, Config{})
-		for range 5 {
-			_, err := p.Generate(t.Context(), w.request(server), &heard{})
-			require.NoError(t, err)
-		}
-		require.EqualValues(t, 1, opened.Load())
-	})
+			server.Start()
+			t.Cleanup(server.Close)
+			p := provider(t, w.kind, Config{})
+			for range 5 {
+				_, err := p.Generate(t.Context(), w.request(server), &heard{})
+				require.NoError(t, err)
+			}
+			require.EqualValues(t, 1, opened.Load())
+		})
+	}
 }
 
 func TestRefusedBeforeAnyRequest(t *testing.T) {
@@ -482,18 +498,20 @@ func TestRefusedBeforeAnyRequest(t *testing.T) {
 		{"schema_is_no_object", func(r *Request) { r.Tools = []Tool{{Name: "a", Schema: []byte(`[1]`)}} }, CodeInvalidRequest},
 		{"schema_is_null", func(r *Request) { r.Tools = []Tool{{Name: "a", Schema: []byte(`null`)}} }, CodeInvalidRequest},
 	}
-	eachWire(t, func(t *testing.T, w wire) {
-		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				server, seen := w.serve(t, func(int, http.ResponseWriter, *http.Request) {})
-				request := w.request(server)
-				test.change(request)
-				_, _, err := w.ask(t, Config{}, request)
-				require.False(t, requireError(t, err, test.code).Retryable)
-				require.Zero(t, seen.count.Load())
-			})
-		}
-	})
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					server, seen := w.serve(t, func(int, http.ResponseWriter, *http.Request) {})
+					request := w.request(server)
+					test.change(request)
+					_, _, err := w.ask(t, Config{}, request)
+					require.False(t, requireError(t, err, test.code).Retryable)
+					require.Zero(t, seen.count.Load())
+				})
+			}
+		})
+	}
 }
 
 // canned answers every request with the same body, without a network.

@@ -142,7 +142,7 @@ func TestResponsesEnds(t *testing.T) {
 			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, test.event) })
 			answer, _, err := w.ask(t, Config{MaxRetries: -1}, w.request(server))
 			if test.code != "" {
-				requireError(t, err, test.code)
+				require.NotNil(t, requireError(t, err, test.code))
 				return
 			}
 			require.NoError(t, err)

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -12,10 +13,6 @@ import (
 
 // maxScriptTokens bounds the numbered words of a script.
 const maxScriptTokens = 1_000_000
-
-// briefWait is a wait that is slept through and not interrupted. It costs about half of a timer that is, and a cancelled
-// stream ends at most this much later.
-const briefWait = 25 * time.Millisecond
 
 // scripted is the built-in stand-in for a language model; the package comment says what it is and is not.
 type scripted struct{ caller *caller }
@@ -136,49 +133,33 @@ func stepFailure(step *agentpb.Script_Step) *attemptFault {
 	}
 }
 
-// play says the part. Words are due at fixed times after the start, so that a late one does not delay the next; words that are due already
-// follow at once, each by itself.
+// play waits, says the words, and then fails, asks for tools or just ends.
 func (p *part) play(ctx context.Context, number int, limits limits, out *recorder) error {
 	failing := p.failure != nil && (p.failTimes == 0 || number < p.failTimes)
 	pace := pacer{start: time.Now()}
-	if p.delay >= limits.firstToken {
-		if err := pace.wait(ctx, limits.firstToken); err != nil {
-			return err
-		}
-		return errFirstToken
-	}
-	due := p.delay
-	if err := pace.wait(ctx, due); err != nil {
+	if err := pace.wait(ctx, min(p.delay, limits.firstToken)); err != nil {
 		return err
 	}
-	words := 0
-	for at := 0; at < len(p.text); words++ {
-		if failing && words == p.failAfter {
-			break
-		}
-		if p.cap > 0 && words == p.cap {
-			p.end(out, words, StopLength)
-			return nil
-		}
-		if words > 0 {
-			due += min(p.interval, limits.idle)
-			if err := pace.wait(ctx, due); err != nil {
-				return err
-			}
-			if p.interval >= limits.idle {
-				return errIdle
-			}
-		}
-		next := nextPiece(p.text, at)
-		if err := out.Text(p.text[at:next]); err != nil {
-			return err
-		}
-		at = next
-		out.usage = p.counted(words + 1)
+	if p.delay >= limits.firstToken {
+		return errFirstToken
+	}
+	most := math.MaxInt
+	if p.cap > 0 {
+		most = p.cap
 	}
 	if failing {
+		most = min(most, p.failAfter)
+	}
+	words, rest, err := p.say(ctx, &pace, limits.idle, most, out)
+	switch {
+	case err != nil:
+		return err
+	case failing && (rest == "" || words == p.failAfter):
 		failure := *p.failure.failure // each call its own: whether it may be repeated is noted in it
 		return &attemptFault{failure: &failure, again: p.failure.again}
+	case rest != "":
+		p.end(out, words, StopLength)
+		return nil
 	}
 	for i, wanted := range p.calls {
 		if err := out.toolPiece(int64(i), wanted.ID, wanted.Name, wanted.Arguments); err != nil {
@@ -187,6 +168,31 @@ func (p *part) play(ctx context.Context, number int, limits limits, out *recorde
 	}
 	p.end(out, words, StopEnd)
 	return nil
+}
+
+// say says the words, not more than most, and returns how many it said and what is left. Words are due at fixed times after the start,
+// so that a late one does not delay the next; words that are due already follow at once, each by itself.
+func (p *part) say(ctx context.Context, pace *pacer, idle time.Duration, most int, out *recorder) (int, string, error) {
+	rest, due := p.text, p.delay
+	words := 0
+	for ; rest != "" && words < most; words++ {
+		if words > 0 {
+			due += min(p.interval, idle)
+			if err := pace.wait(ctx, due); err != nil {
+				return words, rest, err
+			}
+			if p.interval >= idle {
+				return words, rest, errIdle
+			}
+		}
+		end := nextPiece(rest)
+		if err := out.Text(rest[:end]); err != nil {
+			return words, rest, err
+		}
+		rest = rest[end:]
+		out.usage = p.counted(words + 1)
+	}
+	return words, rest, nil
 }
 
 // end closes the answer with the script's own usage, or the counted one.
@@ -213,26 +219,24 @@ type pacer struct {
 // wait returns when due has passed since the start, at once when it has already, or with the cause when ctx ends before.
 func (p *pacer) wait(ctx context.Context, due time.Duration) error {
 	left := due - time.Since(p.start)
-	switch {
-	case left <= 0:
-	case left <= briefWait:
-		time.Sleep(left)
-	default:
-		if p.timer == nil {
-			p.timer = time.NewTimer(left)
-		} else {
-			p.timer.Reset(left)
+	if left <= 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			p.timer.Stop()
-		case <-p.timer.C:
-		}
+		return nil
 	}
-	if ctx.Err() != nil {
+	if p.timer == nil {
+		p.timer = time.NewTimer(left)
+	} else {
+		p.timer.Reset(left)
+	}
+	select {
+	case <-ctx.Done():
+		p.timer.Stop()
 		return context.Cause(ctx)
+	case <-p.timer.C:
+		return nil
 	}
-	return nil
 }
 
 // numberedWords is "w1 w2 ... wN".
@@ -250,10 +254,10 @@ func numberedWords(n int) string {
 	return text.String()
 }
 
-// nextPiece is where the piece that starts at from ends: blanks and the word after them. Blanks at the very end belong to the
-// last word, so that the pieces together are the text.
-func nextPiece(text string, from int) int {
-	end := from
+// nextPiece is how long the first piece of text is: blanks and the word after them. Blanks at the very end belong to the last
+// word, so that the pieces together are the text.
+func nextPiece(text string) int {
+	end := 0
 	for end < len(text) && isBlank(text[end]) {
 		end++
 	}

@@ -1,0 +1,66 @@
+package model
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCannedReplies(t *testing.T) {
+	tests := []struct{ say, starts, contains string }{
+		{"", "Your message is empty.", "help"},
+		{"  \n ", "Your message is empty.", "help"},
+		{"Hello!", "Hello! This is the agent \"Tester\".", "stand-in"},
+		{"good morning", "Hello!", "stand-in"},
+		{"merhaba", "Hello!", "stand-in"},
+		{"help", "I am the built-in stand-in", "count to 50"},
+		{"What can you do?", "I am the built-in stand-in", "count to 50"},
+		{"what is parley", "Parley is a server", "not a language model"},
+		{"Who are you?", "This is the agent", "not a language model"},
+		{"are you human or a robot, tell me the truth please", "This is the agent", "not a language model"},
+		{"thanks a lot", "You are welcome", "stand-in"},
+		{"bye", "Goodbye!", "stand-in"},
+		{"count to 5", "1 2 3 4 5", ""},
+		{"Please count up to 3, slowly", "1 2 3", ""},
+		{"count", "1 2 3 4 5 6 7 8 9 10", ""},
+		{"count to 0", "1", ""},
+		{"count to 99999", "1 2 3", " 999 1000"},
+		{"count to 99999999999999999999", "1 2 3 4 5 6 7 8 9 10", ""},
+		{"echo  some   words", "some words", ""},
+		{"echo", "Echo of nothing", "stand-in"},
+		{"a long answer please", "This is a longer answer", "help"},
+		{"markdown", "## A sample", "```go"},
+		{"What is the capital of France?", "You wrote: \"What is the capital of France?\"", "not a language model"},
+		{"?!", "You wrote: \"?!\"", "not a language model"},
+		{"法国的首都是哪里", "You wrote: \"法国的首都是哪里\"", "not a language model"},
+	}
+	for _, test := range tests {
+		reply := cannedReply("Tester", test.say)
+		require.True(t, strings.HasPrefix(reply, test.starts), "%q: %q", test.say, reply)
+		require.Contains(t, reply, test.contains, test.say)
+	}
+	require.Equal(t, "1 2 3 4 5", cannedReply("Tester", "count to 5"))
+	require.NotContains(t, cannedReply("", "hi"), `""`)
+}
+
+func FuzzCannedReply(f *testing.F) {
+	for _, seed := range []string{"hello", "count to 12", "echo \xff", "what is parley", strings.Repeat("ä", 500), "help\x00"} {
+		f.Add("Agent", seed)
+	}
+	f.Fuzz(func(t *testing.T, agent, text string) {
+		reply := cannedReply(agent, text)
+		require.NotEmpty(t, strings.TrimSpace(reply))
+		require.True(t, utf8.ValidString(reply))
+		require.LessOrEqual(t, len(reply), 4<<10)
+		require.Equal(t, reply, cannedReply(agent, text))
+		words := 0
+		for rest := reply; rest != ""; words++ {
+			end := nextPiece(rest)
+			require.Positive(t, end)
+			rest = rest[end:]
+		}
+		require.Equal(t, countWords(reply), words)
+	})
+}
