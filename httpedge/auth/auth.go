@@ -102,10 +102,10 @@ func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 		userID = ""
 	}
 	if userID == "" {
-		a.metrics.decisions.WithLabelValues("anonymous").Inc()
+		a.metrics.anonymous.Inc()
 		return a.claimed(caller, request), nil
 	}
-	a.metrics.decisions.WithLabelValues("identified").Inc()
+	a.metrics.identified.Inc()
 	caller.UserID, caller.Identified = userID, true
 	return caller, nil
 }
@@ -124,31 +124,36 @@ func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request
 func (a *Authenticator) identify(ctx context.Context, header string) (string, *machine.Failure) {
 	token := a.token(header)
 	if token == "" {
-		a.metrics.decisions.WithLabelValues("missing").Inc()
+		a.metrics.missing.Inc()
 		return "", machine.Fail(failurepb.Code_AUTH_REQUIRED, textRequired)
 	}
-	var userID string
-	err := refuse(textInvalid)
-	if len(token) <= a.config.MaxTokenBytes && printable(token) {
-		userID, err = a.provider.Validate(ctx, token)
-	}
-	if err == nil && userID != "" && !validUserID(userID) {
-		err = refuse(textInvalid)
-	}
+	userID, err := a.validate(ctx, token)
 	var refusal *Refusal
 	switch {
 	case err == nil:
 		a.setDown(nil)
 		return userID, nil
 	case errors.As(err, &refusal):
-		a.metrics.decisions.WithLabelValues("refused").Inc()
+		a.metrics.refused.Inc()
 		return "", &machine.Failure{Code: failurepb.Code_AUTH_REQUIRED, Message: refusal.Text}
 	}
-	a.metrics.decisions.WithLabelValues("unavailable").Inc()
+	a.metrics.unavailable.Inc()
 	if ctx.Err() == nil {
 		a.setDown(err)
 	}
 	return "", machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
+}
+
+// validate asks the provider about what may be a token at all.
+func (a *Authenticator) validate(ctx context.Context, token string) (string, error) {
+	if len(token) > a.config.MaxTokenBytes || !printable(token) {
+		return "", refuse(textInvalid)
+	}
+	userID, err := a.provider.Validate(ctx, token)
+	if err == nil && userID != "" && !validUserID(userID) {
+		return "", refuse(textInvalid)
+	}
+	return userID, err
 }
 
 // setDown logs when the provider stops or starts to answer, not once per request.

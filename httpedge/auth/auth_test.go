@@ -267,7 +267,7 @@ func TestCacheIsBoundedAndKeepsWhatIsUsed(t *testing.T) {
 
 func BenchmarkStatic(b *testing.B) {
 	a := newAuthenticator(b, static(b, "tok_0123456789abcdef0123456789abcdef", "alice"), nil)
-	r := bearer("tok_0123456789abcdef0123456789abcdef")
+	var r endpoint.Request = bearer("tok_0123456789abcdef0123456789abcdef")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, failure := a.Authenticate(b.Context(), r); failure != nil {

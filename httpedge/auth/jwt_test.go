@@ -21,6 +21,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/stretchr/testify/require"
+
+	"parley/httpedge/endpoint"
 )
 
 var (
@@ -338,7 +340,7 @@ func FuzzClaims(f *testing.F) {
 func BenchmarkJWTCacheHit(b *testing.B) {
 	j := newJWT(b, func(c *JWTConfig) { c.PublicKeyPEM = publicPEM(b, rsaKey().Public()) })
 	a := newAuthenticator(b, j, nil)
-	r := bearer(sign(b, "RS256", rsaKey(), nil, claims{"sub": "alice", "exp": in(time.Hour), "iss": "https://id.example", "scope": "chat"}))
+	var r endpoint.Request = bearer(sign(b, "RS256", rsaKey(), nil, claims{"sub": "alice", "exp": in(time.Hour), "iss": "https://id.example", "scope": "chat"}))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, failure := a.Authenticate(b.Context(), r); failure != nil {
