@@ -1,0 +1,162 @@
+package convapi
+
+import (
+	"strconv"
+
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// appendEvent writes an event of the log, on one line: {seq, type, data, run_id, created_at}.
+func appendEvent(dst []byte, event *conversationpb.Event) []byte {
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendUint(dst, event.GetSeq(), 10)
+	dst = append(dst, `,"type":`...)
+	dst = wire.AppendString(dst, event.PublicType())
+	dst = append(dst, `,"data":`...)
+	dst = appendEventData(dst, event)
+	dst = appendOptional(dst, `,"run_id":`, event.GetRunId())
+	dst = append(dst, `,"created_at":`...)
+	return append(wire.AppendTime(dst, event.GetCreatedAt()), '}')
+}
+
+// appendEventData writes an event's data, in snake_case as document 2 shows it for agent.message.
+func appendEventData(dst []byte, event *conversationpb.Event) []byte {
+	switch body := event.GetBody().(type) {
+	case *conversationpb.Event_UserMessage:
+		return appendUserMessageData(dst, body.UserMessage.GetMessage())
+	case *conversationpb.Event_AgentMessage:
+		return appendAgentMessageData(dst, body.AgentMessage.GetMessage())
+	case *conversationpb.Event_TurnStarted:
+		return appendTurnStarted(dst, body.TurnStarted)
+	case *conversationpb.Event_TurnEnded:
+		return appendTurnEnded(dst, body.TurnEnded)
+	case *conversationpb.Event_TurnRecovered:
+		dst = append(dst, `{"attempt":`...)
+		dst = strconv.AppendUint(dst, uint64(body.TurnRecovered.GetAttempt()), 10)
+		dst = appendOptional(dst, `,"node":`, body.TurnRecovered.GetNode())
+		return append(dst, '}')
+	case *conversationpb.Event_Updated:
+		return appendPatch(dst, body.Updated.GetPatch())
+	default:
+		return append(dst, '{', '}')
+	}
+}
+
+func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
+	dst = append(dst, `{"content":`...)
+	dst = wire.AppendString(dst, message.GetContent())
+	dst = append(dst, `,"message_id":`...)
+	dst = wire.AppendString(dst, message.GetId())
+	if len(message.GetMetadata()) > len("{}") {
+		dst = append(dst, `,"metadata":`...)
+		dst = wire.AppendObject(dst, message.GetMetadata())
+	}
+	return append(dst, '}')
+}
+
+func appendAgentMessageData(dst []byte, message *conversationpb.Message) []byte {
+	dst = append(dst, `{"content":`...)
+	dst = wire.AppendString(dst, message.GetContent())
+	dst = append(dst, `,"message_id":`...)
+	dst = wire.AppendString(dst, message.GetId())
+	dst = append(dst, `,"stop_reason":`...)
+	dst = wire.AppendString(dst, stopText(message.GetStopReason()))
+	dst = appendOptional(dst, `,"status":`, message.GetStatus())
+	dst = appendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
+	return append(appendUsageData(dst, message.GetUsage()), '}')
+}
+
+// appendTurnStarted names the mode of turns that are more than an answer to a new message.
+func appendTurnStarted(dst []byte, started *conversationpb.TurnStarted) []byte {
+	start := len(dst)
+	dst = appendOptional(dst, `,"mode":`, modeText(started.GetLease().GetMode()))
+	if attempt := started.GetLease().GetAttempt(); attempt > 0 {
+		dst = append(dst, `,"attempt":`...)
+		dst = strconv.AppendUint(dst, uint64(attempt), 10)
+	}
+	return closeData(dst, start)
+}
+
+func modeText(mode conversationpb.Mode) string {
+	switch mode {
+	case conversationpb.Mode_REGENERATE:
+		return "regenerate"
+	case conversationpb.Mode_EDIT:
+		return "edit"
+	case conversationpb.Mode_CONTINUE:
+		return "continue"
+	case conversationpb.Mode_RESOLVE:
+		return "resolve"
+	default:
+		return ""
+	}
+}
+
+// appendUsageData adds the usage, if any, with its comma in front.
+func appendUsageData(dst []byte, usage *conversationpb.Usage) []byte {
+	if usage == nil {
+		return dst
+	}
+	dst = append(dst, `,"usage":{"input_tokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetInputTokens(), 10)
+	dst = append(dst, `,"output_tokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetOutputTokens(), 10)
+	dst = append(dst, `,"total_tokens":`...)
+	dst = strconv.AppendInt(dst, usage.GetInputTokens()+usage.GetOutputTokens(), 10)
+	if usage.GetCachedInputTokens() > 0 {
+		dst = append(dst, `,"cached_input_tokens":`...)
+		dst = strconv.AppendInt(dst, usage.GetCachedInputTokens(), 10)
+	}
+	if usage.GetPriced() {
+		dst = append(dst, `,"cost_usd":`...)
+		dst = wire.AppendUSD(dst, usage.GetCostNanoUsd())
+	}
+	return append(dst, '}')
+}
+
+func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded) []byte {
+	dst = append(dst, `{"stop_reason":`...)
+	dst = wire.AppendString(dst, stopText(ended.GetStopReason()))
+	dst = appendUsageData(dst, ended.GetUsage())
+	if ended.GetError() != nil {
+		dst = append(dst, `,"error":`...)
+		dst = appendTurnError(dst, ended.GetError())
+	}
+	if ended.GetContinuable() {
+		dst = append(dst, `,"continuable":true`...)
+	}
+	return append(dst, '}')
+}
+
+// appendPatch writes what changed of a conversation, under the names that its record has. The runtime context is the
+// agent's business and not shown.
+func appendPatch(dst []byte, patch *conversationpb.Patch) []byte {
+	start := len(dst)
+	if patch.Title != nil {
+		dst = append(dst, `,"title":`...)
+		dst = wire.AppendString(dst, patch.GetTitle())
+	}
+	if patch.Pinned != nil {
+		dst = append(dst, `,"pinned":`...)
+		dst = strconv.AppendBool(dst, patch.GetPinned())
+	}
+	if patch.Metadata != nil {
+		dst = append(dst, `,"metadata":`...)
+		dst = wire.AppendObject(dst, patch.GetMetadata())
+	}
+	if patch.GetBudget() != nil || patch.GetRemoveBudget() {
+		dst = append(dst, `,"budget":`...)
+		dst = appendBudget(dst, patch.GetBudget())
+	}
+	return closeData(dst, start)
+}
+
+// closeData makes members, each with its comma in front, an object.
+func closeData(dst []byte, start int) []byte {
+	if len(dst) == start {
+		return append(dst, '{', '}')
+	}
+	dst[start] = '{'
+	return append(dst, '}')
+}

@@ -1,0 +1,140 @@
+package convapi
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/conversationpb"
+)
+
+// streamEvents follows a conversation's event log: what is stored after a cursor, then what happens. The stream opens
+// with ": open"; when a run is active, its snapshot comes next, before the replay.
+func (a *API) streamEvents(ctx context.Context, in *streamEventsIn, stream endpoint.Stream) (*endpoint.Empty, error) {
+	if _, err := a.readable(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	if err := stream.Admit(); err != nil {
+		return nil, err
+	}
+	lease, err := a.hub.Acquire(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	options := sse.Options{
+		After:   in.after,
+		Opening: sse.Comment("open"),
+		View:    eventsView{selectTypes(eventTypes(in.Types))},
+		Shared:  true,
+	}
+	err = stream.Start(func(take endpoint.Takeover) {
+		handover := sse.Handover(take)
+		handover.Reuse = nil // ends with its client, hardly ever cleanly; the plain socket is a third of the memory
+		lease.Open(handover, options)
+	})
+	if err != nil {
+		lease.Release()
+	}
+	return nil, err
+}
+
+// Types of frames that are never stored.
+const (
+	typeDelta    = "agent.message.delta"
+	typeSnapshot = "agent.message.snapshot"
+)
+
+// typeSet is the types that a client wants to see.
+type typeSet uint16
+
+const (
+	wantUserMessage typeSet = 1 << iota
+	wantAgentMessage
+	wantStatusRunning
+	wantStatusIdle
+	wantRecovered
+	wantCancelRequested
+	wantUpdated
+	wantDelta
+	wantSnapshot
+	wantAll = 1<<iota - 1
+)
+
+func typeBit(name string) typeSet {
+	switch name {
+	case conversationpb.TypeUserMessage:
+		return wantUserMessage
+	case conversationpb.TypeAgentMessage:
+		return wantAgentMessage
+	case conversationpb.TypeStatusRunning:
+		return wantStatusRunning
+	case conversationpb.TypeStatusIdle:
+		return wantStatusIdle
+	case conversationpb.TypeRecovered:
+		return wantRecovered
+	case conversationpb.TypeCancelRequested:
+		return wantCancelRequested
+	case conversationpb.TypeUpdated:
+		return wantUpdated
+	case typeDelta:
+		return wantDelta
+	case typeSnapshot:
+		return wantSnapshot
+	}
+	return 0
+}
+
+// selectTypes returns the set of the named types; without names, all. A type that this server never sends selects
+// nothing, as in the events page.
+func selectTypes(names []string) typeSet {
+	if len(names) == 0 {
+		return wantAll
+	}
+	var set typeSet
+	for _, name := range names {
+		set |= typeBit(name)
+	}
+	return set
+}
+
+// eventsView renders the event log for clients that want the same types: one rendering serves all of them.
+type eventsView struct{ types typeSet }
+
+// Event implements sse.View.
+func (v eventsView) Event(event *conversationpb.Event) (sse.Frame, bool) {
+	name := event.PublicType()
+	if v.types&typeBit(name) == 0 {
+		return nil, false
+	}
+	return eventFrame(name, event), false
+}
+
+// Snapshot implements sse.View. Whoever wants deltas needs it: they continue its text.
+func (v eventsView) Snapshot(run sse.Run) sse.Frame {
+	if v.types&(wantSnapshot|wantDelta) == 0 {
+		return nil
+	}
+	return snapshotFrame(run)
+}
+
+// Delta implements sse.View.
+func (v eventsView) Delta(run sse.Run, offset int) sse.Frame {
+	if v.types&wantDelta == 0 {
+		return nil
+	}
+	return deltaFrame(run, offset)
+}
+
+// Parting implements sse.View. Clients that may return are told to spread their return over two seconds.
+func (v eventsView) Parting(why sse.Parting) sse.Frame {
+	const soonest, spread = 500, 2000 // milliseconds
+	switch why {
+	case sse.Deleted:
+		return sse.Comment("conversation deleted")
+	case sse.Stopping:
+		return sse.Join(sse.Comment("server stopping"), sse.Retry(soonest+rand.IntN(spread)))
+	default:
+		return sse.Join(sse.Comment("conversation unreachable"), sse.Retry(soonest+rand.IntN(spread)))
+	}
+}

@@ -1,0 +1,38 @@
+package convapi
+
+import (
+	"context"
+
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/conversationpb"
+)
+
+// upstream is the runtime and the reader as the hub wants to see them.
+type upstream struct {
+	runtime endpoint.Runtime
+	reader  endpoint.Reader
+}
+
+// NewUpstream returns what a hub follows conversations with.
+func NewUpstream(runtime endpoint.Runtime, reader endpoint.Reader) sse.Upstream {
+	return upstream{runtime, reader}
+}
+
+// Follow implements sse.Upstream.
+func (u upstream) Follow(ctx context.Context, id string, sink sse.Sink) (*conversationpb.Snapshot, func(), error) {
+	subscription, err := u.runtime.Follow(ctx, id, sink)
+	if err != nil {
+		return nil, nil, err
+	}
+	return subscription.Snapshot, subscription.Cancel, nil
+}
+
+// Events implements sse.Upstream.
+func (u upstream) Events(ctx context.Context, id string, after uint64, limit int) ([]*conversationpb.Event, uint64, error) {
+	page, err := u.reader.Events(ctx, endpoint.EventQuery{ConversationID: id, After: after, Limit: limit})
+	if err != nil {
+		return nil, 0, err
+	}
+	return page.Events, page.LastSeq, nil
+}
