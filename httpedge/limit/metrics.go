@@ -1,0 +1,24 @@
+package limit
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	requests, streams, evictions prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_limit_refusals_total",
+		Help: "Requests and streams refused because their caller had used up what it may ask for.",
+	}, []string{"kind"})
+	m := &metrics{
+		requests: refusals.WithLabelValues("request"),
+		streams:  refusals.WithLabelValues("stream"),
+		evictions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_limit_evictions_total",
+			Help: "Callers whose rate was forgotten to make room for another's.",
+		}),
+	}
+	registerer.MustRegister(refusals, m.evictions)
+	return m
+}
