@@ -86,6 +86,9 @@ func (g *grain) activate() error {
 		return failed(failurepb.Code_INTERNAL, "the stored state is unreadable")
 	}
 	g.state, g.loaded = state, true
+	if g.kind.OnLoad != nil {
+		g.kind.OnLoad(g.entity(), state)
+	}
 	return g.revive()
 }
 
@@ -152,7 +155,7 @@ func (g *grain) step(command proto.Message) error {
 		g.host.system.log.Error("entry cannot be encoded", slog.String("entity", g.id), slog.Any("err", err))
 		return g.answer(nil, failed(failurepb.Code_INTERNAL, "the change could not be encoded"))
 	}
-	switch err := g.write(entry, before, after); {
+	switch err := g.write(entry); {
 	case err == nil:
 	case errors.Is(err, errBehind):
 		return err
@@ -196,7 +199,7 @@ func (g *grain) entry(decision *machine.Decision, after proto.Message) (*logpb.A
 var errBehind = errors.New("the journal is ahead of the state")
 
 // write appends and says what became of it: nil is durable, and nothing else is.
-func (g *grain) write(entry *logpb.Append, before, after proto.Message) error {
+func (g *grain) write(entry *logpb.Append) error {
 	s := g.host.system
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.life, s.config.AppendTimeout)
@@ -204,7 +207,7 @@ func (g *grain) write(entry *logpb.Append, before, after proto.Message) error {
 	cancel()
 	s.metrics.appends.Observe(time.Since(start).Seconds())
 	if err != nil {
-		return g.unwritten(err, before, after)
+		return g.unwritten(err)
 	}
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
@@ -217,13 +220,13 @@ func (g *grain) write(entry *logpb.Append, before, after proto.Message) error {
 		g.host.fenced(g.epoch)
 		return g.host.notOwner()
 	default:
-		return g.unwritten(fmt.Errorf("append said %s", result.GetOutcome()), before, after)
+		return g.unwritten(fmt.Errorf("append said %s", result.GetOutcome()))
 	}
 }
 
 // unwritten turns a fault of the append into an answer. Where it is sure that nothing was written the state stands;
-// else it is read again before the next command, and soon if a turn may hang on it.
-func (g *grain) unwritten(err error, before, after proto.Message) error {
+// else it is read again soon, for a turn may hang on it and followers may have missed events.
+func (g *grain) unwritten(err error) error {
 	s := g.host.system
 	count := func(reason string) { s.metrics.refused.WithLabelValues(reason).Inc() }
 	switch {
@@ -245,9 +248,7 @@ func (g *grain) unwritten(err error, before, after proto.Message) error {
 	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
 		slog.Any("err", err))
 	g.drop()
-	if g.kind.Busy != nil && (before != nil && g.kind.Busy(before) || after != nil && g.kind.Busy(after)) {
-		g.retry(nil, 0)
-	}
+	g.retry(nil, 0)
 	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
 }
 
@@ -292,11 +293,14 @@ func (g *grain) perform(effects []machine.Effect) {
 		if g.kind.Perform == nil {
 			continue
 		}
-		at := Entity{Shard: g.host.shard, Epoch: g.epoch, ID: g.id, system: g.host.system}
-		if next := g.kind.Perform(at, effect); next != nil {
+		if next := g.kind.Perform(g.entity(), effect); next != nil {
 			g.next = append(g.next, next)
 		}
 	}
+}
+
+func (g *grain) entity() Entity {
+	return Entity{Shard: g.host.shard, Epoch: g.epoch, ID: g.id, system: g.host.system}
 }
 
 // answer answers the sender, if there is one and it has not been, and passes the error on.

@@ -24,6 +24,11 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 		OnCommit: func(commit Commit) {
 			feeds.publish(commit, eventsOf(commit.Events))
 		},
+		OnLoad: func(at Entity, state proto.Message) {
+			if s, ok := state.(*conversationpb.State); ok {
+				feeds.reload(at.ID, s)
+			}
+		},
 		OnRelease: runner.Release,
 		Busy: func(state proto.Message) bool {
 			s, ok := state.(*conversationpb.State)

@@ -264,22 +264,56 @@ func (fl *follower) hear(change *conversationpb.Change) {
 	default:
 		change = &conversationpb.Change{Epoch: change.GetEpoch(), Events: events[known:]}
 	}
+	if events[known].GetSeq() != fl.cursor+1 {
+		fl.closeLocked(errMissed())
+		return
+	}
 	fl.cursor = events[len(events)-1].GetSeq()
 	fl.sink.Change(change)
 }
 
+// reload compares the feed with a state that was read from the journal. Where that is ahead (an append whose outcome
+// was not known has happened after all), followers have missed events: they are told to follow anew.
+func (f *Feeds) reload(id string, head *conversationpb.State) {
+	fd := f.find(id)
+	if fd == nil {
+		return
+	}
+	fd.mu.Lock()
+	defer fd.unlock()
+	fd.lastSeq = max(fd.lastSeq, head.GetLastSeq())
+	for _, fl := range fd.followers {
+		if fl.ready && fl.cursor < head.GetLastSeq() {
+			fl.closeLocked(errMissed())
+		}
+	}
+	if fd.run != nil && fd.run.runID != head.GetLease().GetRunId() {
+		fd.run = nil
+	}
+}
+
+func errMissed() error { return unavailable("events were missed: follow again") }
+
 // closeLocked ends every follow and takes the feed out of the registry. A turn that still runs streams to nobody.
 func (fd *feed) closeLocked(reason error) {
 	for _, fl := range fd.followers {
-		fl.reason = reason
-		if fl.ready && !fl.quit.Load() {
-			fl.sink.Closed(reason)
-		}
-		if !fl.quit.Swap(true) {
-			fd.quitters.Add(1)
-		}
+		fl.closeLocked(reason)
 	}
 	fd.run = nil
+}
+
+// closeLocked ends a follow from this side.
+func (fl *follower) closeLocked(reason error) {
+	if fl.reason == nil {
+		fl.reason = reason
+	}
+	if fl.quit.Swap(true) {
+		return
+	}
+	fl.feed.quitters.Add(1)
+	if fl.ready {
+		fl.sink.Closed(reason)
+	}
 }
 
 // closeShard ends the streams of a shard that this node does not own any more.

@@ -17,6 +17,9 @@ type Kind struct {
 	Perform func(at Entity, effect machine.Effect) proto.Message
 	// OnCommit hears what became durable, after the reply and before the effects.
 	OnCommit func(commit Commit)
+	// OnLoad hears the state whenever it was read from the journal, before anything is decided on it. It may be ahead of
+	// what OnCommit told: an append whose outcome was not known has happened after all.
+	OnLoad func(at Entity, state proto.Message)
 	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
 	// may be called twice for the same epoch, and from any goroutine.
 	OnRelease func(shard uint32, epoch uint64)
