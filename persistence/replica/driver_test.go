@@ -41,10 +41,18 @@ func withGroups(n int) option {
 func openDB(tb testing.TB, dir string, fs vfs.FS) *pebble.DB {
 	tb.Helper()
 	db, err := pebble.Open(dir, &pebble.Options{
-		FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{},
+		FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{}, MemTableSize: memTable(fs),
 	})
 	require.NoError(tb, err)
 	return db
+}
+
+// memTable is as large as a node would have it on a real disk, and small in memory, so that flushes happen.
+func memTable(fs vfs.FS) uint64 {
+	if fs == vfs.Default {
+		return 64 << 20
+	}
+	return 256 << 10
 }
 
 // quiet is a Pebble logger that makes a fatal error a panic, as Config.DB asks.

@@ -122,11 +122,20 @@ func (g *group) needsTicks() bool {
 	return !g.alone || g.state != raft.StateLeader
 }
 
+// aloneEntries is the length at which the log of a group with one member is cut.
+const aloneEntries = 2_000
+
 // cutTo is how far the log may be cut now; 0 when it need not be.
 func (g *group) cutTo(cfg *Config) uint64 {
 	behind := g.applied.index - g.log.start.index
 	keep := cfg.KeepEntries
 	switch {
+	case g.alone:
+		// Nobody will ask for what is applied. Cut early, most entries die in the memtable and are never written to a table.
+		if behind < min(aloneEntries, cfg.SnapshotEntries) {
+			return 0
+		}
+		keep = 0
 	case g.log.bytes >= cfg.SnapshotBytes:
 		keep = min(keep, behind/4)
 	case behind < cfg.SnapshotEntries:

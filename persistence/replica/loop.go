@@ -212,7 +212,11 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 			}
 		}
 		g.stepped = append(g.stepped, p)
-		entries = append(entries, &raftpb.Entry{Type: p.kind.Enum(), Data: p.data})
+		e := &raftpb.Entry{Data: p.data}
+		if p.kind != raftpb.EntryNormal {
+			e.Type = p.kind.Enum()
+		}
+		entries = append(entries, e)
 	}
 	if len(entries) == 0 {
 		return
