@@ -1,0 +1,49 @@
+package opsapi
+
+import (
+	"net"
+	"sync"
+)
+
+// limited accepts a connection only when there is a place for it; until then it waits in the kernel's backlog.
+type limited struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func limitListener(listener net.Listener, connections int) net.Listener {
+	return &limited{Listener: listener, places: make(chan struct{}, connections), closed: make(chan struct{})}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+// Close ends a waiting Accept, too.
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// placed gives its place back when it is closed.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+func (c *placed) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
