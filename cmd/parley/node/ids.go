@@ -1,0 +1,44 @@
+package node
+
+import (
+	"crypto/rand"
+
+	"parley/cluster/shard"
+)
+
+// ids mints ids from the system's random source; cluster/shard says what they look like.
+type ids struct {
+	shards shard.Map
+}
+
+// NewID mints an id of a kind in any shard.
+func (i ids) NewID(kind string) string {
+	random := draw()
+	return i.shards.Mint(kind, &random)
+}
+
+// NewIDFor mints an id that routes like the given one; like a new one when that is no id.
+func (i ids) NewIDFor(kind, like string) string {
+	in, ok := i.shards.Of(like)
+	if !ok {
+		return i.NewID(kind)
+	}
+	random := draw()
+	return i.shards.MintIn(kind, in, &random)
+}
+
+// shardIDs is ids as the shell wants them: by shard.
+type shardIDs struct {
+	shards shard.Map
+}
+
+// NewID mints an id of a kind that belongs to a shard.
+func (i shardIDs) NewID(kind string, in uint32) string {
+	random := draw()
+	return i.shards.MintIn(kind, shard.ID(in), &random)
+}
+
+func draw() (random [24]byte) {
+	_, _ = rand.Read(random[:]) // never fails: the runtime ends the process instead
+	return random
+}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"parley/actors"
+	"parley/actors/conversation"
+	"parley/persistence"
+	"parley/proto/logpb"
+)
+
+// journal is the store as the shell's actors.Journal.
+type journal struct {
+	store *persistence.Store
+}
+
+// Load returns an entity's head.
+func (j journal) Load(ctx context.Context, shard uint32, id string) (actors.Head, bool, error) {
+	head, found, err := j.store.Head(ctx, shard, id)
+	if err != nil {
+		return actors.Head{}, false, journalError(err)
+	}
+	return actors.Head{Seq: head.Seq, Epoch: head.Epoch, State: head.Value}, found, nil
+}
+
+// Append makes an entry durable.
+func (j journal) Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error) {
+	result, err := j.store.Append(ctx, shard, entry)
+	if err != nil {
+		return nil, journalError(err)
+	}
+	return result, nil
+}
+
+// recoverPage bounds the open leases read at once, so that a shard with many does not fill memory.
+const recoverPage = 1000
+
+// Running visits the conversations of a shard that hold a turn lease, the oldest turn first.
+func (j journal) Running(ctx context.Context, shard uint32, visit func(id string)) error {
+	query := persistence.ListQuery{List: conversation.ListRunning, Limit: recoverPage}
+	for {
+		rows, err := j.store.ListShard(ctx, shard, query)
+		if err != nil {
+			return journalError(err)
+		}
+		for _, row := range rows {
+			visit(row.Member)
+		}
+		if len(rows) < recoverPage {
+			return nil
+		}
+		last := rows[len(rows)-1]
+		query.After = &persistence.ListCursor{Score: last.Score, Member: last.Member}
+	}
+}
+
+// journalError translates what the store says into what the shell tells apart. The store's own words stay for the log.
+func journalError(err error) error {
+	for _, known := range []struct{ store, shell error }{
+		{persistence.ErrNotLeader, actors.ErrNotOwner},
+		{persistence.ErrUnknownGroup, actors.ErrNotOwner},
+		{persistence.ErrOutcomeUnknown, actors.ErrOutcomeUnknown},
+		{persistence.ErrFull, actors.ErrFull},
+		{persistence.ErrFailed, actors.ErrFailed},
+		{persistence.ErrCorrupt, actors.ErrFailed},
+		{persistence.ErrBusy, actors.ErrBusy},
+		{persistence.ErrStopped, actors.ErrNotOwner},
+	} {
+		if errors.Is(err, known.store) {
+			return fmt.Errorf("%w: %w", known.shell, err)
+		}
+	}
+	return err
+}

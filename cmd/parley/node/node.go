@@ -1,0 +1,357 @@
+// Package node is the composition root: it builds the parts of a node, joins them and says in which order they start
+// and stop. It is the only package that imports across the four sides. It holds no rules: what it adds are adapters
+// between one side's concrete type and the small interface that another side declares.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"parley/actors"
+	"parley/actors/conversation"
+	"parley/actors/turn"
+	"parley/actors/turn/model"
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/cmd/parley/config"
+	"parley/httpedge"
+	"parley/httpedge/convapi"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/limit"
+	"parley/httpedge/opsapi"
+	"parley/httpedge/sse"
+	"parley/httpedge/web"
+	"parley/persistence"
+)
+
+// Node is a running node.
+type Node struct {
+	config  *config.Config
+	log     *slog.Logger
+	metrics *prometheus.Registry
+
+	listener, opsListener net.Listener
+	store                 *persistence.Store
+	owners                cluster.Owners
+	changes               *changes
+	system                *actors.System
+	hub                   *sse.Hub
+	server                *httpedge.Server
+	ops                   *opsapi.Server
+	// undo stops what was started, the last first.
+	undo []func(context.Context)
+
+	mu       sync.Mutex
+	ready    bool
+	stopping bool
+}
+
+// Run starts a node, hands it to started (nil is fine), serves until ctx ends or a part fails, and stops it within the
+// configured grace. The error says what failed.
+func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*Node)) error {
+	n, err := Start(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	if started != nil {
+		started(n)
+	}
+	var failed error
+	select {
+	case <-ctx.Done():
+	case <-n.server.Done():
+		failed = fmt.Errorf("http listener: %w", n.server.Err())
+	}
+	log.Info("stopping", slog.Duration("grace", c.ShutdownGrace))
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownGrace)
+	defer cancel()
+	return errors.Join(failed, n.Stop(grace))
+}
+
+// Start opens the data directory and the listeners and returns when the node serves. What was started is stopped again
+// when a later step fails.
+func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Node, err error) {
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry()}
+	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	defer func() {
+		if err != nil {
+			n.unwind(context.WithoutCancel(ctx))
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"listen", n.listen},
+		{"operations listener", n.startOps},
+		{"open store", n.openStore},
+		{"start conversations", n.startActors},
+		{"recover the log", n.startStore},
+		{"start streams", n.startHub},
+		{"start http server", n.startServer},
+	} {
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	n.mu.Lock()
+	n.ready = true
+	n.mu.Unlock()
+	identity := n.store.Identity()
+	log.Info("ready", slog.String("node", c.Node.Name), slog.String("cluster", identity.ClusterID), slog.Int("shards", identity.Shards),
+		slog.String("listen", n.Addr().String()), slog.String("ops_listen", n.OpsAddr().String()))
+	return n, nil
+}
+
+// Addr is the address of the API.
+func (n *Node) Addr() net.Addr { return n.listener.Addr() }
+
+// OpsAddr is the address of the operations surface.
+func (n *Node) OpsAddr() net.Addr { return n.opsListener.Addr() }
+
+// Stop stops the node gracefully: no new requests, turns may finish, streams end cleanly, data is flushed. When ctx
+// ends, what is left is left to recovery, as after a crash. It is safe twice.
+func (n *Node) Stop(ctx context.Context) error {
+	n.mu.Lock()
+	already := n.stopping
+	n.stopping = true
+	n.mu.Unlock()
+	if already {
+		return nil
+	}
+	n.unwind(ctx)
+	n.log.Info("stopped")
+	return nil
+}
+
+func (n *Node) unwind(ctx context.Context) {
+	for i := len(n.undo) - 1; i >= 0; i-- {
+		n.undo[i](ctx)
+	}
+	n.undo = nil
+}
+
+func (n *Node) later(stop func(context.Context)) { n.undo = append(n.undo, stop) }
+
+// unready says why the node should get no traffic, or nil.
+func (n *Node) unready() error {
+	n.mu.Lock()
+	ready, stopping := n.ready, n.stopping
+	n.mu.Unlock()
+	switch {
+	case stopping:
+		return errors.New("stopping")
+	case !ready:
+		return errors.New("starting")
+	case !n.store.Ready():
+		return errors.New("a shard has no leader")
+	}
+	return nil
+}
+
+// listen binds both addresses before anything is opened: a taken port is the commonest mistake.
+func (n *Node) listen(ctx context.Context) error {
+	var network net.ListenConfig
+	var err error
+	if n.listener, err = network.Listen(ctx, "tcp", n.config.Listen); err != nil {
+		return err
+	}
+	if n.opsListener, err = network.Listen(ctx, "tcp", n.config.OpsListen); err != nil {
+		return errors.Join(err, n.listener.Close())
+	}
+	n.later(func(context.Context) {
+		// Whoever serves on them has closed them already, when it came to that.
+		_ = n.listener.Close()
+		_ = n.opsListener.Close()
+	})
+	return nil
+}
+
+func (n *Node) startOps(context.Context) error {
+	ops, err := opsapi.New(opsConfig(n.config), opsapi.Parts{
+		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	n.ops = ops
+	n.later(func(ctx context.Context) {
+		if err := ops.Stop(ctx); err != nil {
+			n.log.Warn("stop operations listener", slog.Any("err", err))
+		}
+	})
+	return ops.Start()
+}
+
+func (n *Node) openStore(ctx context.Context) error {
+	options := storeOptions(n.config)
+	options.Logger, options.Registerer = n.log, n.metrics
+	n.changes = newChanges()
+	options.OnLeader = n.changes.add
+	store, err := persistence.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	n.store = store
+	n.later(func(context.Context) { store.Stop() })
+	return nil
+}
+
+func (n *Node) startActors(context.Context) error {
+	records, err := n.config.AgentRecords()
+	if err != nil {
+		return err
+	}
+	agents := newRegistry(records)
+	shards, ok := shard.New(n.store.Identity().Shards)
+	if !ok {
+		return fmt.Errorf("%d shards", n.store.Identity().Shards)
+	}
+	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
+	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
+	runner, err := turn.New(turn.Config{
+		Agents: agents, History: &reader{store: n.store, shards: shards}, Providers: providers, Publisher: feeds,
+		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
+		Timeout: n.config.Turn.Timeout, Logger: n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	limits := conversationLimits(n.config)
+	if err := limits.Validate(); err != nil {
+		return err
+	}
+	n.system, err = actors.New(actors.Config{
+		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
+		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds)},
+		IdleAfter:     n.config.Actors.IdleTimeout,
+		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
+		MaxQueued:     n.config.Actors.Mailbox,
+		AppendTimeout: n.config.Actors.AppendTimeout,
+		Logger:        n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	n.later(n.system.Stop)
+	n.later(n.changes.follow(n.leaderChanged))
+	return nil
+}
+
+// leaderChanged makes this node own a shard, or give it up.
+func (n *Node) leaderChanged(change leaderChange) {
+	in := shard.ID(change.group)
+	if in == shard.Directory {
+		return
+	}
+	owner := cluster.Owner{Shard: in, Epoch: shard.Epoch(change.epoch)}
+	if !change.leader {
+		n.owners.Set(owner)
+		n.system.Disown(change.group)
+		return
+	}
+	n.system.Own(change.group, change.epoch)
+	owner.Node = n.config.Node.Name
+	n.owners.Set(owner)
+}
+
+// recoverTimeout bounds the start of the log: opening has replayed what there was, what is left is to lead.
+const recoverTimeout = time.Minute
+
+func (n *Node) startStore(ctx context.Context) error {
+	n.store.Start()
+	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
+	defer cancel()
+	return n.store.WaitReady(ctx)
+}
+
+func (n *Node) startHub(context.Context) error {
+	shards, _ := shard.New(n.store.Identity().Shards)
+	router, err := cluster.New(cluster.Config{
+		Node: n.config.Node.Name, Shards: shards, Local: n.system, Leaders: &n.owners, Refuse: refuse,
+	})
+	if err != nil {
+		return err
+	}
+	reads := &reader{store: n.store, shards: shards}
+	conversations := &runtime{router}
+	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
+	if err != nil {
+		return err
+	}
+	if err := n.hub.Start(); err != nil {
+		return err
+	}
+	return n.buildServer(conversations, reads, ids{shards})
+}
+
+func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) error {
+	authenticator, stopAuth, err := newAuthenticator(n.config, n.log, n.metrics)
+	if err != nil {
+		return err
+	}
+	n.later(func(context.Context) { stopAuth() })
+	limiter, err := limit.New(limitConfig(n.config), n.metrics)
+	if err != nil {
+		return err
+	}
+	n.server, err = httpedge.New(httpConfig(n.config), httpedge.Parts{
+		Listener: n.listener, Node: n.config.Node.Name, Authenticator: authenticator, Limiter: limiter,
+		Logger: n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	records, err := n.config.AgentRecords()
+	if err != nil {
+		return err
+	}
+	settings := apiConfig(n.config)
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	surface := convapi.New(settings, convapi.Parts{
+		Runtime: conversations, Reader: reads, Agents: newRegistry(records), IDs: mint, Hub: n.hub,
+	}).Surface()
+	if err := n.server.Mount(settings.BasePath, surface); err != nil {
+		return err
+	}
+	return n.mountPage(settings.BasePath, surface)
+}
+
+func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
+	if !n.config.HTTP.Page {
+		return nil
+	}
+	files, err := web.Files(basePath)
+	if err != nil {
+		return err
+	}
+	page, err := httpedge.Files(files, surface)
+	if err != nil {
+		return err
+	}
+	return n.server.Mount("", page)
+}
+
+// startServer is the last step: from here on requests come in. On the way down it is the first: streams say what
+// running turns still have to say before the server closes.
+func (n *Node) startServer(context.Context) error {
+	n.later(func(ctx context.Context) {
+		if err := n.hub.Stop(ctx); err != nil {
+			n.log.Warn("stop streams", slog.Any("err", err))
+		}
+		if err := n.server.Stop(ctx); err != nil {
+			n.log.Warn("stop http server", slog.Any("err", err))
+		}
+	})
+	return n.server.Start()
+}

@@ -1,0 +1,339 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/actors/machine"
+	"parley/cluster/shard"
+	"parley/httpedge/endpoint"
+	"parley/persistence"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// reader is the store as the edge's endpoint.Reader. Reads do not wake an actor: the head record and the rows of one
+// moment are the truth of all that was acknowledged.
+type reader struct {
+	store  *persistence.Store
+	shards shard.Map
+}
+
+func notFound(id string) *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "Conversation not found").With("id", id)
+}
+
+func (r *reader) group(id string) (uint32, *machine.Failure) {
+	in, ok := r.shards.Of(id)
+	if !ok {
+		return 0, notFound(id)
+	}
+	return uint32(in), nil
+}
+
+// State returns a conversation's head.
+func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, error) {
+	group, failure := r.group(id)
+	if failure != nil {
+		return nil, failure
+	}
+	head, found, err := r.store.Head(ctx, group, id)
+	if err != nil {
+		return nil, readFault("read head", err)
+	}
+	if !found {
+		return nil, notFound(id)
+	}
+	return decodeState(head.Value)
+}
+
+func decodeState(value []byte) (*conversationpb.State, error) {
+	state := &conversationpb.State{}
+	if err := proto.Unmarshal(value, state); err != nil {
+		return nil, fmt.Errorf("decode head: %w", err)
+	}
+	return state, nil
+}
+
+// Messages returns a page of messages and the head of the same moment.
+func (r *reader) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
+	group, failure := r.group(query.ConversationID)
+	if failure != nil {
+		return nil, failure
+	}
+	view, err := r.store.View(ctx, group)
+	if err != nil {
+		return nil, readFault("open view", err)
+	}
+	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
+	head, found, err := view.Head(query.ConversationID)
+	if err != nil {
+		return nil, readFault("read head", err)
+	}
+	if !found {
+		return nil, notFound(query.ConversationID)
+	}
+	state, err := decodeState(head.Value)
+	if err != nil {
+		return nil, err
+	}
+	window, err := messageWindow(view, query)
+	if err != nil {
+		return nil, err
+	}
+	page := &endpoint.MessagePage{State: state}
+	if err := readMessages(view, query, window, page); err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// window is a range of messages as storage reads it: one more than wanted tells whether there are more.
+type window struct {
+	from, to []byte // [from, to) of message keys, nil = open
+	descend  bool   // read from the newer end
+	skip     int
+}
+
+func messageWindow(view *persistence.View, query endpoint.MessageQuery) (window, error) {
+	switch {
+	case query.Before != "":
+		key, err := messageKey(view, query.ConversationID, query.Before)
+		return window{to: key, descend: true}, err
+	case query.After != "":
+		key, err := messageKey(view, query.ConversationID, query.After)
+		return window{from: append(key, 0)}, err
+	case query.Offset >= 0:
+		return window{descend: query.Descending, skip: query.Offset}, nil
+	}
+	return window{descend: true}, nil
+}
+
+func messageKey(view *persistence.View, conversationID, messageID string) ([]byte, error) {
+	key, found, err := view.Item(conversationID, conversation.TableMessageIDs, []byte(messageID))
+	if err != nil {
+		return nil, readFault("look up message", err)
+	}
+	if !found {
+		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "Message not found").With("id", messageID)
+	}
+	return slices.Clone(key), nil
+}
+
+func readMessages(view *persistence.View, query endpoint.MessageQuery, w window, page *endpoint.MessagePage) error {
+	var fault error
+	more := false
+	page.Messages = make([]*conversationpb.Message, 0, min(query.Limit, 64))
+	err := view.Items(query.ConversationID, persistence.ItemQuery{
+		Table: conversation.TableMessages, From: w.from, To: w.to, Descending: w.descend, Limit: w.skip + query.Limit + 1,
+	}, func(_, value []byte) bool {
+		if w.skip > 0 {
+			w.skip--
+			return true
+		}
+		if len(page.Messages) == query.Limit {
+			more = true
+			return false
+		}
+		message := &conversationpb.Message{}
+		if fault = proto.Unmarshal(value, message); fault != nil {
+			return false
+		}
+		page.Messages = append(page.Messages, message)
+		return true
+	})
+	if err = errors.Join(err, fault); err != nil {
+		return readFault("read messages", err)
+	}
+	if w.descend != query.Descending {
+		slices.Reverse(page.Messages)
+	}
+	around(page, query, w.descend, more)
+	return nil
+}
+
+// around says whether older and newer messages exist beside the page.
+func around(page *endpoint.MessagePage, query endpoint.MessageQuery, descend, more bool) {
+	switch {
+	case query.Before != "":
+		page.HasMoreBefore, page.HasMoreAfter = more, true
+	case query.After != "":
+		page.HasMoreBefore, page.HasMoreAfter = true, more
+	case descend:
+		page.HasMoreBefore, page.HasMoreAfter = more, query.Offset > 0
+	default:
+		page.HasMoreBefore, page.HasMoreAfter = query.Offset > 0, more
+	}
+}
+
+// Events returns a page of the event log.
+func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
+	group, failure := r.group(query.ConversationID)
+	if failure != nil {
+		return nil, failure
+	}
+	view, err := r.store.View(ctx, group)
+	if err != nil {
+		return nil, readFault("open view", err)
+	}
+	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
+	head, found, err := view.Head(query.ConversationID)
+	if err != nil {
+		return nil, readFault("read head", err)
+	}
+	if !found {
+		return nil, notFound(query.ConversationID)
+	}
+	page := &endpoint.EventPage{LastSeq: head.Seq}
+	var fault error
+	err = view.Events(query.ConversationID, query.After, 0, func(_ uint64, value []byte) bool {
+		event := &conversationpb.Event{}
+		if fault = proto.Unmarshal(value, event); fault != nil {
+			return false
+		}
+		kind := event.PublicType()
+		if kind == "" || (len(query.Types) > 0 && !slices.Contains(query.Types, kind)) {
+			return true
+		}
+		if len(page.Events) == query.Limit {
+			page.HasMore = true
+			return false
+		}
+		page.Events = append(page.Events, event)
+		return true
+	})
+	if err = errors.Join(err, fault); err != nil {
+		return nil, readFault("read events", err)
+	}
+	return page, nil
+}
+
+// Conversations lists one user's conversations.
+func (r *reader) Conversations(ctx context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
+	list := conversation.List{
+		TenantID: query.TenantID, ProjectID: query.ProjectID, UserID: query.UserID, AgentID: query.AgentID,
+		Order: conversation.ByCreated,
+	}
+	if query.ByUpdated {
+		list.Order = conversation.ByUpdated
+	}
+	pinnedList := list
+	pinnedList.Pinned = true
+	pinned, err := r.store.Count(ctx, pinnedList.CountName())
+	if err != nil {
+		return nil, readFault("count conversations", err)
+	}
+	others, err := r.store.Count(ctx, list.CountName())
+	if err != nil {
+		return nil, readFault("count conversations", err)
+	}
+	page := &endpoint.ListPage{Total: int(pinned + others)}
+	rows, err := r.listRows(ctx, query, pinnedList.Name(), list.Name(), int(pinned))
+	if err != nil {
+		return nil, err
+	}
+	page.Conversations, err = r.heads(ctx, rows)
+	return page, err
+}
+
+// listRows reads a page of the two lists: the pinned one first, or both as one.
+func (r *reader) listRows(ctx context.Context, query endpoint.ListQuery, pinnedList, list string, pinned int) ([]persistence.ListRow, error) {
+	read := func(name string, offset, limit int) ([]persistence.ListRow, error) {
+		if limit <= 0 {
+			return nil, nil
+		}
+		rows, err := r.store.List(ctx, persistence.ListQuery{List: name, Descending: !query.Ascending, Offset: offset, Limit: limit})
+		if err != nil {
+			return nil, readFault("list conversations", err)
+		}
+		return rows, nil
+	}
+	if pinned == 0 {
+		return read(list, query.Offset, query.Limit)
+	}
+	if query.PinnedFirst {
+		first, err := read(pinnedList, query.Offset, query.Limit)
+		if err != nil {
+			return nil, err
+		}
+		rest, err := read(list, max(query.Offset-pinned, 0), query.Limit-len(first))
+		return append(first, rest...), err
+	}
+	first, err := read(pinnedList, 0, query.Offset+query.Limit)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := read(list, 0, query.Offset+query.Limit)
+	if err != nil {
+		return nil, err
+	}
+	both := merge(first, rest, !query.Ascending)
+	from, to := min(query.Offset, len(both)), min(query.Offset+query.Limit, len(both))
+	return both[from:to], nil
+}
+
+// merge makes one sorted list of two.
+func merge(a, b []persistence.ListRow, descending bool) []persistence.ListRow {
+	both := append(a, b...)
+	slices.SortStableFunc(both, func(x, y persistence.ListRow) int {
+		order := cmp.Or(cmp.Compare(x.Score, y.Score), cmp.Compare(x.Member, y.Member))
+		if descending {
+			return -order
+		}
+		return order
+	})
+	return both
+}
+
+func (r *reader) heads(ctx context.Context, rows []persistence.ListRow) ([]*conversationpb.State, error) {
+	states := make([]*conversationpb.State, 0, len(rows))
+	for _, row := range rows {
+		head, found, err := r.store.Head(ctx, row.Group, row.Member)
+		if err != nil {
+			return nil, readFault("read head", err)
+		}
+		if !found {
+			continue // deleted since the list was read
+		}
+		state, err := decodeState(head.Value)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+// Before visits a conversation's messages older than a number, newest first: the turn runner's history.
+func (r *reader) Before(ctx context.Context, conversationID string, number uint64, visit func(*conversationpb.Message) (more bool)) error {
+	group, failure := r.group(conversationID)
+	if failure != nil {
+		return failure
+	}
+	view, err := r.store.View(ctx, group)
+	if err != nil {
+		return readFault("open view", err)
+	}
+	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
+	var fault error
+	err = view.Items(conversationID, persistence.ItemQuery{
+		Table: conversation.TableMessages, To: binary.BigEndian.AppendUint64(nil, number), Descending: true,
+	}, func(_, value []byte) bool {
+		message := &conversationpb.Message{}
+		if fault = proto.Unmarshal(value, message); fault != nil {
+			return false
+		}
+		return visit(message)
+	})
+	if err = errors.Join(err, fault); err != nil {
+		return readFault("read messages", err)
+	}
+	return nil
+}

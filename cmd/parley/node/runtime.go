@@ -1,0 +1,59 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"parley/actors/machine"
+	"parley/cluster"
+	"parley/httpedge/endpoint"
+	"parley/persistence"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// runtime is the router as the edge's endpoint.Runtime.
+type runtime struct {
+	router *cluster.Router
+}
+
+// Ask routes a command to its conversation's owner.
+func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	answer, err := r.router.Ask(ctx, command.GetConversationId(), command)
+	if err != nil {
+		return nil, err
+	}
+	reply, ok := answer.(*conversationpb.Reply)
+	if !ok {
+		return nil, fmt.Errorf("conversation answered with a %T", answer)
+	}
+	return reply, nil
+}
+
+// Follow subscribes to a conversation at its owner.
+func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+	snapshot, cancel, err := r.router.Follow(ctx, id, sink)
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint.Subscription{Snapshot: snapshot, Cancel: cancel}, nil
+}
+
+// refuse makes the refusals of the router what the edge understands.
+func refuse(code failurepb.Code, message string) error {
+	return machine.Fail(code, "%s", message)
+}
+
+// readFault says what a failed read means to a caller: come back later, or a fault.
+func readFault(what string, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_UNAVAILABLE, "The read took too long; try again"), err)
+	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrStopped), errors.Is(err, persistence.ErrBusy):
+		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_UNAVAILABLE, "The conversation's node is not available; try again"), err)
+	case errors.Is(err, persistence.ErrCorrupt):
+		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_STORAGE_FAILED, "Stored data is damaged"), err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"parley/actors/conversation"
+	"parley/cmd/parley/config"
+	"parley/httpedge"
+	"parley/httpedge/convapi"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/limit"
+	"parley/httpedge/sse"
+	"parley/persistence"
+)
+
+// What follows gives each part its own settings out of the one tree of config. What the tree does not name keeps the
+// part's default.
+
+func storeOptions(c *config.Config) persistence.Options {
+	return persistence.Options{
+		Dir:             c.DataDir,
+		Shards:          c.Storage.Shards,
+		CacheBytes:      int64(c.Storage.Cache),
+		MemtableBytes:   int64(c.Storage.Memtable),
+		MaxOpenFiles:    c.Storage.MaxOpenFiles,
+		MinFreeBytes:    int64(c.Storage.MinFree),
+		SnapshotEntries: uint64(c.Storage.SnapshotEntries),
+		KeepEntries:     uint64(c.Storage.KeepEntries),
+	}
+}
+
+func conversationLimits(c *config.Config) conversation.Limits {
+	limits := conversation.DefaultLimits()
+	limits.MessageBytes = int(c.Conversation.MaxMessage)
+	limits.MetadataBytes = int(c.Conversation.MaxMetadata)
+	limits.SettleWait = c.Conversation.CancelWait
+	limits.MaxSettleWait = max(limits.MaxSettleWait, c.Conversation.CancelWait)
+	limits.CancelGrace = c.Turn.StopTimeout
+	return limits
+}
+
+func hubConfig(c *config.Config) sse.Config {
+	hub := sse.DefaultConfig()
+	hub.MaxStreams = c.SSE.MaxStreams
+	hub.SendBuffer = int(c.SSE.SendBuffer)
+	hub.QueueBytes = int(c.SSE.Queue)
+	hub.PingEvery = c.SSE.Ping
+	hub.StallTimeout = c.SSE.WriteTimeout
+	return hub
+}
+
+func apiConfig(c *config.Config) convapi.Config {
+	api := convapi.DefaultConfig()
+	api.BasePath = c.HTTP.BasePath
+	api.ListPage, api.MaxListPage = c.Conversation.ListPageSize, c.Conversation.MaxListPageSize
+	api.MessagePage, api.MaxMessagePage = c.Conversation.MessagePageSize, c.Conversation.MaxPageSize
+	api.EventPage, api.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
+	api.MaxBulkDelete = c.Conversation.MaxBulkDelete
+	api.TurnTimeout = c.Turn.Timeout
+	api.CancelWait = c.Conversation.CancelWait
+	api.AllowAnonymousList = c.Conversation.AnonymousList
+	api.AuthEnabled = c.Auth.Enabled
+	api.Docs = c.HTTP.Docs
+	return api
+}
+
+func limitConfig(c *config.Config) limit.Config {
+	return limit.Config{
+		RequestsPerSecond: c.Limits.RequestsPerSecond, Burst: c.Limits.Burst,
+		StreamsPerCaller: c.Limits.StreamsPerCaller, Callers: c.Limits.Callers,
+	}
+}
+
+func httpConfig(c *config.Config) httpedge.Config {
+	http := httpedge.DefaultConfig()
+	http.ReadTimeout, http.WriteTimeout, http.IdleTimeout = c.HTTP.ReadTimeout, c.HTTP.WriteTimeout, c.HTTP.IdleTimeout
+	http.RequestTimeout = c.HTTP.RequestTimeout
+	http.MaxHeaderBytes, http.MaxBodyBytes, http.MaxPathBytes = int(c.HTTP.MaxHeader), int(c.HTTP.MaxBody), int(c.HTTP.MaxPath)
+	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
+	http.MaxStreams = c.SSE.MaxStreams
+	http.CORS = endpoint.CORS{
+		Origins: c.HTTP.CORS.Origins, Headers: c.HTTP.CORS.Headers, MaxAge: c.HTTP.CORS.MaxAge,
+	}
+	return http
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// browser is a headless Chromium on an empty profile.
+type browser struct {
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // chromedp's way: the context is the tab
+	mu  struct {
+		sync.Mutex
+		errors   []string
+		requests []string
+	}
+}
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	binary, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("no chromium in PATH: `make browser` installs it, and `make test` does so by itself")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	tab, stopTab := chromedp.NewContext(allocator)
+	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
+	b := &browser{t: t, ctx: ctx}
+	chromedp.ListenTarget(tab, b.hear)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(tab) // waits for the browser's end; it may be gone already
+		cancel()
+		stopTab()
+		stopAllocator()
+	})
+	return b
+}
+
+func (b *browser) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch event := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.mu.errors = append(b.mu.errors, event.ExceptionDetails.Error())
+	case *network.EventRequestWillBeSent:
+		b.mu.requests = append(b.mu.requests, event.Request.URL)
+	}
+}
+
+func (b *browser) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Run(b.ctx, actions...))
+}
+
+// see waits until an expression of the page is true.
+func (b *browser) see(expression string) {
+	b.t.Helper()
+	var ok bool
+	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &ok, chromedp.WithPollingTimeout(25*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
+	if err != nil {
+		b.screenshot("failed.png")
+	}
+	require.NoErrorf(b.t, err, "waiting for %s", expression)
+}
+
+// screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.
+func (b *browser) screenshot(name string) []byte {
+	b.t.Helper()
+	var picture []byte
+	if err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot(&picture)); err != nil {
+		b.t.Logf("screenshot: %v", err)
+		return nil
+	}
+	if dir := os.Getenv("PARLEY_SCREENSHOTS"); dir != "" {
+		require.NoError(b.t, os.WriteFile(filepath.Join(dir, name), picture, 0o600))
+	}
+	return picture
+}
+
+func (b *browser) say(text string) {
+	b.t.Helper()
+	b.do(chromedp.SendKeys("#text", text), chromedp.Click("#send"))
+}
+
+const pageAgents = `
+agents:
+  - id: slow
+    name: Slow counter
+    model: {provider: scripted, script: {tokens: 60, token_interval: 80ms}}
+`
+
+// TestPage is the playground in a real browser: a streamed answer, the event log, a stop, and a server that is killed
+// in mid-answer and started again.
+func TestPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, pageAgents)
+	p.start()
+	b.do(network.Enable(), runtime.Enable(), chromedp.Navigate("http://"+p.listen+"/"))
+	b.see(`document.body.dataset.ready === 'true'`)
+	b.screenshot("1-welcome.png")
+
+	b.do(chromedp.SetValue("#agent", "assistant"), chromedp.Click("#new"))
+	b.see(`document.querySelector('#link').dataset.state === 'live'`)
+	b.say("Hello! What is Parley?")
+	b.see(`document.querySelector('.message.streaming') !== null && document.querySelector('.message.streaming').textContent.length > 20`)
+	b.screenshot("2-streaming.png")
+	b.see(`document.querySelector('#status').dataset.state === 'idle' && document.querySelectorAll('.message.assistant').length === 1`)
+	b.see(`['user.message', 'session.status_running', 'agent.message', 'session.status_idle'].every((type) => document.querySelector('#events li[data-type="' + type + '"]'))`)
+	b.see(`document.querySelectorAll('.message.user').length === 1 && document.querySelector('.message.streaming') === null`)
+	b.screenshot("3-answered.png")
+
+	b.do(chromedp.SetValue("#agent", "slow"), chromedp.Click("#new"))
+	b.see(`document.querySelectorAll('.message').length === 0 && document.querySelector('#link').dataset.state === 'live'`)
+	b.say("Count, please")
+	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
+	b.do(chromedp.Click("#stop"))
+	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
+	b.screenshot("4-stopped.png")
+
+	b.say("Once more")
+	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w8')`)
+	p.kill()
+	b.see(`document.querySelector('#link').dataset.state === 'retry'`)
+	b.screenshot("5-server-gone.png")
+	p.start()
+	b.see(`document.querySelector('#link').dataset.state === 'live' && document.querySelector('#events li[data-type="session.recovered"]') !== null`)
+	b.see(`document.querySelector('#status').dataset.state === 'idle' && [...document.querySelectorAll('.message.assistant')].pop().textContent.includes('w60')`)
+	picture := b.screenshot("6-recovered.png")
+
+	b.do(chromedp.Reload())
+	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)
+	b.see(`document.querySelectorAll('#list li').length === 2`)
+	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate(`document.querySelector('#title').dispatchEvent(new Event('change'))`, nil))
+	b.see(`document.querySelector('#list').textContent.includes('Counting')`)
+	b.do(chromedp.Click("#delete"))
+	b.see(`document.querySelectorAll('#list li').length === 1`)
+	b.checkQuiet(p)
+	checkPicture(t, picture)
+}
+
+// checkQuiet: the page threw nothing and asked nobody but its own server.
+func (b *browser) checkQuiet(p *process) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Empty(b.t, b.mu.errors)
+	for _, url := range b.mu.requests {
+		require.Truef(b.t, strings.HasPrefix(url, "http://"+p.listen+"/") || strings.HasPrefix(url, "data:"), "the page asked %s", url)
+	}
+}
+
+// checkPicture: the page is drawn, not blank.
+func checkPicture(t *testing.T, picture []byte) {
+	t.Helper()
+	image, err := png.Decode(bytes.NewReader(picture))
+	require.NoError(t, err)
+	colors := map[uint32]bool{}
+	bounds := image.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y += 3 {
+		for x := bounds.Min.X; x < bounds.Max.X; x += 3 {
+			r, g, b, _ := image.At(x, y).RGBA()
+			colors[r>>8<<16|g>>8<<8|b>>8] = true
+		}
+	}
+	require.Greater(t, len(colors), 50, "a drawn page has many colors")
+}
+
+// TestDocsPage: the API documentation opens in a browser without the network.
+func TestDocsPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, "")
+	p.start()
+	b.do(network.Enable(), runtime.Enable(), chromedp.Navigate(p.url("/docs")))
+	b.see(`document.querySelectorAll('.opblock').length >= 10`)
+	b.screenshot("7-docs.png")
+	b.checkQuiet(p)
+}

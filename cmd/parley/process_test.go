@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// builtBinary is the command under test, built once for all tests of the package.
+var builtBinary = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once, by whoever needs it first
+	dir, err := os.MkdirTemp("", "parley-test-")
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "parley")
+	output, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, output)
+	}
+	return binary, nil
+})
+
+// testAgents are scripted agents with paces that tests need.
+const testAgents = `
+agents:
+  - id: slow
+    model: {provider: scripted, script: {tokens: 40, token_interval: 50ms}}
+  - id: quick
+    model: {provider: scripted, script: {tokens: 5}}
+  - id: broken
+    model: {provider: scripted, script: {steps: [{error_code: server_error, error_message: "the model broke", error_after_tokens: 2}]}}
+`
+
+// process is a real parley process on loopback.
+type process struct {
+	t       *testing.T
+	dir     string
+	listen  string
+	ops     string
+	config  string
+	command *exec.Cmd
+	log     *bytes.Buffer
+	exited  chan error
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	return listener.Addr().String()
+}
+
+// newProcess prepares a process with a data directory of its own; config is the text of its configuration file.
+func newProcess(t *testing.T, config string) *process {
+	t.Helper()
+	p := &process{t: t, dir: filepath.Join(t.TempDir(), "data"), listen: freeAddress(t), ops: freeAddress(t)}
+	p.config = filepath.Join(t.TempDir(), "parley.yaml")
+	require.NoError(t, os.WriteFile(p.config, []byte(config), 0o600))
+	t.Cleanup(func() {
+		if p.command != nil {
+			p.kill()
+		}
+		if t.Failed() && p.log != nil {
+			t.Logf("log of the last process:\n%s", p.log.String())
+		}
+	})
+	return p
+}
+
+// start runs the process and waits until it is ready.
+func (p *process) start() {
+	p.t.Helper()
+	binary, err := builtBinary()
+	require.NoError(p.t, err)
+	p.log = &bytes.Buffer{}
+	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops)
+	p.command.Stderr, p.command.Stdout = p.log, io.Discard
+	require.NoError(p.t, p.command.Start())
+	exited := make(chan error, 1)
+	p.exited = exited
+	command := p.command
+	go func() { exited <- command.Wait() }()
+	require.Eventually(p.t, func() bool {
+		select {
+		case err := <-exited:
+			exited <- err
+			p.t.Fatalf("process ended: %v", err)
+		default:
+		}
+		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
+		return status == http.StatusOK
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// kill ends the process as a power cut would end it: no handler runs.
+func (p *process) kill() {
+	p.t.Helper()
+	if p.command == nil {
+		return
+	}
+	_ = p.command.Process.Signal(syscall.SIGKILL) // it may have ended by itself
+	<-p.exited
+	p.command = nil
+}
+
+// terminate asks for a graceful stop and returns what Wait said.
+func (p *process) terminate() error {
+	p.t.Helper()
+	require.NoError(p.t, p.command.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-p.exited:
+		p.command = nil
+		return err
+	case <-time.After(40 * time.Second):
+		require.Fail(p.t, "no graceful stop in 40 s")
+		return nil
+	}
+}
+
+func (p *process) url(path string) string { return "http://" + p.listen + "/api/agents" + path }
+
+func (p *process) try(method, url string, body any) (int, []byte) {
+	var reader io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		require.NoError(p.t, err)
+		reader = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(context.Background(), method, url, reader)
+	require.NoError(p.t, err)
+	client := http.Client{Timeout: 30 * time.Second}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	return response.StatusCode, text
+}
+
+// call makes a request that must succeed with a status, and decodes the answer.
+func call[T any](p *process, method, path string, body any, want int) T {
+	p.t.Helper()
+	status, text := p.try(method, p.url(path), body)
+	require.Equalf(p.t, want, status, "%s %s: %s", method, path, text)
+	var answer T
+	if len(text) > 0 {
+		require.NoError(p.t, json.Unmarshal(text, &answer))
+	}
+	return answer
+}
+
+type created struct {
+	Conversation struct {
+		ID string `json:"id"`
+	} `json:"conversation"`
+}
+
+func (p *process) create(agent string) string {
+	p.t.Helper()
+	return call[created](p, "POST", "/conversations", map[string]string{"agentId": agent, "userId": "ada"}, http.StatusCreated).Conversation.ID
+}
+
+type turnResult struct {
+	Message    wireMessage  `json:"message"`
+	Response   *wireMessage `json:"response"`
+	StopReason string       `json:"stopReason"`
+	Status     string       `json:"status"`
+	RunID      string       `json:"runId"`
+	Error      *struct {
+		Code, Message string
+	} `json:"error"`
+}
+
+type wireMessage struct {
+	ID, Role, Content, Status string
+}
+
+func (p *process) send(id, text string) turnResult {
+	p.t.Helper()
+	return call[turnResult](p, "POST", "/conversations/"+id+"/messages", map[string]any{"message": text}, http.StatusOK)
+}
+
+type wireEvent struct {
+	Seq   uint64          `json:"seq"`
+	Type  string          `json:"type"`
+	RunID string          `json:"run_id"`
+	Data  json.RawMessage `json:"data"`
+}
+
+type eventPage struct {
+	Events  []wireEvent `json:"events"`
+	HasMore bool        `json:"hasMore"`
+	LastSeq uint64      `json:"lastSeq"`
+}
+
+func (p *process) events(id string) []wireEvent {
+	p.t.Helper()
+	var all []wireEvent
+	for {
+		after := uint64(0)
+		if len(all) > 0 {
+			after = all[len(all)-1].Seq
+		}
+		page := call[eventPage](p, "GET", fmt.Sprintf("/conversations/%s/events?limit=1000&after=%d", id, after), nil, http.StatusOK)
+		all = append(all, page.Events...)
+		if !page.HasMore {
+			return all
+		}
+	}
+}
+
+// sse is one open event stream.
+type sse struct {
+	t      *testing.T
+	body   io.ReadCloser
+	lines  *bufio.Reader
+	cancel context.CancelFunc
+}
+
+type sseFrame struct {
+	Event, ID string
+	Data      map[string]any
+}
+
+// open sends a request that answers with a stream.
+func (p *process) open(method, path string, body any, lastEventID string) *sse {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var reader io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		require.NoError(p.t, err)
+		reader = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, p.url(path), reader)
+	require.NoError(p.t, err)
+	if lastEventID != "" {
+		request.Header.Set("Last-Event-ID", lastEventID)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(p.t, err)
+	require.Equal(p.t, http.StatusOK, response.StatusCode)
+	require.Contains(p.t, response.Header.Get("Content-Type"), "text/event-stream")
+	s := &sse{t: p.t, body: response.Body, lines: bufio.NewReader(response.Body), cancel: cancel}
+	p.t.Cleanup(s.close)
+	return s
+}
+
+func (s *sse) close() {
+	s.cancel()
+	_ = s.body.Close()
+}
+
+// next returns the next frame with data, or false at the end of the stream.
+func (s *sse) next() (sseFrame, bool) {
+	s.t.Helper()
+	timer := time.AfterFunc(20*time.Second, s.cancel)
+	defer timer.Stop()
+	var f sseFrame
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			return f, false
+		}
+		line = strings.TrimSuffix(line, "\n")
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "" && f.Data != nil:
+			return f, true
+		case name == "event":
+			f.Event = value
+		case name == "id":
+			f.ID = value
+		case name == "data":
+			require.NoError(s.t, json.Unmarshal([]byte(value), &f.Data))
+		}
+	}
+}
+
+// until reads frames up to one of an event type, and returns it.
+func (s *sse) until(event string) sseFrame {
+	s.t.Helper()
+	for {
+		f, ok := s.next()
+		require.Truef(s.t, ok, "stream ended before %s", event)
+		if f.Event == event {
+			return f
+		}
+	}
+}
