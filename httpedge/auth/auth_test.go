@@ -52,26 +52,26 @@ func (f providerFunc) Validate(ctx context.Context, token string) (string, error
 	return f(ctx, token)
 }
 
-func static(t testing.TB, pairs ...string) *Static {
-	t.Helper()
+func static(tb testing.TB, pairs ...string) *Static {
+	tb.Helper()
 	var tokens []StaticToken
 	for i := 0; i < len(pairs); i += 2 {
 		tokens = append(tokens, StaticToken{SHA256: sha256.Sum256([]byte(pairs[i])), UserID: pairs[i+1]})
 	}
 	s, err := NewStatic(tokens)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return s
 }
 
-func newAuthenticator(t testing.TB, provider Provider, change func(*Config)) *Authenticator {
-	t.Helper()
+func newAuthenticator(tb testing.TB, provider Provider, change func(*Config)) *Authenticator {
+	tb.Helper()
 	config := DefaultConfig()
 	config.Enabled = true
 	if change != nil {
 		change(&config)
 	}
 	a, err := New(config, provider, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return a
 }
 

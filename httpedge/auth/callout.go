@@ -100,7 +100,7 @@ func (c *Callout) ask(ctx context.Context, token string) (verdict, error) {
 	if err != nil {
 		return verdict{}, fmt.Errorf("ask authentication service: %w", err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxVerdict+1))
 	if err != nil {
 		return verdict{}, fmt.Errorf("read answer of authentication service: %w", err)

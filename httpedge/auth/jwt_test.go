@@ -39,47 +39,47 @@ var (
 type claims = map[string]any
 
 // sign makes a token with any header and any key, as an attacker may.
-func sign(t testing.TB, algorithm string, key any, head, body claims) string {
-	t.Helper()
+func sign(tb testing.TB, algorithm string, key any, head, body claims) string {
+	tb.Helper()
 	payload, err := json.Marshal(body)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	alg, ok := jwa.LookupSignatureAlgorithm(algorithm)
-	require.True(t, ok)
+	require.True(tb, ok)
 	headers := jws.NewHeaders()
 	for name, value := range head {
-		require.NoError(t, headers.Set(name, value))
+		require.NoError(tb, headers.Set(name, value))
 	}
 	token, err := jws.Sign(payload, jws.WithKey(alg, key, jws.WithProtectedHeaders(headers)))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(token)
 }
 
 // forge makes a token from raw parts with an HMAC of any bytes as key.
-func forge(t testing.TB, header string, body claims, key []byte) string {
-	t.Helper()
+func forge(tb testing.TB, header string, body claims, key []byte) string {
+	tb.Helper()
 	payload, err := json.Marshal(body)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	input := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString(payload)
 	signer, err := jws.SignerFor(jwa.HS256())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	signature, err := signer.Sign(key, []byte(input))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return input + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func publicPEM(t testing.TB, key crypto.PublicKey) []byte {
-	t.Helper()
+func publicPEM(tb testing.TB, key crypto.PublicKey) []byte {
+	tb.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-func newJWT(t testing.TB, change func(*JWTConfig)) *JWT {
-	t.Helper()
+func newJWT(tb testing.TB, change func(*JWTConfig)) *JWT {
+	tb.Helper()
 	config := DefaultJWTConfig()
 	change(&config)
 	j, err := NewJWT(config, slog.New(slog.DiscardHandler), nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return j
 }
 

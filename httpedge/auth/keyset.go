@@ -214,7 +214,7 @@ func (s *keySet) fetch() error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // only read
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("key set URL answered %d", response.StatusCode)
 	}

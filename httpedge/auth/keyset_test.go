@@ -18,18 +18,18 @@ import (
 )
 
 // published is one key of a set, as an identity provider shows it.
-func published(t testing.TB, key any, id string, extra claims) json.RawMessage {
-	t.Helper()
+func published(tb testing.TB, key any, id string, extra claims) json.RawMessage {
+	tb.Helper()
 	imported, err := jwk.Import(key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	if id != "" {
-		require.NoError(t, imported.Set(jwk.KeyIDKey, id))
+		require.NoError(tb, imported.Set(jwk.KeyIDKey, id))
 	}
 	for name, value := range extra {
-		require.NoError(t, imported.Set(name, value))
+		require.NoError(tb, imported.Set(name, value))
 	}
 	text, err := json.Marshal(imported)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return text
 }
 

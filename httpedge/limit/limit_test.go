@@ -29,24 +29,24 @@ func user(name string) endpoint.Caller {
 	return endpoint.Caller{TenantID: "t", ProjectID: "p", UserID: name, Identified: true}
 }
 
-func newLimiter(t testing.TB, config Config) *Limiter {
-	t.Helper()
-	l, _ := newCounted(t, config)
+func newLimiter(tb testing.TB, config Config) *Limiter {
+	tb.Helper()
+	l, _ := newCounted(tb, config)
 	return l
 }
 
 // newCounted also returns a reader of a counter, summed over its labels.
-func newCounted(t testing.TB, config Config) (*Limiter, func(name string) float64) {
-	t.Helper()
+func newCounted(tb testing.TB, config Config) (*Limiter, func(name string) float64) {
+	tb.Helper()
 	if config.Callers == 0 {
 		config.Callers = 1000
 	}
 	registry := prometheus.NewRegistry()
 	l, err := New(config, registry)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return l, func(name string) (sum float64) {
 		families, err := registry.Gather()
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		for _, family := range families {
 			for _, metric := range family.GetMetric() {
 				if family.GetName() == name {

@@ -17,6 +17,7 @@ func limitListener(listener net.Listener, connections int) net.Listener {
 	return &limited{Listener: listener, places: make(chan struct{}, connections), closed: make(chan struct{})}
 }
 
+// Accept waits for a place, then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -43,6 +44,7 @@ type placed struct {
 	leave func()
 }
 
+// Close gives the place back.
 func (c *placed) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

@@ -63,7 +63,9 @@ func TestCommentsNameTheDefault(t *testing.T) {
 		if s.value.Kind() != reflect.Slice {
 			text = strings.Trim(formatScalar(s.value), `"`)
 		} else if s.value.Len() > 0 {
-			text = "[" + strings.Join(s.value.Interface().([]string), ", ") + "]"
+			words, ok := s.value.Interface().([]string)
+			require.True(t, ok, s.key)
+			text = "[" + strings.Join(words, ", ") + "]"
 		}
 		if text == "" || strings.HasSuffix(text, " ") {
 			text = `"` + text + `"`
@@ -443,6 +445,8 @@ func FuzzBindDocument(f *testing.F) {
 	f.Add("auth: {tokens: [{token: a, user_id: b}]}\n")
 	f.Add("a: &x 1\nb: *x\n<<: *x\n? [c]\n: d\n--- \n!!str e: |\n  f\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		watchdog := time.AfterFunc(10*time.Second, func() { panic("hangs") })
+		defer watchdog.Stop()
 		c := Default()
 		if problems := bindDocument(c, []byte(text), "fuzz"); len(problems) > 0 {
 			return

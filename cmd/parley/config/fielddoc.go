@@ -12,7 +12,7 @@ import (
 // The comments of the fields are the documentation of the settings: kept once, shown by --print-config and -h.
 //
 //go:embed config.go auth.go agent.go
-var source embed.FS //nolint:gochecknoglobals // read-only, filled by the compiler
+var source embed.FS
 
 // fieldDocs maps "Type" and "Type.Field" to their comments, each as one line.
 var fieldDocs = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals // computed once, never changed

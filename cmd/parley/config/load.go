@@ -77,7 +77,7 @@ func readLimited(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
 	if err != nil {
 		return nil, err
@@ -141,8 +141,10 @@ type pending struct {
 	into   map[string]string
 }
 
+// String has no default to tell.
 func (p pending) String() string { return "" }
 
+// Set keeps the text.
 func (p pending) Set(text string) error {
 	p.into[p.name] = text
 	return nil
