@@ -23,7 +23,7 @@ const (
 
 var errNoKeys = errors.New("no key set could be fetched")
 
-// keySet holds the keys behind a URL. One goroutine fetches: at start, every Refresh, and when a token names a key
+// keySet holds the keys behind a URL. One goroutine, between Start (or the first token) and Stop, fetches: at once, every Refresh, and when a token names a key
 // that is not known, but never more often than MinRefresh. While the URL does not answer, the last good set serves
 // for MaxStale.
 type keySet struct {
@@ -75,10 +75,14 @@ func newKeySet(config JWTConfig, logger *slog.Logger, transport http.RoundTrippe
 	return s, nil
 }
 
-// Start begins to fetch.
+// Start begins to fetch. Without it the first token does.
 func (s *keySet) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.startLocked()
+}
+
+func (s *keySet) startLocked() {
 	if s.mu.running || s.ctx.Err() != nil {
 		return
 	}
@@ -184,6 +188,7 @@ func (s *keySet) lookup(keyID string) []any {
 // refresh waits for the end of a fetch, and asks for one unless the last one is too recent.
 func (s *keySet) refresh(ctx context.Context) error {
 	s.mu.Lock()
+	s.startLocked()
 	round := s.mu.round
 	if !s.mu.pending {
 		if !s.mu.running || time.Since(s.mu.last) < s.config.MinRefresh {

@@ -200,6 +200,19 @@ func TestStopBeforeStartAndTwice(t *testing.T) {
 	require.ErrorIs(t, err, errNoKeys)
 }
 
+func TestFirstTokenStarts(t *testing.T) {
+	id := &issuer{}
+	id.says(200, document(published(t, rsaKey().Public(), "k1", nil)))
+	config := DefaultJWTConfig()
+	config.JWKSURL = "https://id.example/keys"
+	j, err := NewJWT(config, slog.New(slog.DiscardHandler), id)
+	require.NoError(t, err)
+	defer j.Stop()
+	check(t, j, sign(t, "RS256", rsaKey(), claims{"kid": "k1"}, claims{"sub": "alice"}), "")
+	j.Start()
+	require.EqualValues(t, 1, id.fetches.Load())
+}
+
 func TestKeySetDocuments(t *testing.T) {
 	good := published(t, rsaKey().Public(), "k1", nil)
 	many := make([]json.RawMessage, maxKeys+1)

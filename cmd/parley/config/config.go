@@ -75,8 +75,6 @@ type Storage struct {
 	// Log entries kept behind a snapshot, so that a replica that was away for a moment catches up from the log.
 	// Default 5000.
 	KeepEntries int `key:"keep_entries"`
-	// Memory of the newest log entries per shard. Older ones are read from disk. Default 2MiB.
-	LogTail Size `key:"log_tail"`
 	// Files the store may hold open. Default 1000.
 	MaxOpenFiles int `key:"max_open_files"`
 }
@@ -176,9 +174,6 @@ type Actors struct {
 	Mailbox int `key:"mailbox"`
 	// Conversations in memory at once; further ones are 503 until others go. Default 200000.
 	MaxActive int `key:"max_active"`
-	// Changes that may wait for one follower of a conversation inside the node; one that falls further behind is
-	// disconnected and comes back with its last event id. Default 1024.
-	FollowerQueue int `key:"follower_queue"`
 }
 
 // Turn bounds the answer cycle of an agent.

@@ -263,7 +263,7 @@ func TestHelpIsNotAnError(t *testing.T) {
 	require.ErrorIs(t, err, flag.ErrHelp)
 	var out bytes.Buffer
 	require.NoError(t, WriteUsage(&out))
-	require.Contains(t, out.String(), "--http-base-path  (PARLEY_HTTP_BASE_PATH)")
+	require.Contains(t, out.String(), "--http-base-path TEXT  (PARLEY_HTTP_BASE_PATH)")
 }
 
 func TestSeveralProblemsAtOnce(t *testing.T) {

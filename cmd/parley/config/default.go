@@ -13,7 +13,7 @@ func Default() *Config {
 		Log:           Log{Level: "info", Format: "text"},
 		Storage: Storage{
 			Shards: 16, Cache: 128 * MiB, Memtable: 32 * MiB, MinFree: 256 * MiB,
-			SnapshotEntries: 20_000, KeepEntries: 5_000, LogTail: 2 * MiB, MaxOpenFiles: 1_000,
+			SnapshotEntries: 20_000, KeepEntries: 5_000, MaxOpenFiles: 1_000,
 		},
 		HTTP:   defaultHTTP(),
 		Auth:   defaultAuth(),
@@ -25,7 +25,6 @@ func Default() *Config {
 		},
 		Actors: Actors{
 			IdleTimeout: 2 * time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 200_000,
-			FollowerQueue: 1_024,
 		},
 		Turn: Turn{
 			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,

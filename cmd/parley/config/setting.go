@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"strings"
+	"time"
 )
 
 // envPrefix begins every environment variable of ours.
@@ -23,6 +24,25 @@ func (s setting) env() string {
 // flag is the setting's flag without dashes, e.g. http-base-path.
 func (s setting) flag() string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(s.key)
+}
+
+// placeholder says what kind of value the flag takes, with a blank before it; a switch takes none.
+func (s setting) placeholder() string {
+	switch s.value.Interface().(type) {
+	case bool:
+		return ""
+	case int, float64:
+		return " NUMBER"
+	case time.Duration:
+		return " DURATION"
+	case Size:
+		return " SIZE"
+	case []string:
+		return " A,B"
+	case string, Secret:
+		return " TEXT"
+	}
+	return " YAML"
 }
 
 // set takes the setting's text from the environment or a flag. source names it in messages.
