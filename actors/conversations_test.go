@@ -107,6 +107,7 @@ func saysThenHangs(pieces ...string) speaker {
 	return func(ctx context.Context, say func(string)) error {
 		_ = says(pieces...)(ctx, say)
 		<-ctx.Done()
+		say("too late")
 		return context.Cause(ctx)
 	}
 }
@@ -325,6 +326,9 @@ func (r *reader) Change(change *conversationpb.Change) {
 
 func (r *reader) take(change *conversationpb.Change) {
 	if started := change.GetRunStarted(); started != nil {
+		if r.run != "" && r.run != started.GetRunId() {
+			r.fault("%s started before the end of %s", started.GetRunId(), r.run)
+		}
 		r.run, r.text = started.GetRunId(), ""
 	}
 	if delta := change.GetDelta(); delta != nil {

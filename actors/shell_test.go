@@ -358,6 +358,7 @@ func newShell(t testing.TB, j *journal, epoch uint64, change ...func(*Config)) *
 				s.note(fmt.Sprint("commit ", len(c.Events)))
 				s.System.feeds.publish(c, eventsOf(c.Events))
 			},
+			OnLoad:    func(at Entity, state proto.Message) { s.System.feeds.reload(at.ID, state.(*conversationpb.State)) },
 			OnRelease: func(shard uint32, epoch uint64) { s.note(fmt.Sprint("release ", shard, " ", epoch)) },
 			Busy:      func(state proto.Message) bool { return state.(*conversationpb.State).GetLease() != nil },
 			Drain:     func(context.Context) { s.note("drain") },
