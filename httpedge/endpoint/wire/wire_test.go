@@ -65,3 +65,12 @@ func BenchmarkAppendTime(b *testing.B) {
 		AppendTime(buffer[:0], 1709210096007)
 	}
 }
+
+func BenchmarkAppendString(b *testing.B) {
+	s := "The quick brown fox jumps over the lazy dog, then asks \"what next?\" and waits for an answer.\n"
+	var buffer [256]byte
+	b.SetBytes(int64(len(s)))
+	for b.Loop() {
+		AppendString(buffer[:0], s)
+	}
+}
