@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outcome is what a shell script sees of a finished command.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func runBinary(t *testing.T, environ []string, args ...string) outcome {
+	t.Helper()
+	binary, err := builtBinary()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), environ...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		exit := &exec.ExitError{}
+		require.ErrorAs(t, err, &exit)
+	}
+	return outcome{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+func TestExitCodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("listen: [\n"), 0o600))
+	serveOn := func(args ...string) []string {
+		return append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", t.TempDir()}, args...)
+	}
+	for name, test := range map[string]struct {
+		args    []string
+		environ []string
+		code    int
+		stdout  string // a piece of it; "" = nothing there
+		stderr  string
+	}{
+		"nothing":          {args: nil, code: 2, stderr: "Usage: parley"},
+		"help":             {args: []string{"help"}, stdout: "Usage: parley"},
+		"help_flag":        {args: []string{"--help"}, stdout: "Usage: parley"},
+		"unknown_command":  {args: []string{"fly"}, code: 2, stderr: `no command "fly"`},
+		"version":          {args: []string{"version"}, stdout: "parley "},
+		"version_flag":     {args: []string{"--version"}, stdout: "parley "},
+		"version_argument": {args: []string{"version", "x"}, code: 2, stderr: "takes no arguments"},
+		"serve_help":       {args: []string{"serve", "-h"}, stdout: "--ops-listen TEXT  (PARLEY_OPS_LISTEN)"},
+		"serve_flag":       {args: serveOn("--no-such"), code: 2, stderr: "-no-such"},
+		"serve_argument":   {args: serveOn("x"), code: 2, stderr: `unexpected argument "x"`},
+		"serve_value":      {args: serveOn("--storage-shards", "0"), code: 2, stderr: "storage.shards: 0 is not between"},
+		"serve_variable":   {args: serveOn(), environ: []string{"PARLEY_LOG_LEVEL=loud"}, code: 2, stderr: "log.level"},
+		"serve_no_file":    {args: serveOn("--config", "none.yaml"), code: 2, stderr: "none.yaml"},
+		"serve_bad_file":   {args: serveOn("--config", file), code: 2, stderr: file + ":1:"},
+		"serve_open":       {args: serveOn("--listen", "0.0.0.0:0"), code: 2, stderr: "auth.allow_insecure"},
+		"serve_taken":      {args: serveOn("--listen", taken.Addr().String()), code: 1, stderr: "address already in use"},
+		"serve_no_dir":     {args: serveOn("--data-dir", file), code: 1, stderr: "not a directory"},
+		"print":            {args: serveOn("--print-config", "--http-base-path=/x"), stdout: "base_path: /x\n"},
+		"routes":           {args: []string{"routes"}, stdout: "/conversations/{"},
+		"routes_help":      {args: []string{"routes", "-h"}, stderr: "usage"},
+		"routes_argument":  {args: []string{"routes", "x"}, code: 2, stderr: "usage"},
+		"bench":            {args: []string{"bench"}, code: 2, stderr: "usage: parley bench"},
+		"bench_scenario":   {args: []string{"bench", "dance"}, code: 2, stderr: `no scenario "dance"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runBinary(t, test.environ, test.args...)
+			require.Equal(t, test.code, got.code, "stdout %s\nstderr %s", got.stdout, got.stderr)
+			require.Contains(t, got.stdout, test.stdout)
+			require.Contains(t, got.stderr, test.stderr)
+			if test.code != 0 {
+				require.Empty(t, got.stdout, "what failed says so on standard error")
+			}
+		})
+	}
+}
+
+// The printed configuration, used as a file, prints itself.
+func TestPrintedConfigIsAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
+	first := runBinary(t, []string{"PARLEY_SSE_PING=7s"}, "serve", "--print-config", "--node-name", "other")
+	require.Zero(t, first.code, first.stderr)
+	require.Contains(t, first.stdout, "ping: 7s")
+	file := filepath.Join(t.TempDir(), "parley.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(first.stdout), 0o600))
+	second := runBinary(t, nil, "serve", "--print-config", "--config", file)
+	require.Zero(t, second.code, second.stderr)
+	require.Equal(t, first.stdout, second.stdout)
+}
+
+func TestGracefulStopExitsZero(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
+	for name, sent := range map[string]syscall.Signal{"sigterm": syscall.SIGTERM, "sigint": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			p := newProcess(t, testAgents)
+			p.start()
+			require.NoError(t, p.command.Process.Signal(sent))
+			require.NoError(t, p.wait(20*time.Second), "exit code 0")
+		})
+	}
+}
+
+// A second signal does not wait for the turn that the first one lets finish.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
+	p := newProcess(t, strings.Replace(testAgents, "tokens: 40, token_interval: 50ms", "tokens: 40, token_interval: 1s", 1)+"shutdown_grace: 30s\n")
+	p.start()
+	stream := p.open("POST", "/conversations/"+p.create("slow")+"/messages", map[string]any{"message": "hi", "stream": true}, "")
+	defer stream.close()
+	stream.until("stream.text")
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool {
+		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
+		return status != 200
+	}, 10*time.Second, 5*time.Millisecond, "stopping")
+	select {
+	case err := <-p.exited:
+		p.command = nil
+		require.Fail(t, "did not wait for the turn", "%v", err)
+	default:
+	}
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	require.Error(t, p.wait(5*time.Second), "ended by the signal")
+}
+
+// wait returns what the process ended with.
+func (p *process) wait(most time.Duration) error {
+	p.t.Helper()
+	select {
+	case err := <-p.exited:
+		p.command = nil
+		return err
+	case <-time.After(most):
+		require.Fail(p.t, "still running")
+		return nil
+	}
+}

@@ -1,0 +1,79 @@
+// Command parley runs a node of the conversation server, and what belongs around it: load generator, route table.
+// This package parses the sub-command, hands over, and turns the outcome into an exit code: 0, 1 (failed), 2 (usage).
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes. Others script against them.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// surroundings is what a command may touch of its process.
+type surroundings struct {
+	environ        []string
+	stdout, stderr io.Writer
+}
+
+// command is one sub-command.
+type command struct {
+	name, summary string
+	run           func(ctx context.Context, args []string, s surroundings) int
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "run a node", serve},
+		{"bench", "measure a running server", runBench},
+		{"routes", "print every route with its handler, access and refusals", routes},
+		{"version", "print the version", version},
+	}
+}
+
+func main() {
+	// The first signal ends ctx and with it, gracefully, the command. Then the default is back: a second signal ends
+	// the process at once.
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, restore)
+	os.Exit(run(ctx, os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+func run(ctx context.Context, args []string, s surroundings) int {
+	if len(args) == 0 {
+		usage(s.stderr)
+		return exitUsage
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		usage(s.stdout)
+		return exitOK
+	case "-version", "--version":
+		return version(ctx, args[1:], s)
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], s)
+		}
+	}
+	fmt.Fprintf(s.stderr, "parley: no command %q\n\n", args[0])
+	usage(s.stderr)
+	return exitUsage
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "Parley, a server for conversations with AI agents.\n\nUsage: parley COMMAND [flags]\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+	}
+	fmt.Fprintf(w, "  %-8s %s\n", "help", "print this")
+	fmt.Fprint(w, "\nFlags of a command: parley COMMAND -h. Exit codes: 0, 1 (failed), 2 (usage).\n")
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"parley/cmd/parley/config"
+	"parley/cmd/parley/node"
+)
+
+// serve runs a node until ctx ends.
+func serve(ctx context.Context, args []string, s surroundings) int {
+	request, err := config.Load(args, s.environ)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return finish(s, config.WriteUsage(s.stdout))
+	case err != nil:
+		fmt.Fprintf(s.stderr, "parley serve: the configuration is not valid\n%v\n\nAll settings: parley serve -h\n", err)
+		return exitUsage
+	case request.Print:
+		return finish(s, request.Config.Print(s.stdout))
+	}
+	logger := newLogger(s.stderr, request.Config.Log)
+	for _, name := range request.Unknown {
+		logger.Warn("environment variable is not a setting", slog.String("name", name))
+	}
+	greet := func(n *node.Node) { writeBanner(s.stdout, request.Config, n) }
+	if err := node.Run(ctx, request.Config, logger, greet); err != nil {
+		logger.Error("node failed", slog.Any("err", err))
+		return exitFailed
+	}
+	return exitOK
+}
+
+func finish(s surroundings, err error) int {
+	if err != nil {
+		fmt.Fprintf(s.stderr, "parley: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// newLogger makes the one logger of the process from settings that are valid.
+func newLogger(w io.Writer, settings config.Log) *slog.Logger {
+	levels := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+	options := &slog.HandlerOptions{Level: levels[settings.Level]}
+	if settings.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
