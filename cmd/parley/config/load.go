@@ -162,7 +162,7 @@ func WriteUsage(w io.Writer) error {
 		"  --config FILE  (PARLEY_CONFIG)\n      Config file in YAML; --print-config shows one.\n" +
 		"  --print-config\n      Print the effective configuration as a commented config file, and exit.\n")
 	for _, s := range settings(Default()) {
-		fmt.Fprintf(&out, "  --%s%s  (%s)\n", s.flag(), s.placeholder(), s.env())
+		fmt.Fprintf(&out, "  --%s%s  (%s)\n", s.flag(), s.metavar(), s.env())
 		writeWrapped(&out, "      ", s.doc)
 	}
 	_, err := w.Write(out.Bytes())

@@ -26,8 +26,8 @@ func (s setting) flag() string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(s.key)
 }
 
-// placeholder says what kind of value the flag takes, with a blank before it; a switch takes none.
-func (s setting) placeholder() string {
+// metavar says what kind of value the flag takes, with a blank before it; a switch takes none.
+func (s setting) metavar() string {
 	switch s.value.Interface().(type) {
 	case bool:
 		return ""
