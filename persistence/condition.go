@@ -16,8 +16,8 @@ type condition struct {
 	failed atomic.Pointer[error]
 	full   atomic.Bool
 
-	mu   sync.Mutex
-	hear []func(error)
+	mu   sync.Mutex // held while the first failure is told
+	hear func(error)
 }
 
 func newCondition(logger *slog.Logger) *condition {
@@ -42,28 +42,33 @@ func (c *condition) failure() error {
 	return nil
 }
 
-// fail records the first failure. It may be called from anywhere, also from inside the storage engine.
+// fail records the first failure and tells it. When it returns, whoever called it, the failure is known to all: what
+// hears it must not call back. It may be called from anywhere, also from inside the storage engine.
 func (c *condition) fail(err error) {
-	wrapped := fmt.Errorf("%w: %w", ErrFailed, err)
-	if !c.failed.CompareAndSwap(nil, &wrapped) {
-		return
-	}
-	c.logger.Error("storage failed, writes are refused until restart", slog.Any("err", err))
 	c.mu.Lock()
-	hear := c.hear
-	c.mu.Unlock()
-	for _, f := range hear {
-		f(err)
+	defer c.mu.Unlock()
+	if c.record(err) && c.hear != nil {
+		c.hear(err)
 	}
 }
 
-// onFailure has f called with the first failure, at once if it was before.
-func (c *condition) onFailure(f func(error)) {
+// record is fail for the one who would hear it.
+func (c *condition) record(err error) bool {
+	wrapped := fmt.Errorf("%w: %w", ErrFailed, err)
+	if !c.failed.CompareAndSwap(nil, &wrapped) {
+		return false
+	}
+	c.logger.Error("storage failed, writes are refused until restart", slog.Any("err", err))
+	return true
+}
+
+// onFailure has hear called with the first failure, at once if it was before.
+func (c *condition) onFailure(hear func(error)) {
 	c.mu.Lock()
-	c.hear = append(c.hear, f)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.hear = hear
 	if err := c.failure(); err != nil {
-		f(err)
+		hear(err)
 	}
 }
 

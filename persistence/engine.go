@@ -33,13 +33,14 @@ func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebbl
 	dir := opts.FS.PathJoin(opts.Dir, engineDir)
 	logger := &engineLogger{logger: opts.Logger, condition: c}
 	o := &pebble.Options{
-		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
-		FormatMajorVersion:          engineFormat,
-		ErrorIfExists:               isNew,
-		ErrorIfNotExists:            !isNew,
-		Logger:                      logger,
-		EventListener:               logger.listener(),
-		CacheSize:                   opts.CacheBytes,
+		FS:                 &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
+		FormatMajorVersion: engineFormat,
+		ErrorIfExists:      isNew,
+		ErrorIfNotExists:   !isNew,
+		Logger:             logger,
+		EventListener:      logger.listener(),
+		// Pebble takes the write buffers out of the cache, down to none.
+		CacheSize:                   opts.CacheBytes + memtables*opts.MemtableBytes,
 		MemTableSize:                uint64(opts.MemtableBytes),
 		MemTableStopWritesThreshold: memtables,
 		L0CompactionThreshold:       l0Compaction,
@@ -99,9 +100,6 @@ func (l *engineLogger) Errorf(format string, args ...any) {
 func (l *engineLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.condition.fail(err)
-	if inRotation() {
-		select {} // see gate.refuse
-	}
 	if l.onOwnGoroutine() {
 		panic(engineFailure{err}) //nolint:forbidigo // the caller cannot be told otherwise; recovered in openEngine and replica
 	}

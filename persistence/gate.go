@@ -14,8 +14,15 @@ import (
 )
 
 // gate stands between the storage engine and the file system. It turns the first failed write or sync into the
-// failure of the store and lets nothing be written after it: the kernel reports a failed sync once and forgets it, so
-// an engine that tries again would believe that all is well. Reads pass.
+// failure of the store and lets nothing reach the disk after it: the kernel reports a failed sync once and forgets it,
+// so an engine that tries again would believe that all is well. Reads pass.
+//
+// What it answers after the failure depends on the file. Tables and the manifest get the error: a flush or compaction
+// then ends without effect, and the memory it would have freed is still read. The write-ahead log gets success, for
+// bytes that go nowhere: Pebble cannot return an error where it changes its log file, it panics there with a lock
+// released that a deferred call releases again, which no recover survives. Nobody takes that success for one: the
+// failure is recorded, and the replica driver has it, before the log hears of success, and the driver asks for it
+// after every commit.
 type gate struct {
 	vfs.FS
 	condition *condition
@@ -34,34 +41,27 @@ func (g *gate) Unwrap() vfs.FS { return g.FS }
 // do runs an operation that changes the disk.
 func (g *gate) do(op, path string, f func() error) error {
 	if err := g.condition.failure(); err != nil {
-		return g.refuse(err)
+		return err
 	}
 	return g.judge(op, path, withDescriptor(f))
 }
 
-// judge decides whether an error is the end.
+// judge decides whether an error is the end. A full disk is not, for a flush or compaction, which is tried again; for
+// the log it is, after the reserve has been given up in vain.
 func (g *gate) judge(op, path string, err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	mild := errors.Is(err, syscall.ENOSPC) || outOfDescriptors(err)
-	if mild && op != "sync" && !inRotation() {
-		return err // a flush or compaction is tried again; a write to the log is fatal, and the engine says so
-	}
-	g.condition.fail(fmt.Errorf("%s %s: %w", op, path, err))
-	return g.refuse(err)
-}
-
-// refuse returns the error, except where the engine would end the process on it: it changes its log file with a lock
-// released that a deferred call releases again. There the goroutine waits for the end of the process, holding the lock
-// of the commit pipeline, which nobody may use any more anyway.
-func (g *gate) refuse(err error) error {
-	if inRotation() {
-		select {}
+	if !mild || op == "sync" || isLog(path) || inRotation() {
+		g.condition.fail(fmt.Errorf("%s %s: %w", op, path, err))
 	}
 	return err
 }
 
+func isLog(path string) bool { return strings.HasSuffix(path, ".log") }
+
+// inRotation says whether Pebble is changing its log file on this goroutine.
 func inRotation() bool {
 	return onStack(func(function string) bool { return strings.HasSuffix(function, "pebble/v2.(*DB).rotateWAL") })
 }
@@ -123,15 +123,18 @@ func (g *gate) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCate
 }
 
 func (g *gate) file(op, name string, open func() (vfs.File, error)) (vfs.File, error) {
-	var f vfs.File
+	f := &gatedFile{gate: g, name: name, log: isLog(name)}
 	err := g.do(op, name, func() (err error) {
-		f, err = open()
+		f.File, err = open()
 		return err
 	})
 	if err != nil {
-		return nil, err
+		if !f.log || g.condition.failure() == nil {
+			return nil, err
+		}
+		f.File = vfs.NewMemFile(nil) // stands in for the log; nothing is written to it
 	}
-	return &gatedFile{File: f, gate: g, name: name}, nil
+	return f, nil
 }
 
 // Open opens a file for reading.
@@ -180,45 +183,56 @@ type gatedFile struct {
 	vfs.File
 	gate *gate
 	name string
+	log  bool // of the write-ahead log
+}
+
+// do runs an operation on the file, see gate.
+func (f *gatedFile) do(op string, run func() error) error {
+	err := f.gate.do(op, f.name, run)
+	if err != nil && f.gate.condition.failure() != nil && (f.log || inRotation()) {
+		return nil
+	}
+	return err
 }
 
 func (f *gatedFile) Write(p []byte) (n int, err error) {
-	err = f.gate.do("write", f.name, func() (err error) {
+	err = f.do("write", func() (err error) {
 		n, err = f.File.Write(p)
 		return err
 	})
+	if err == nil {
+		n = len(p)
+	}
 	return n, err
 }
 
 func (f *gatedFile) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.gate.do("write", f.name, func() (err error) {
+	err = f.do("write", func() (err error) {
 		n, err = f.File.WriteAt(p, off)
 		return err
 	})
+	if err == nil {
+		n = len(p)
+	}
 	return n, err
 }
 
-func (f *gatedFile) Sync() error {
-	return f.gate.do("sync", f.name, f.File.Sync)
-}
+func (f *gatedFile) Sync() error { return f.do("sync", f.File.Sync) }
 
-func (f *gatedFile) SyncData() error {
-	return f.gate.do("sync", f.name, f.File.SyncData)
-}
+func (f *gatedFile) SyncData() error { return f.do("sync", f.File.SyncData) }
 
 func (f *gatedFile) SyncTo(length int64) (fullSync bool, err error) {
-	err = f.gate.do("sync", f.name, func() (err error) {
+	err = f.do("sync", func() (err error) {
 		fullSync, err = f.File.SyncTo(length)
 		return err
 	})
 	return fullSync, err
 }
 
-// Close closes the file. After a failure it is also where a change of the log file is stopped.
 func (f *gatedFile) Close() error {
 	err := f.File.Close()
-	if failure := f.gate.condition.failure(); failure != nil {
-		return f.gate.refuse(errors.Join(failure, err))
+	if err != nil && f.log {
+		return f.do("close", func() error { return err })
 	}
 	return err
 }

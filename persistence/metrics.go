@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,22 +11,18 @@ import (
 
 // metrics are the store's own numbers; the logs have theirs in replica.
 type metrics struct {
-	registerer prometheus.Registerer
-	registered []prometheus.Collector
-
 	outcomes map[logpb.Outcome]prometheus.Counter
 	errors   prometheus.Counter
 	seconds  prometheus.Histogram
 }
 
-func newMetrics(r prometheus.Registerer, s *Store) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, s *Store) *metrics {
 	appends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_persistence_appends_total", Help: "Appends by outcome; error is no outcome.",
 	}, []string{"outcome"})
 	m := &metrics{
-		registerer: r,
-		outcomes:   map[logpb.Outcome]prometheus.Counter{},
-		errors:     appends.WithLabelValues("error"),
+		outcomes: map[logpb.Outcome]prometheus.Counter{},
+		errors:   appends.WithLabelValues("error"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_persistence_append_seconds", Help: "Time until an append is durable and applied.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
@@ -38,24 +33,8 @@ func newMetrics(r prometheus.Registerer, s *Store) (*metrics, error) {
 			m.outcomes[outcome] = appends.WithLabelValues(strings.ToLower(name))
 		}
 	}
-	if r == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{appends, m.seconds, newSizes(s)} {
-		if err := r.Register(c); err != nil {
-			m.unregister()
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
-		m.registered = append(m.registered, c)
-	}
-	return m, nil
-}
-
-func (m *metrics) unregister() {
-	for _, c := range m.registered {
-		m.registerer.Unregister(c)
-	}
-	m.registered = nil
+	r.MustRegister(appends, m.seconds, newSizes(s))
+	return m
 }
 
 func (m *metrics) appended(result *logpb.Result, err error, took time.Duration) {

@@ -48,17 +48,18 @@ type Identity struct {
 
 // Store is one node's storage. Use Open.
 type Store struct {
-	opts      Options
-	logger    *slog.Logger
-	identity  Identity
-	condition *condition
-	space     *space
-	db        *pebble.DB
-	driver    *replica.Driver
-	directory *directory.Directory
-	metrics   *metrics
-	shards    index.Shards
-	lock      io.Closer
+	opts         Options
+	logger       *slog.Logger
+	identity     Identity
+	condition    *condition
+	space        *space
+	db           *pebble.DB
+	driver       *replica.Driver
+	directory    *directory.Directory
+	metrics      *metrics
+	registration registration
+	shards       index.Shards
+	lock         io.Closer
 
 	uses      uses
 	wake      chan struct{} // something happened that tend looks after
@@ -85,6 +86,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1)}
 	s.condition = newCondition(opts.Logger)
 	s.space = newSpace(opts, s.condition)
+	s.registration.to = opts.Registerer
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -118,7 +120,8 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err := dir.settle(); err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newMetrics(opts.Registerer, s); err != nil {
+	s.metrics = newMetrics(&s.registration, s)
+	if err := s.registration.err(); err != nil {
 		return nil, err
 	}
 	s.space.check()
@@ -137,7 +140,7 @@ func (s *Store) openDriver() (*replica.Driver, error) {
 		Machine:          fsm.New(s.db, s.directory.Applied()),
 		OnLeader:         s.onLeader,
 		OnSnapshot:       s.onSnapshot,
-		OnFatal:          s.condition.fail,
+		OnFatal:          func(err error) { s.condition.record(err) },
 		Writable:         s.condition.writable,
 		TickInterval:     s.opts.TickInterval,
 		SnapshotEntries:  s.opts.SnapshotEntries,
@@ -146,7 +149,7 @@ func (s *Store) openDriver() (*replica.Driver, error) {
 		MaxPending:       s.opts.MaxPending,
 		MaxProposalBytes: s.opts.MaxProposalBytes,
 		Logger:           s.logger,
-		Registerer:       s.opts.Registerer,
+		Registerer:       &s.registration,
 	})
 }
 
@@ -260,9 +263,7 @@ func (s *Store) Stop() {
 // close releases what was taken so far. A failed store is let go, not closed: goroutines of the engine may hang in
 // what failed, and the lock stays with the process so that nobody opens the directory under them.
 func (s *Store) close() error {
-	if s.metrics != nil {
-		s.metrics.unregister()
-	}
+	s.registration.close()
 	if s.driver != nil && !finish(s.driver.Stop, stopTimeout, s.condition.failure() == nil) {
 		return errors.New("replica driver hangs in the failed storage; the process must end")
 	}
