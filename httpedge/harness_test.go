@@ -145,7 +145,7 @@ func serve(t *testing.T, settings ...setting) *bench {
 	for _, set := range settings {
 		set(&config, &parts)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	parts.Listener = listener
 	b.addr = listener.Addr().String()
@@ -170,7 +170,7 @@ type wire struct {
 
 func (b *bench) dial() *wire {
 	b.t.Helper()
-	conn, err := net.Dial("tcp", b.addr)
+	conn, err := new(net.Dialer).DialContext(b.t.Context(), "tcp", b.addr)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(b.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
@@ -196,7 +196,7 @@ func (w *wire) answer() *answer {
 	w.t.Helper()
 	response, err := http.ReadResponse(w.reader, nil)
 	require.NoError(w.t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
 	require.NoError(w.t, err)
 	a := &answer{status: response.StatusCode, header: response.Header, raw: raw, close: response.Close}

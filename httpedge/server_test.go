@@ -201,7 +201,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 		stopped <- b.server.Stop(ctx)
 	}()
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", b.addr)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", b.addr)
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -239,7 +239,7 @@ func TestStopCutsOffWhatTakesTooLong(t *testing.T) {
 }
 
 func TestStopBeforeStart(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	b := serve(t)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
@@ -260,7 +260,7 @@ func TestHandlerDeadline(t *testing.T) {
 // ---- files and routes
 
 func TestFiles(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
 		Listener: listener, Authenticator: endpointtest.Authenticate(endpointtest.ByToken), Logger: discard(),

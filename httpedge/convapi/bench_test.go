@@ -33,7 +33,9 @@ type canned struct {
 	events   *endpoint.EventPage
 }
 
-func (c *canned) State(context.Context, string) (*conversationpb.State, error) { return c.messages.State, nil }
+func (c *canned) State(context.Context, string) (*conversationpb.State, error) {
+	return c.messages.State, nil
+}
 
 func (c *canned) Messages(context.Context, endpoint.MessageQuery) (*endpoint.MessagePage, error) {
 	return c.messages, nil
@@ -118,7 +120,7 @@ func BenchmarkHandler(b *testing.B) {
 
 // BenchmarkEdge is the edge over loopback sockets, 64 callers, the client on the same processors.
 func BenchmarkEdge(b *testing.B) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
 		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(endpointtest.Off),
@@ -140,12 +142,12 @@ func BenchmarkEdge(b *testing.B) {
 			b.ResetTimer()
 			for range callers {
 				group.Go(func() {
-					conn, err := net.Dial("tcp", listener.Addr().String())
+					conn, err := new(net.Dialer).DialContext(b.Context(), "tcp", listener.Addr().String())
 					if err != nil {
 						b.Error(err)
 						return
 					}
-					defer conn.Close()
+					defer func() { _ = conn.Close() }()
 					reader := bufio.NewReaderSize(conn, 32<<10)
 					for left.Add(-1) >= 0 {
 						if err := roundTrip(conn, reader, request); err != nil {
@@ -174,7 +176,7 @@ func roundTrip(conn net.Conn, reader *bufio.Reader, request []byte) error {
 		case first && !bytes.HasPrefix(line, []byte("HTTP/1.1 20")):
 			return fmt.Errorf("unexpected %q", line)
 		case len(line) == 2:
-			_, err := io.CopyN(io.Discard, reader, int64(length))
+			_, err = io.CopyN(io.Discard, reader, int64(length))
 			return err
 		case bytes.HasPrefix(line, []byte("Content-Length: ")):
 			length, err = strconv.Atoi(string(line[16 : len(line)-2]))

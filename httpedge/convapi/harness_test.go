@@ -104,7 +104,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 		set(k)
 	}
 	require.NoError(t, k.config.Validate())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
@@ -221,7 +221,7 @@ func (k *kit) do(method, path, body string, header ...string) *response {
 	}
 	answer, err := k.client.Do(request)
 	require.NoError(k.t, err)
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
 	require.NoError(k.t, err)
 	out := &response{status: answer.StatusCode, header: answer.Header, raw: raw}

@@ -89,7 +89,9 @@ func (x *exchange) Start(serve func(Takeover)) error {
 
 // begin writes the headers that every answer has and decides the request's id.
 func (x *exchange) begin() {
-	x.call.RequestID = x.requestID()
+	if x.call.RequestID == "" {
+		x.call.RequestID = x.requestID()
+	}
 	x.eachHeader(func(name, value string) {
 		x.rc.Response.Header.Set(name, value)
 	})

@@ -147,7 +147,7 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 	var text string
 	switch p.Source {
 	case FromPath:
-		raw, _ := x.rc.UserValue(p.Name).(string) //nolint:errcheck // an absent parameter is the empty text
+		raw, _ := x.rc.UserValue(p.Name).(string) // an absent parameter is the empty text
 		decoded, err := url.PathUnescape(raw)
 		if err != nil {
 			return "", machine.Fail(failurepb.Code_VALIDATION, "the path holds a malformed escape")
