@@ -62,8 +62,16 @@ func (g *grain) execute(command proto.Message) error {
 
 // activate reads the head record, and lets the machine begin with its recovery.
 func (g *grain) activate() error {
-	if g.loaded {
+	if g.loaded && g.packed == nil {
 		return nil
+	}
+	if g.loaded {
+		state := g.kind.Machine.NewState()
+		if err := proto.Unmarshal(g.packed, state); err == nil {
+			g.state, g.packed = state, nil
+			return nil
+		}
+		g.drop() // cannot be, and what is stored is right
 	}
 	s := g.host.system
 	ctx, cancel := context.WithTimeout(s.life, s.config.LoadTimeout)
@@ -313,7 +321,7 @@ func (g *grain) answer(reply proto.Message, err error) error {
 }
 
 // drop forgets the state: it is read again before the next command.
-func (g *grain) drop() { g.loaded, g.state = false, nil }
+func (g *grain) drop() { g.loaded, g.state, g.packed = false, nil, nil }
 
 // worthRetry says that a command was not carried out for a reason that may pass.
 func worthRetry(err error) bool {

@@ -24,6 +24,8 @@ func (c *cell) Receive(ctx actor.Context) {
 		c.grain.handle(m)
 	case *alarm:
 		c.grain.ring(m)
+	case *pack:
+		c.grain.pack()
 	case *forget:
 		c.grain.purge()
 		c.grain.note()
@@ -54,7 +56,8 @@ type grain struct {
 
 	// The grain's own.
 	loaded  bool
-	state   proto.Message // nil: does not exist
+	state   proto.Message // nil: does not exist, or is packed
+	packed  []byte        // the state in its stored form, a third of the size, until the next command
 	sender  *ask          // of the command being handled, until it is answered
 	waiters map[string][]*ask
 	waiting int
@@ -106,6 +109,16 @@ func (g *grain) guard(run func()) {
 		g.sender = nil
 	}()
 	run()
+}
+
+// pack makes the state of a grain at rest small.
+func (g *grain) pack() {
+	if !g.loaded || g.state == nil || g.engaged() {
+		return
+	}
+	if packed, err := proto.Marshal(g.state); err == nil {
+		g.packed, g.state = packed, nil
+	}
 }
 
 // stop ends an activation: whoever still waits is told to come back.

@@ -13,6 +13,8 @@ const (
 	retirePerTick = 1000
 	// retireWindow bounds how many grains of a shard are being retired when it changes hands.
 	retireWindow = 256
+	// packTicks is after how many ticks without a command a grain packs its state.
+	packTicks = 5
 	// evictLook is how many of the least recently used grains are looked at for an idle one.
 	evictLook = 8
 )
@@ -34,6 +36,7 @@ type host struct {
 	grains   map[string]*grain // one per active entity
 	lru      grain             // ring: lru.newer is the least, lru.older the most recently used
 	ticks    uint64
+	cooling  []warmth // by tick, oldest first
 	leaving  []*grain // of a former epoch, still to be retired
 	retiring int      // told to stop, not yet gone
 	draining uint64   // former epoch that is being drained, 0 = none
@@ -47,13 +50,19 @@ type (
 	}
 	tick struct{ quota int }
 	gone struct{ grain *grain }
+	pack struct{}
+	// warmth is a grain that was used in a tick.
+	warmth struct {
+		grain *grain
+		tick  uint64
+	}
 )
 
 func newHost(s *System, shard uint32) *host {
 	h := &host{system: s, shard: shard, grains: make(map[string]*grain)}
 	h.lru.newer, h.lru.older = &h.lru, &h.lru
-	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} })
-	h.pid = s.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }))
+	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} }, actor.WithDispatcher(s.workers))
+	h.pid = s.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }, actor.WithDispatcher(s.workers)))
 	return h
 }
 
@@ -131,6 +140,9 @@ func (h *host) spawn(id string, kind *Kind) *grain {
 
 // touch makes a grain the most recently used.
 func (h *host) touch(g *grain) {
+	if g.touched != h.ticks || g.newer == nil {
+		h.cooling = append(h.cooling, warmth{g, h.ticks})
+	}
 	g.touched = h.ticks
 	g.unlink()
 	g.newer, g.older = &h.lru, h.lru.older
@@ -140,6 +152,7 @@ func (h *host) touch(g *grain) {
 // sweep retires grains that have been idle for long enough, the longest idle first.
 func (h *host) sweep(quota int) {
 	h.ticks++
+	h.cool(quota)
 	idle := uint64(h.system.config.IdleAfter / h.system.beat)
 	for g := h.lru.newer; g != &h.lru && quota > 0 && h.ticks-g.touched > idle; quota-- {
 		next := g.newer
@@ -149,6 +162,18 @@ func (h *host) sweep(quota int) {
 			h.retire(g)
 		}
 		g = next
+	}
+}
+
+// cool tells grains that nobody has used for a while to pack their state.
+func (h *host) cool(quota int) {
+	for ; len(h.cooling) > 0 && h.cooling[0].tick+packTicks <= h.ticks && quota > 0; quota-- {
+		was := h.cooling[0]
+		h.cooling[0] = warmth{}
+		h.cooling = h.cooling[1:]
+		if !was.grain.stopping && was.grain.touched == was.tick {
+			h.system.root.Send(was.grain.pid, &pack{})
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type System struct {
 	engine  *actor.ActorSystem
 	root    *actor.RootContext
 	asks    sync.Pool
+	workers *workers
 	slots   chan struct{} // recoveries under way
 	beat    time.Duration // how often hosts sweep
 
@@ -61,6 +62,7 @@ func New(config Config) (*System, error) {
 		slots:   make(chan struct{}, config.RecoverConcurrency),
 		beat:    min(max(config.IdleAfter/20, 50*time.Millisecond), time.Second),
 		stopped: make(chan struct{}),
+		workers: &workers{},
 	}
 	for i := range config.Kinds {
 		kind := &s.config.Kinds[i]
@@ -217,6 +219,7 @@ func (s *System) Stop(ctx context.Context) {
 	drained.Wait()
 	s.tasks.Wait()
 	s.engine.Shutdown()
+	s.workers.stop()
 	close(s.stopped)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,6 +251,38 @@ func TestIdleEntitiesAreRetired(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
 		require.InDelta(t, 0, active(), 0)
+	})
+}
+
+// counting is a probe that counts how often a state is decoded.
+type counting struct {
+	probe
+	decoded *atomic.Int64
+}
+
+func (c counting) NewState() proto.Message {
+	c.decoded.Add(1)
+	return c.probe.NewState()
+}
+
+func TestStateAtRestIsPacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		var decoded atomic.Int64
+		s := newShell(t, j, 1, func(c *Config) { c.Kinds[0].Machine = counting{decoded: &decoded} })
+		s.must("add:a")
+		time.Sleep(3500 * time.Millisecond)
+		s.must("add:b")
+		time.Sleep(4 * time.Second)
+		s.must("add:c")
+		require.Zero(t, decoded.Load(), "used in between")
+		time.Sleep(8 * time.Second)
+		s.must("add:d run")
+		require.EqualValues(t, 1, decoded.Load())
+		time.Sleep(20 * time.Second)
+		require.Equal(t, "abcd", s.must("title"))
+		require.EqualValues(t, 1, decoded.Load(), "not while a turn runs")
+		require.EqualValues(t, 1, j.loads.Load())
 	})
 }
 

@@ -257,7 +257,10 @@ func (r *Runner) answer(ctx context.Context, t *run) (finish *conversationpb.Fin
 // report repeats the report until it is taken, final, or the run is abandoned. One that can never be taken as it is
 // gives way to a bare one, so that the conversation does not stay open.
 func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Finish) {
-	log := r.config.Logger.With(slog.String("run", t.job.RunID), slog.String("conversation", t.job.ConversationID))
+	log := func(level slog.Level, message string, err error) {
+		r.config.Logger.LogAttrs(ctx, level, message, slog.String("run", t.job.RunID),
+			slog.String("conversation", t.job.ConversationID), slog.Any("err", err))
+	}
 	bare := false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		try, cancel := context.WithTimeout(ctx, r.config.ReportTimeout)
@@ -267,13 +270,13 @@ func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Fini
 		case err == nil:
 			return
 		case errors.Is(err, ErrFenced):
-			log.Debug("report not wanted", slog.Any("err", err))
+			log(slog.LevelDebug, "report not wanted", err)
 			return
 		case errors.Is(err, ErrRefused) && bare:
-			log.Error("report refused", slog.Any("err", err))
+			log(slog.LevelError, "report refused", err)
 			return
 		case errors.Is(err, ErrRefused):
-			log.Error("report refused, sending a bare one", slog.Any("err", err))
+			log(slog.LevelError, "report refused, sending a bare one", err)
 			usage := finish.GetUsage()
 			finish = failedWith("internal_error", "The answer could not be stored.")
 			finish.RunId, finish.Epoch, finish.Usage = t.job.RunID, t.job.Epoch, usage
