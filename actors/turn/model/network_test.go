@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -336,6 +337,33 @@ func TestTailAfterTheEndIsOptional(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "whole", answer.Text)
 	})
+	t.Run("stall_with_a_long_idle_limit", func(t *testing.T) {
+		t.Parallel()
+		server, _ := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+			stream(response, w.text("whole"), chatChunk(`{}`, `"stop"`))
+			<-request.Context().Done()
+		})
+		request := w.request(server)
+		request.Agent.Model.IdleTimeoutMs = time.Hour.Milliseconds()
+		start := time.Now()
+		answer, _, err := w.ask(t, Config{}, request)
+		require.NoError(t, err)
+		require.Equal(t, "whole", answer.Text)
+		require.Less(t, time.Since(start), 5*settleWait)
+	})
+}
+
+func TestTextIsValidUTF8(t *testing.T) {
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+				stream(response, w.start, strings.ReplaceAll(w.text("aXb"), "X", "\xff"), w.end)
+			})
+			answer, _, err := w.ask(t, Config{}, w.request(server))
+			require.NoError(t, err)
+			require.Equal(t, "a\uFFFDb", answer.Text)
+		})
+	}
 }
 
 func TestCancellation(t *testing.T) {
@@ -463,7 +491,10 @@ func TestConnectionsServeAgain(t *testing.T) {
 	for _, w := range wires() {
 		t.Run(w.name, func(t *testing.T) {
 			var opened atomic.Int32
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) }))
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+				stream(response, w.answer("ok"))
+				<-time.After(5 * time.Millisecond) // the end of the body comes by itself, after the end of the answer
+			}))
 			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 				if state == http.StateNew {
 					opened.Add(1)
@@ -545,6 +576,7 @@ func FuzzStream(f *testing.F) {
 		answer, err := under.Generate(t.Context(), w.request(&httptest.Server{URL: "http://provider.invalid"}), listener)
 		listener.requireKept(t, answer)
 		require.LessOrEqual(t, len(answer.Text), 8<<10)
+		require.True(t, utf8.ValidString(answer.Text))
 		for _, call := range answer.ToolCalls {
 			require.True(t, isObject(call.Arguments))
 			require.NotEmpty(t, call.ID)
