@@ -144,5 +144,10 @@ func (a *API) turnResult(ctx context.Context, id string, turn *conversationpb.Tu
 			turn.StopReason = message.GetStopReason()
 		}
 	}
+	if turn.GetStopReason() == conversationpb.StopReason_STOP_UNSPECIFIED {
+		// Not the last turn any more, and it left no answer: why is only in its event log.
+		turn.StopReason = conversationpb.StopReason_ERROR
+		turn.Error = &conversationpb.TurnError{Code: "interrupted", Message: "The turn ended without an answer."}
+	}
 	return out, nil
 }

@@ -148,3 +148,14 @@ func TestListEvents(t *testing.T) {
 	k.refused(400, "VALIDATION_ERROR", "GET", at+"/stream?after=x", "")
 	k.refused(400, "VALIDATION_ERROR", "GET", at+"/stream", "", "Last-Event-ID", "evt_9")
 }
+
+func TestSendMessageOfAnOlderRunWithoutAnAnswer(t *testing.T) {
+	k := serve(t)
+	k.store.Put(endpointtest.Talk(conv1, "", 2))
+	k.reply(turnReply(&conversationpb.TurnResult{RunId: "run_other", Partial: true}))
+	r := k.do("POST", "/conversations/"+conv1+"/messages", `{"message":"hello"}`)
+	require.Equal(t, 200, r.status, "%s", r.raw)
+	require.Equal(t, "error", r.at(t, "stopReason"))
+	require.Equal(t, "interrupted", r.at(t, "error", "code"))
+	require.NotContains(t, r.body, "response")
+}

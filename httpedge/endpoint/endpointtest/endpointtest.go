@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
@@ -282,9 +280,4 @@ func Talk(id, user string, n int) *Conversation {
 		c.Events = append(c.Events, event)
 	}
 	return c
-}
-
-// Clone copies a state, to be changed by a test.
-func Clone(state *conversationpb.State) *conversationpb.State {
-	return proto.CloneOf(state)
 }
