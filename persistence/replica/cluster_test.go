@@ -65,18 +65,27 @@ func newCluster(tb testing.TB, seed uint64, voters int, options ...option) *clus
 
 func (c *cluster) start(id replica.NodeID, mem *vfs.MemFS) {
 	c.tb.Helper()
+	c.startOn(id, mem, mem)
+}
+
+// startOn starts a node on fs, which ends in mem.
+func (c *cluster) startOn(id replica.NodeID, mem *vfs.MemFS, fs vfs.FS) {
+	c.tb.Helper()
 	endpoint := c.network.Endpoint(id)
-	options := append([]option{func(cfg *replica.Config) {
-		cfg.Node, cfg.Peers, cfg.Transport = id, c.peers, endpoint
+	s := openStore(c.tb, "db", fs, c.nodeOptions(id)...)
+	c.stores[id] = &node{store: s, mem: mem, dead: &atomic.Bool{}}
+	endpoint.Bind(s.driver)
+}
+
+func (c *cluster) nodeOptions(id replica.NodeID) []option {
+	return append([]option{func(cfg *replica.Config) {
+		cfg.Node, cfg.Peers, cfg.Transport = id, c.peers, c.network.Endpoint(id)
 		cfg.OnLeader = func(group replica.GroupID, term uint64, leader bool) { c.onLeader(id, group, term, leader) }
 		cfg.OnFatal = func(err error) {
 			c.failures.Add(1)
 			c.tb.Errorf("node %d: %v", id, err)
 		}
 	}}, c.options...)
-	s := openStore(c.tb, "db", mem, options...)
-	c.stores[id] = &node{store: s, mem: mem, dead: &atomic.Bool{}}
-	endpoint.Bind(s.driver)
 }
 
 // onLeader checks that a term has one leader at most.
@@ -158,33 +167,34 @@ func (c *cluster) propose(ctx context.Context, group replica.GroupID, key, value
 // waitEqual waits until every node holds the same rows.
 func (c *cluster) waitEqual(groups int) {
 	c.tb.Helper()
-	var difference string
-	equal := func() bool {
-		for g := range replica.GroupID(groups) {
-			var first map[string]string
-			var firstID replica.NodeID
-			for id, n := range c.stores {
-				rows, err := n.machine.Rows(g)
-				require.NoError(c.tb, err)
-				if first == nil {
-					first, firstID = rows, id
-					continue
-				}
-				if d := diff(first, rows); d != "" {
-					difference = fmt.Sprintf("group %d, nodes %d and %d: %s", g, firstID, id, d)
-					return false
-				}
-			}
-		}
-		return true
-	}
 	deadline := time.Now().Add(2 * time.Minute)
-	for !equal() {
+	for difference := c.equalNow(groups); difference != ""; difference = c.equalNow(groups) {
 		if time.Now().After(deadline) {
 			require.Fail(c.tb, "replicas differ", difference)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// equalNow describes the first difference between two nodes, "" when there is none.
+func (c *cluster) equalNow(groups int) string {
+	c.tb.Helper()
+	for g := range replica.GroupID(groups) {
+		var first map[string]string
+		var firstID replica.NodeID
+		for id, n := range c.stores {
+			rows, err := n.machine.Rows(g)
+			require.NoError(c.tb, err)
+			if first == nil {
+				first, firstID = rows, id
+				continue
+			}
+			if d := diff(first, rows); d != "" {
+				return fmt.Sprintf("group %d, nodes %d and %d: %s", g, firstID, id, d)
+			}
+		}
+	}
+	return ""
 }
 
 func diff(a, b map[string]string) string {

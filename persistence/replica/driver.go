@@ -36,6 +36,7 @@ type Driver struct {
 	spools     atomic.Uint64
 	running    atomic.Bool
 	failure    atomic.Pointer[failure]
+	failed     chan struct{}
 
 	lifecycle  sync.Mutex
 	started    bool
@@ -59,6 +60,7 @@ func newDriver(cfg Config) *Driver {
 		appends:    newQueue[appendItem](),
 		applies:    newQueue[applyItem](),
 		outgoing:   make(map[NodeID][]Message),
+		failed:     make(chan struct{}),
 		stopping:   make(chan struct{}),
 		loopDone:   make(chan struct{}),
 		appendDone: make(chan struct{}),
@@ -114,13 +116,40 @@ func (d *Driver) Stop() {
 		return
 	}
 	close(d.stopping)
-	<-d.loopDone
-	d.standDown(func(*group) bool { return true })
+	if d.join("raft loop", d.loopDone) {
+		d.standDown(func(*group) bool { return true })
+	}
 	d.appends.close()
-	<-d.appendDone
+	d.join("append", d.appendDone)
 	d.applies.close()
-	<-d.applyDone
-	d.workers.Wait()
+	d.join("apply", d.applyDone)
+	workersDone := make(chan struct{})
+	go func() {
+		d.workers.Wait()
+		close(workersDone)
+	}()
+	d.join("background", workersDone)
+}
+
+// stuckWait is how long Stop waits for a goroutine of a failed store: Pebble may never return from a commit whose memtable cannot be flushed.
+const stuckWait = 3 * time.Second
+
+// join waits for a goroutine and reports whether it ended.
+func (d *Driver) join(name string, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-d.failed:
+	}
+	timer := time.NewTimer(stuckWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		d.logger.Error("goroutine is stuck in a failed store", slog.String("goroutine", name))
+		return false
+	}
 }
 
 // Fail marks the store as failed, as a failed commit does: for a Pebble logger whose Fatalf must not end the process.
@@ -132,6 +161,7 @@ func (d *Driver) Fail(err error) {
 	if !d.failure.CompareAndSwap(nil, f) {
 		return
 	}
+	close(d.failed)
 	d.logger.Error("store failed, no writes until restart", slog.Any("err", err))
 	d.metrics.failed.Set(1)
 	d.appends.close()
@@ -164,7 +194,12 @@ func (d *Driver) unknownErr() error {
 func (d *Driver) guard(name string, f func()) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.Fail(fmt.Errorf("%s panicked: %v\n%s", name, r, debug.Stack()))
+			err, ok := r.(error)
+			if !ok {
+				err = fmt.Errorf("%v", r)
+			}
+			d.logger.Error("panic in the replica driver", slog.String("goroutine", name), slog.Any("err", err), slog.String("stack", string(debug.Stack())))
+			d.Fail(fmt.Errorf("%s panicked: %w", name, err))
 		}
 	}()
 	f()

@@ -65,6 +65,16 @@ func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args
 // openStore opens a node on fs and starts it; close with close.
 func openStore(tb testing.TB, dir string, fs vfs.FS, options ...option) *store {
 	tb.Helper()
+	s, driver, err := tryOpen(tb, dir, fs, options...)
+	require.NoError(tb, err)
+	s.driver = driver
+	driver.Start()
+	return s
+}
+
+// tryOpen opens a node without starting it; the store is open even if the driver refuses it.
+func tryOpen(tb testing.TB, dir string, fs vfs.FS, options ...option) (*store, *replica.Driver, error) {
+	tb.Helper()
 	s := &store{fs: fs, db: openDB(tb, dir, fs)}
 	s.machine = &replicatest.Machine{DB: s.db}
 	cfg := replica.Config{
@@ -75,10 +85,7 @@ func openStore(tb testing.TB, dir string, fs vfs.FS, options ...option) *store {
 		o(&cfg)
 	}
 	driver, err := replica.Open(cfg)
-	require.NoError(tb, err)
-	s.driver = driver
-	driver.Start()
-	return s
+	return s, driver, err
 }
 
 func (s *store) close(tb testing.TB) {

@@ -19,7 +19,7 @@ import (
 const (
 	spoolSuffix = ".snapshot"
 	// restoreBatch is the size of the batches in which a snapshot is written.
-	restoreBatch = 4 << 20
+	restoreBatch = 1 << 20
 )
 
 // Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped.
@@ -109,12 +109,16 @@ func (d *Driver) spool(ctx context.Context, g *group, name string, r io.Reader) 
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return fmt.Errorf("sync spool: %w", err)
 	}
-	dir, err := fs.OpenDir(d.cfg.SpoolDir)
+	return d.syncDir(d.cfg.SpoolDir)
+}
+
+func (d *Driver) syncDir(path string) error {
+	dir, err := d.cfg.FS.OpenDir(path)
 	if err != nil {
-		return fmt.Errorf("sync spool: %w", err)
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("sync spool: %w", err)
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
 }
@@ -162,6 +166,10 @@ func (d *Driver) cleanSpool() error {
 	}
 	if err := d.cfg.FS.MkdirAll(d.cfg.SpoolDir, 0o755); err != nil {
 		return fmt.Errorf("create spool directory: %w", err)
+	}
+	// Without its own entry the directory would be lost in a power failure, with the file that an intent counts on.
+	if err := d.syncDir(d.cfg.FS.PathDir(d.cfg.SpoolDir)); err != nil {
+		return err
 	}
 	names, err := d.cfg.FS.List(d.cfg.SpoolDir)
 	if err != nil {

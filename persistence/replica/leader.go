@@ -93,6 +93,8 @@ func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
 		return err
 	case <-d.loopDone:
 		return d.closedErr()
+	case <-d.failed:
+		return d.closedErr()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

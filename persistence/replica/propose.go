@@ -104,11 +104,16 @@ func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		if p.state.CompareAndSwap(proposalWaiting, proposalAbandoned) {
+		if p.abandon() {
 			d.metrics.unknown.Inc()
 			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
 		}
-		<-p.done
+	case <-d.failed:
+		// Whoever holds the proposal may be stuck in a commit.
+		if p.abandon() {
+			d.metrics.unknown.Inc()
+			return nil, d.unknownErr()
+		}
 	}
 	result, err := p.result, p.err
 	d.pool.put(p)
@@ -121,6 +126,15 @@ func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 		d.metrics.refused.Inc()
 	}
 	return result, err
+}
+
+// abandon stops waiting, unless the answer has come; then it waits for it.
+func (p *proposal) abandon() bool {
+	if p.state.CompareAndSwap(proposalWaiting, proposalAbandoned) {
+		return true
+	}
+	<-p.done
+	return false
 }
 
 // answer ends a proposal. The caller must not touch it afterwards.

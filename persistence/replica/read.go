@@ -53,6 +53,8 @@ func (d *Driver) ReadBarrier(ctx context.Context, group GroupID) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-d.failed:
+		return d.closedErr()
 	}
 }
 

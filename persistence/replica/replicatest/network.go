@@ -14,6 +14,9 @@ import (
 // linkQueue is how many messages may be on their way from one node to another.
 const linkQueue = 4096
 
+// latency of every link: no message arrives at the instant it is sent.
+const latency = 200 * time.Microsecond
+
 var errCut = errors.New("link is cut")
 
 // Network joins drivers in one process. Every message goes through its wire form. Close it after the drivers are stopped.
@@ -123,9 +126,9 @@ func (n *Network) pause() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.delay == 0 {
-		return 0
+		return latency
 	}
-	return time.Duration(n.rng.Int64N(int64(n.delay)))
+	return latency + time.Duration(n.rng.Int64N(int64(n.delay)))
 }
 
 func (n *Network) shuffle(msgs [][]byte) {
@@ -184,14 +187,12 @@ func (n *Network) carry(l link, q chan []byte) {
 		case wire := <-q:
 			batch = append(batch, wire)
 		}
-		if pause := n.pause(); pause > 0 {
-			timer := time.NewTimer(pause)
-			select {
-			case <-n.stop:
-				timer.Stop()
-				return
-			case <-timer.C:
-			}
+		timer := time.NewTimer(n.pause())
+		select {
+		case <-n.stop:
+			timer.Stop()
+			return
+		case <-timer.C:
 		}
 		for more := true; more; {
 			select {
