@@ -38,6 +38,16 @@ func (g *grain) retry(command proto.Message, retries int) {
 	g.arm(pause, &alarm{command: command, retries: retries})
 }
 
+// wake activates the entity again soon, though nobody asks for it.
+func (g *grain) wake() {
+	for _, al := range g.alarms {
+		if al.command == nil {
+			return
+		}
+	}
+	g.retry(nil, 0)
+}
+
 // ring runs an own command that is due. What storage refuses is tried again: nobody else would.
 func (g *grain) ring(al *alarm) {
 	if i := slices.Index(g.alarms, al); i >= 0 {

@@ -167,7 +167,7 @@ func (g *grain) step(command proto.Message) error {
 	case err == nil:
 	case errors.Is(err, errBehind):
 		return err
-	case decision.IfUnwritten != nil && worthRetry(err):
+	case decision.IfUnwritten != nil && !isNotOwner(err):
 		_ = g.answer(decision.IfUnwritten, nil)
 		return err
 	default:
@@ -248,6 +248,9 @@ func (g *grain) unwritten(err error) error {
 	case errors.Is(err, ErrFailed):
 		count("failed")
 		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed and refuses writes")
+	case errors.Is(err, ErrTooLarge):
+		count("too_large")
+		return failed(failurepb.Code_TOO_LARGE, "the change is too large to be stored")
 	case errors.Is(err, ErrBusy):
 		count("busy")
 		return unavailable("storage is busy: nothing was written")
@@ -256,7 +259,7 @@ func (g *grain) unwritten(err error) error {
 	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
 		slog.Any("err", err))
 	g.drop()
-	g.retry(nil, 0)
+	g.wake()
 	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
 }
 

@@ -3,7 +3,6 @@ package actors
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -66,7 +65,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxWaiters, 64)
 	orDefault(&c.RecoverConcurrency, 64)
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

@@ -48,15 +48,15 @@ func (noHistory) Before(context.Context, string, uint64, func(*conversationpb.Me
 }
 
 // talkative is a shell with the real conversation rules and turn runner.
-func talkative(t testing.TB, j *journal, speak speaker, change ...func(*Config)) *shell {
-	t.Helper()
+func talkative(tb testing.TB, j *journal, speak speaker, change ...func(*Config)) *shell {
+	tb.Helper()
 	feeds := NewFeeds(FeedsConfig{})
 	runner, err := turn.New(turn.Config{
 		Agents: oneAgent{}, History: noHistory{}, Publisher: feeds,
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: speak},
 	})
-	require.NoError(t, err)
-	return newShell(t, j, 1, append([]func(*Config){func(c *Config) {
+	require.NoError(tb, err)
+	return newShell(tb, j, 1, append([]func(*Config){func(c *Config) {
 		c.Feeds = feeds
 		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds)}
 	}}, change...)...)
@@ -72,10 +72,12 @@ func (s *shell) do(ctx context.Context, command *conversationpb.Command) (*conve
 	if err != nil {
 		return nil, err
 	}
-	return reply.(*conversationpb.Reply), nil
+	answer, ok := reply.(*conversationpb.Reply)
+	require.True(s.tb, ok)
+	return answer, nil
 }
 
-func (s *shell) create(t testing.TB) {
+func (s *shell) create(t *testing.T) {
 	t.Helper()
 	_, err := s.do(t.Context(), &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
 		Agent: &agentpb.Agent{Id: "a"},
@@ -285,7 +287,8 @@ type reader struct {
 	inside atomic.Bool
 }
 
-func (r *reader) follow(t testing.TB, s *shell) bool {
+func (r *reader) follow(t *testing.T, s *shell) bool {
+	t.Helper()
 	snapshot, cancel, err := s.Follow(t.Context(), testShard, testID, r)
 	if err != nil {
 		var notOwner *NotOwnerError
@@ -399,7 +402,7 @@ func TestFollowersHearEverythingOnce(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				r := &reader{}
-				if !r.follow(t, s) {
+				if !r.follow(t, s) { //nolint:contextcheck // follows outlive the loop's context
 					runtime.Gosched()
 					continue
 				}

@@ -22,7 +22,10 @@ type scene struct {
 	t *testing.T
 }
 
-func newScene(t *testing.T) *scene { return &scene{NewFeeds(FeedsConfig{MaxFollowers: 3}), t} }
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	return &scene{NewFeeds(FeedsConfig{MaxFollowers: 3}), t}
+}
 
 func (s *scene) register(sink Sink) *follower {
 	fl, err := s.Feeds.register(1, testID, sink)

@@ -45,10 +45,6 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink)
 		fl.cancel()
 		return nil, nil, err
 	}
-	if s.stopping.Load() && s.life.Err() != nil { // the feeds may have been closed before we registered
-		fl.cancel()
-		return nil, nil, unavailable("the node is stopping")
-	}
 	return snapshot, fl.cancel, nil
 }
 

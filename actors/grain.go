@@ -88,7 +88,7 @@ func (g *grain) note() {
 func (g *grain) handle(a *ask) {
 	if !a.gone.Load() { // else nobody waits for it any more, and nothing has been done yet
 		g.sender = a
-		g.guard(func() { g.serve(a.command) })
+		g.guard(func() { _ = g.serve(a.command) }) // the sender has the error
 	}
 	g.note() // before the count: the host must not see a gap
 	g.queued.Add(-1)
@@ -104,7 +104,7 @@ func (g *grain) guard(run func()) {
 				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
 			g.drop()
 			g.next = nil
-			g.answer(nil, failed(failurepb.Code_INTERNAL, "the command could not be handled"))
+			_ = g.answer(nil, failed(failurepb.Code_INTERNAL, "the command could not be handled"))
 		}
 		g.sender = nil
 	}()

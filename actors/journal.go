@@ -35,6 +35,8 @@ var (
 	ErrFull = errors.New("storage is full")
 	// ErrFailed: the store failed and refuses writes until restart. Nothing more is written by this process.
 	ErrFailed = errors.New("storage has failed")
+	// ErrTooLarge: the entry breaks a limit of the store, and always will. Nothing was written.
+	ErrTooLarge = errors.New("entry is too large")
 	// ErrBusy: too many appends are waiting. Nothing was written.
 	ErrBusy = errors.New("storage is busy")
 )

@@ -13,7 +13,7 @@ import (
 // epoch is over. No turn stays open because nobody asked for its conversation.
 func (s *System) recover(h *host, epoch uint64) {
 	pause := 50 * time.Millisecond
-	for s.life.Err() == nil && h.epoch.Load() == epoch {
+	for s.work.Err() == nil && h.epoch.Load() == epoch {
 		found, err := s.recoverOnce(h, epoch)
 		if err == nil {
 			if found > 0 {
@@ -24,7 +24,7 @@ func (s *System) recover(h *host, epoch uint64) {
 		}
 		s.log.Warn("recovery of open turns goes on later", slog.Uint64("shard", uint64(h.shard)),
 			slog.Uint64("epoch", epoch), slog.Any("err", err))
-		if !sleep(s.life, pause) {
+		if !sleep(s.work, pause) {
 			return
 		}
 		pause = min(2*pause, 5*time.Second)
@@ -34,7 +34,7 @@ func (s *System) recover(h *host, epoch uint64) {
 // recoverOnce makes one pass and returns how many entities it found, and one of the errors.
 func (s *System) recoverOnce(h *host, epoch uint64) (int, error) {
 	var ids []string
-	ctx, cancel := context.WithTimeout(s.life, s.config.LoadTimeout)
+	ctx, cancel := context.WithTimeout(s.work, s.config.LoadTimeout)
 	err := s.config.Journal.Running(ctx, h.shard, func(id string) { ids = append(ids, id) })
 	cancel()
 	if err != nil {
@@ -46,15 +46,15 @@ func (s *System) recoverOnce(h *host, epoch uint64) (int, error) {
 	for _, id := range ids {
 		select {
 		case s.slots <- struct{}{}:
-		case <-s.life.Done():
-			return 0, s.life.Err()
+		case <-s.work.Done():
+			return 0, s.work.Err()
 		}
 		wg.Go(func() {
 			defer func() { <-s.slots }()
 			if h.epoch.Load() != epoch {
 				return
 			}
-			if _, wakeErr := s.ask(s.life, h.shard, id, nil); wakeErr != nil {
+			if _, wakeErr := s.ask(s.work, h.shard, id, nil); wakeErr != nil {
 				failed.Store(&wakeErr)
 				return
 			}

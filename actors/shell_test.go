@@ -30,6 +30,7 @@ const (
 	full           // refused
 	broken         // refused, for good
 	busy           // refused
+	large          // refused
 	notOwner       // refused
 	lostAck        // applied, but the shell does not hear it
 	lost           // not applied, and the shell does not hear that either
@@ -118,6 +119,8 @@ func (j *journal) Append(ctx context.Context, in uint32, entry *logpb.Append) (*
 		return nil, fmt.Errorf("append: %w", ErrFailed)
 	case busy:
 		return nil, fmt.Errorf("append: %w", ErrBusy)
+	case large:
+		return nil, fmt.Errorf("append: %w", ErrTooLarge)
 	case notOwner:
 		return nil, fmt.Errorf("append: %w", ErrNotOwner)
 	case lost:
@@ -211,7 +214,15 @@ type probe struct{}
 func (probe) Kind() string            { return "conv" }
 func (probe) NewState() proto.Message { return &conversationpb.State{} }
 func (probe) Seq(s proto.Message) uint64 {
-	return s.(*conversationpb.State).GetLastSeq()
+	return cast(s).GetLastSeq()
+}
+
+func cast(m proto.Message) *conversationpb.State {
+	state, ok := m.(*conversationpb.State)
+	if !ok {
+		panic("not a state")
+	}
+	return state
 }
 
 func (probe) Project(_, _ proto.Message, _ []proto.Message, into *logpb.Append) {
@@ -219,7 +230,7 @@ func (probe) Project(_, _ proto.Message, _ []proto.Message, into *logpb.Append) 
 }
 
 func (probe) OnActivate(s proto.Message, env machine.Env) proto.Message {
-	state := s.(*conversationpb.State)
+	state := cast(s)
 	if state.GetLease() == nil || state.GetLease().GetEpoch() == env.Epoch {
 		return nil
 	}
@@ -229,10 +240,10 @@ func (probe) OnActivate(s proto.Message, env machine.Env) proto.Message {
 func (probe) Evolve(before proto.Message, events []proto.Message) proto.Message {
 	after := &conversationpb.State{}
 	if before != nil {
-		after = proto.Clone(before).(*conversationpb.State)
+		after = cast(proto.Clone(before))
 	}
 	for _, m := range events {
-		event := m.(*conversationpb.Event)
+		event := eventsOf([]proto.Message{m})[0]
 		after.LastSeq = event.GetSeq()
 		after.UpdatedAt = event.GetCreatedAt()
 		switch {
@@ -261,7 +272,11 @@ func (probe) Decide(s, c proto.Message, env machine.Env) (machine.Decision, *mac
 		d.Events = append(d.Events, e)
 	}
 	d.Reply = &conversationpb.Reply{}
-	for _, word := range strings.Fields(c.(*conversationpb.Command).GetSend().GetContent()) {
+	command, ok := c.(*conversationpb.Command)
+	if !ok {
+		panic("not a command")
+	}
+	for _, word := range strings.Fields(command.GetSend().GetContent()) {
 		verb, arg, _ := strings.Cut(word, ":")
 		switch verb {
 		case "add":
@@ -322,7 +337,7 @@ func titled(title string) *conversationpb.Reply {
 // shell is a System over a probe with all that happens in one list.
 type shell struct {
 	*System
-	t       testing.TB
+	tb      testing.TB
 	journal *journal
 	metrics *prometheus.Registry
 
@@ -340,9 +355,9 @@ func (i *testIDs) NewID(kind string, shard uint32) string {
 const testShard = 3
 
 // newShell starts a system that owns testShard under the epoch, and stops it when the test ends.
-func newShell(t testing.TB, j *journal, epoch uint64, change ...func(*Config)) *shell {
-	t.Helper()
-	s := &shell{t: t, journal: j, metrics: prometheus.NewRegistry()}
+func newShell(tb testing.TB, j *journal, epoch uint64, change ...func(*Config)) *shell {
+	tb.Helper()
+	s := &shell{tb: tb, journal: j, metrics: prometheus.NewRegistry()}
 	config := Config{
 		Node: "n1", Journal: j, IDs: &testIDs{},
 		Kinds: []Kind{{
@@ -356,32 +371,32 @@ func newShell(t testing.TB, j *journal, epoch uint64, change ...func(*Config)) *
 			},
 			OnCommit: func(c Commit) {
 				s.note(fmt.Sprint("commit ", len(c.Events)))
-				s.System.feeds.publish(c, eventsOf(c.Events))
+				s.feeds.publish(c, eventsOf(c.Events))
 			},
-			OnLoad:    func(at Entity, state proto.Message) { s.System.feeds.reload(at.ID, state.(*conversationpb.State)) },
+			OnLoad:    func(at Entity, state proto.Message) { s.feeds.reload(at.ID, cast(state)) },
 			OnRelease: func(shard uint32, epoch uint64) { s.note(fmt.Sprint("release ", shard, " ", epoch)) },
-			Busy:      func(state proto.Message) bool { return state.(*conversationpb.State).GetLease() != nil },
+			Busy:      func(state proto.Message) bool { return cast(state).GetLease() != nil },
 			Drain:     func(context.Context) { s.note("drain") },
 		}},
 		Registerer: s.metrics,
-		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger:     slog.New(slog.NewTextHandler(testWriter{tb}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, c := range change {
 		c(&config)
 	}
 	system, err := New(config)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s.System = system
-	t.Cleanup(func() { system.Stop(context.Background()) })
+	tb.Cleanup(func() { system.Stop(context.Background()) })
 	system.Own(testShard, epoch)
 	return s
 }
 
-type testWriter struct{ t testing.TB }
+type testWriter struct{ tb testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	if os.Getenv("SHELL_LOG") != "" {
-		w.t.Log(strings.TrimSpace(string(p)))
+		w.tb.Log(strings.TrimSpace(string(p)))
 	}
 	return len(p), nil
 }
@@ -404,7 +419,7 @@ func (s *shell) happened() []string {
 const testID = "conv_abc"
 
 func (s *shell) tell(words string) (string, error) {
-	return s.tellTo(s.t.Context(), testID, words)
+	return s.tellTo(s.tb.Context(), testID, words)
 }
 
 func (s *shell) tellTo(ctx context.Context, id, words string) (string, error) {
@@ -412,13 +427,15 @@ func (s *shell) tellTo(ctx context.Context, id, words string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return reply.(*conversationpb.Reply).GetState().GetTitle(), nil
+	answer, ok := reply.(*conversationpb.Reply)
+	require.True(s.tb, ok)
+	return answer.GetState().GetTitle(), nil
 }
 
 func (s *shell) must(words string) string {
-	s.t.Helper()
+	s.tb.Helper()
 	title, err := s.tell(words)
-	require.NoError(s.t, err)
+	require.NoError(s.tb, err)
 	return title
 }
 
@@ -444,15 +461,15 @@ func (s *shell) entryOf(t *testing.T, words string) *logpb.Append {
 
 // metric returns the value of a gauge or counter without labels.
 func (s *shell) metric(name string) float64 {
-	s.t.Helper()
+	s.tb.Helper()
 	families, err := s.metrics.Gather()
-	require.NoError(s.t, err)
+	require.NoError(s.tb, err)
 	for _, family := range families {
 		if family.GetName() == name {
 			m := family.GetMetric()[0]
 			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	require.Fail(s.t, "no such metric", name)
+	require.Fail(s.tb, "no such metric", name)
 	return 0
 }

@@ -32,8 +32,10 @@ type System struct {
 
 	stopping atomic.Bool
 	stopped  chan struct{}
-	life     context.Context //nolint:containedctx // the system's own life: ends what it started, not a request's
+	life     context.Context //nolint:containedctx // the system's own life: ends its calls to the journal, not a request's
 	end      context.CancelFunc
+	work     context.Context //nolint:containedctx // the life of the tasks, which end first
+	endWork  context.CancelFunc
 	tasks    sync.WaitGroup
 
 	hosts atomic.Pointer[[]*host] // by shard, nil = never owned here
@@ -78,6 +80,7 @@ func New(config Config) (*System, error) {
 	s.root = s.engine.Root
 	s.hosts.Store(&[]*host{})
 	s.life, s.end = context.WithCancel(context.Background())
+	s.work, s.endWork = context.WithCancel(s.life)
 	s.tasks.Go(s.sweep)
 	return s, nil
 }
@@ -188,8 +191,8 @@ func (s *System) ask(ctx context.Context, shard uint32, id string, command proto
 }
 
 // Stop ends the system: no new commands; the kinds are drained (running turns get until ctx ends, then are left to
-// recovery); followers are told; every entity is retired. It returns when nothing of it runs any more, which after
-// ctx has ended takes at most the time of an append and a load. Safe to call twice.
+// recovery); every entity is retired; followers are told. When ctx ends, appends under way are cut off. It returns when
+// nothing of it runs any more. Safe to call twice.
 func (s *System) Stop(ctx context.Context) {
 	if !s.stopping.CompareAndSwap(false, true) {
 		<-s.stopped
@@ -200,27 +203,36 @@ func (s *System) Stop(ctx context.Context) {
 			kind.Drain(ctx)
 		}
 	}
-	s.end()
-	s.feeds.close(unavailable("the node is stopping"))
+	s.endWork()
 	s.mu.Lock()
 	s.mu.closed = true
-	hosts := *s.hosts.Load()
-	var drained sync.WaitGroup
-	for _, h := range hosts {
-		if h == nil {
-			continue
-		}
-		drained.Add(1)
-		h.epoch.Store(0)
-		s.root.Send(h.pid, &ownership{done: drained.Done})
-	}
-	s.metrics.owned.Set(0)
 	s.mu.Unlock()
-	drained.Wait()
 	s.tasks.Wait()
+	cutOff := context.AfterFunc(ctx, s.end) // until then, what is being appended may finish
+	s.retireAll()
+	cutOff()
+	s.end()
+	s.feeds.close(unavailable("the node is stopping"))
 	s.engine.Shutdown()
 	s.workers.stop()
 	close(s.stopped)
+}
+
+// retireAll gives up every shard for good and waits until the last entity is gone.
+func (s *System) retireAll() {
+	var retired sync.WaitGroup
+	s.mu.Lock()
+	for _, h := range *s.hosts.Load() {
+		if h == nil {
+			continue
+		}
+		retired.Add(1)
+		h.epoch.Store(0)
+		s.root.Send(h.pid, &ownership{done: retired.Done})
+	}
+	s.metrics.owned.Set(0)
+	s.mu.Unlock()
+	retired.Wait()
 }
 
 // hostIf returns the host of a shard, or nil when the shard was never owned here.
@@ -256,7 +268,7 @@ func (s *System) sweep() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.life.Done():
+		case <-s.work.Done():
 			return
 		case <-ticker.C:
 		}

@@ -59,6 +59,7 @@ func TestStorageRefuses(t *testing.T) {
 	}{
 		{"full", full, failurepb.Code_STORAGE_FULL, "a", false},
 		{"failed", broken, failurepb.Code_STORAGE_FAILED, "a", false},
+		{"too_large", large, failurepb.Code_TOO_LARGE, "a", false},
 		{"busy", busy, failurepb.Code_UNAVAILABLE, "a", false},
 		{"lost_ack", lostAck, failurepb.Code_UNAVAILABLE, "ab", true},
 		{"lost", lost, failurepb.Code_UNAVAILABLE, "a", true},
@@ -225,13 +226,13 @@ func TestIdleEntitiesAreRetired(t *testing.T) {
 		waiting, giveUp := context.WithCancel(t.Context())
 		gaveUp := make(chan error, 1)
 		go func() {
-			_, err := s.tellTo(waiting, "conv_waiter", "add:x wait:k")
-			gaveUp <- err
+			_, left := s.tellTo(waiting, "conv_waiter", "add:x wait:k")
+			gaveUp <- left
 		}()
 		_, err = s.tellTo(t.Context(), "conv_timer", "add:x timer:5m=add:late")
 		require.NoError(t, err)
 		for i := range 5000 {
-			_, err := s.tellTo(t.Context(), fmt.Sprint("conv_", i), "add:x")
+			_, err = s.tellTo(t.Context(), fmt.Sprint("conv_", i), "add:x")
 			require.NoError(t, err)
 		}
 		active := func() float64 { synctest.Wait(); return s.metric("parley_actors_active_entities") }
@@ -291,7 +292,7 @@ func TestStateAtRestIsPacked(t *testing.T) {
 func TestNoCommandIsLostWhileEntitiesComeAndGo(t *testing.T) {
 	j := newJournal()
 	s := newShell(t, j, 1, func(c *Config) { c.MaxActive, c.IdleAfter = 2, time.Millisecond })
-	const callers, commands, entities = 8, 400, 6
+	const callers, commands, entities = 8, 400, 30
 	var wg sync.WaitGroup
 	for caller := range callers {
 		wg.Go(func() {

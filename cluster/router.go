@@ -22,8 +22,8 @@ type Sink = interface {
 // Local is the shell of this node. "Not the owner" is an error with a method NotOwner() (shard uint32, epoch uint64)
 // in its chain.
 type Local interface {
-	Ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error)
-	Follow(ctx context.Context, shard uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
+	Ask(ctx context.Context, in uint32, id string, command proto.Message) (proto.Message, error)
+	Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
 }
 
 // Remote is the shell of another node, reached over the network. Same answers as Local.
@@ -157,7 +157,7 @@ func (r *Router) route(ctx context.Context, id string, call func(to Owner) error
 // isNotOwner says that nothing was done, because the node does not own the shard (or has not heard of it yet).
 func isNotOwner(err error) bool {
 	var notOwner interface {
-		NotOwner() (shard uint32, epoch uint64)
+		NotOwner() (uint32, uint64)
 	}
 	return errors.As(err, &notOwner)
 }

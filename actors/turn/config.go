@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -75,7 +74,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Timeout, 15*time.Minute)
 	orDefault(&c.ReportTimeout, 10*time.Second)
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

@@ -121,7 +121,7 @@ func (r *Runner) Start(job Job) error {
 	r.mu.count++
 	r.metrics.started.Inc()
 	r.metrics.running.Inc()
-	go r.run(life, calls, t) //nolint:contextcheck // a turn outlives whoever asked for it
+	go r.run(life, calls, t)
 	return nil
 }
 
@@ -257,9 +257,11 @@ func (r *Runner) answer(ctx context.Context, t *run) (finish *conversationpb.Fin
 // report repeats the report until it is taken, final, or the run is abandoned. One that can never be taken as it is
 // gives way to a bare one, so that the conversation does not stay open.
 func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Finish) {
-	log := func(level slog.Level, message string, err error) {
-		r.config.Logger.LogAttrs(ctx, level, message, slog.String("run", t.job.RunID),
-			slog.String("conversation", t.job.ConversationID), slog.Any("err", err))
+	log := r.config.Logger
+	about := func(err error) []slog.Attr {
+		return []slog.Attr{
+			slog.String("run", t.job.RunID), slog.String("conversation", t.job.ConversationID), slog.Any("err", err),
+		}
 	}
 	bare := false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -270,13 +272,13 @@ func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Fini
 		case err == nil:
 			return
 		case errors.Is(err, ErrFenced):
-			log(slog.LevelDebug, "report not wanted", err)
+			log.LogAttrs(ctx, slog.LevelDebug, "report not wanted", about(err)...)
 			return
 		case errors.Is(err, ErrRefused) && bare:
-			log(slog.LevelError, "report refused", err)
+			log.LogAttrs(ctx, slog.LevelError, "report refused", about(err)...)
 			return
 		case errors.Is(err, ErrRefused):
-			log(slog.LevelError, "report refused, sending a bare one", err)
+			log.LogAttrs(ctx, slog.LevelError, "report refused, sending a bare one", about(err)...)
 			usage := finish.GetUsage()
 			finish = failedWith("internal_error", "The answer could not be stored.")
 			finish.RunId, finish.Epoch, finish.Usage = t.job.RunID, t.job.Epoch, usage
