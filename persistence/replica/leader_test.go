@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -176,24 +175,5 @@ func TestMembershipGrowsAndShrinks(t *testing.T) {
 		c.waitEqual(chaosGroups)
 		members, _ = c.stores[2].driver.Members(1)
 		require.Equal(t, []replica.NodeID{2, 3}, members.Voters)
-	})
-}
-
-func TestIdleNodeAloneDoesNotTick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := openStore(t, "db", vfs.NewMem(), withGroups(17))
-		defer s.close(t)
-		for !s.driver.Ready() {
-			time.Sleep(time.Millisecond)
-		}
-		for g := range replica.GroupID(17) {
-			_, term, ok := s.driver.Leader(g)
-			require.True(t, ok)
-			require.EqualValues(t, 2, term)
-		}
-		// An hour of virtual time passes at once when no timer runs; leadership stands.
-		time.Sleep(time.Hour)
-		_, term, _ := s.driver.Leader(5)
-		require.EqualValues(t, 2, term)
 	})
 }
