@@ -105,6 +105,7 @@ func (w *writers) pick(group replica.GroupID, rng *rand.Rand) *node {
 }
 
 func (w *writers) run(tb testing.TB, number int, rng *rand.Rand) {
+	tb.Helper()
 	for i := 0; ; i++ {
 		select {
 		case <-w.stop:
@@ -133,6 +134,7 @@ func (w *writers) run(tb testing.TB, number int, rng *rand.Rand) {
 
 // checkRead reads what was just acknowledged from whichever node gives a read barrier.
 func (w *writers) checkRead(ctx context.Context, tb testing.TB, wrote *node, group replica.GroupID, key, value string) {
+	tb.Helper()
 	w.mu.Lock()
 	nodes := maps.Clone(w.nodes)
 	w.mu.Unlock()

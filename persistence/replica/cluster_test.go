@@ -2,7 +2,6 @@ package replica_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +52,7 @@ type node struct {
 
 func newCluster(tb testing.TB, seed uint64, voters int, options ...option) *cluster {
 	tb.Helper()
-	c := &cluster{tb: tb, network: replicatest.NewNetwork(seed), options: options, stores: make(map[replica.NodeID]*node)}
+	c := &cluster{tb: tb, network: replicatest.NewNetwork(tb, seed), options: options, stores: make(map[replica.NodeID]*node)}
 	for i := range voters {
 		c.peers = append(c.peers, replica.NodeID(i+1))
 	}
@@ -226,7 +225,7 @@ func TestThreeNodesReplicate(t *testing.T) {
 			}
 			var notLeader *replica.NotLeaderError
 			require.ErrorIs(t, err, replica.ErrNotLeader)
-			require.True(t, errors.As(err, &notLeader))
+			require.ErrorAs(t, err, &notLeader)
 			require.Equal(t, c.leader(2), notLeader.Leader)
 		}
 	})

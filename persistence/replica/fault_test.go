@@ -74,9 +74,9 @@ func TestFailedSyncIsFatal(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 50 {
 				wg.Go(func() {
-					_, err := s.driver.Propose(t.Context(), replica.GroupID(i%2), replicatest.Put(fmt.Sprint(i), "lost"))
-					if !errors.Is(err, replica.ErrFailed) {
-						t.Errorf("proposal into a broken store: %v", err)
+					_, lost := s.driver.Propose(t.Context(), replica.GroupID(i%2), replicatest.Put(fmt.Sprint(i), "lost"))
+					if !errors.Is(lost, replica.ErrFailed) {
+						t.Errorf("proposal into a broken store: %v", lost)
 					}
 				})
 			}

@@ -32,10 +32,6 @@ type applied struct {
 	responses []*raftpb.Message
 }
 
-func (m *mail) empty() bool {
-	return len(m.appended)+len(m.applied)+len(m.messages)+len(m.calls)+len(m.reads)+len(m.proposals) == 0
-}
-
 // reset keeps the slices and drops what they point to.
 func (m *mail) reset() {
 	m.appended = wiped(m.appended)

@@ -303,30 +303,36 @@ func (d *Driver) restore(ctx context.Context, g *group, name string) error {
 		return fmt.Errorf("open spool: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // read only
+	r := &restorer{driver: d, batch: d.cfg.DB.NewBatch()}
 	start, end := d.cfg.Machine.Span(g.id)
-	batch := d.cfg.DB.NewBatch()
-	if err := batch.DeleteRange(start, end, nil); err != nil {
+	if err = r.batch.DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("clear state: %w", err)
 	}
-	err = readSnapshot(bufio.NewReaderSize(file, snapshotFrame), func(frame []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := eachRow(frame, func(key, value []byte) error { return batch.Set(key, value, nil) })
-		if err != nil || batch.Len() < restoreBatch {
-			return err
-		}
-		if !d.commit("restore snapshot", batch, pebble.NoSync) {
-			return errCommit
-		}
-		batch = d.cfg.DB.NewBatch()
-		return nil
-	})
-	if err != nil {
+	source := contextReader{ctx: ctx.Err, r: bufio.NewReaderSize(file, snapshotFrame)}
+	if err = readSnapshot(source, r.take); err != nil {
 		return err
 	}
-	if !d.commit("restore snapshot", batch, pebble.NoSync) {
+	return r.commit()
+}
+
+// restorer writes the frames of a snapshot in batches of a bounded size.
+type restorer struct {
+	driver *Driver
+	batch  *pebble.Batch
+}
+
+func (r *restorer) take(frame []byte) error {
+	err := eachRow(frame, func(key, value []byte) error { return r.batch.Set(key, value, nil) })
+	if err != nil || r.batch.Len() < restoreBatch {
+		return err
+	}
+	return r.commit()
+}
+
+func (r *restorer) commit() error {
+	if !r.driver.commit("restore snapshot", r.batch, pebble.NoSync) {
 		return errCommit
 	}
+	r.batch = r.driver.cfg.DB.NewBatch()
 	return nil
 }

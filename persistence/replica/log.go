@@ -38,7 +38,7 @@ var _ raft.Storage = (*groupLog)(nil)
 
 // InitialState implements raft.Storage.
 func (l *groupLog) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
-	return &raftpb.HardState{Term: &l.hard.term, Vote: &l.hard.vote, Commit: &l.hard.commit}, raftpb.EnsureConfState(l.conf), nil
+	return &raftpb.HardState{Term: new(l.hard.term), Vote: new(l.hard.vote), Commit: new(l.hard.commit)}, raftpb.EnsureConfState(l.conf), nil
 }
 
 // FirstIndex implements raft.Storage.

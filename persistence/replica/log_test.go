@@ -133,9 +133,9 @@ func (r *logRun) check(t *rapid.T) {
 	require.Equal(t, wantFirst, first)
 	require.Equal(t, wantLast, last)
 	for i := first - 2; i <= last+1; i++ {
-		term, err := l.Term(i)
+		term, termErr := l.Term(i)
 		want, wantErr := r.model.Term(i)
-		require.Equal(t, wantErr, err, "term of %d", i)
+		require.Equal(t, wantErr, termErr, "term of %d", i)
 		require.Equal(t, want, term, "term of %d", i)
 	}
 	_, err = l.Entries(first-1, first, math.MaxUint64)

@@ -226,7 +226,7 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 		return
 	}
 	// Dropped whole: too much uncommitted, or leadership is being handed over.
-	refusal := error(ErrBusy)
+	refusal := ErrBusy
 	if status := g.node.BasicStatus(); status.RaftState != raft.StateLeader || status.LeadTransferee != raft.None {
 		refusal = &NotLeaderError{Group: g.id, Leader: NodeID(status.LeadTransferee)}
 	}
@@ -235,9 +235,9 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 }
 
 func (d *Driver) handleReady(g *group, rd raft.Ready) {
-	newTerm := !raft.IsEmptyHardState(rd.HardState) && rd.HardState.GetTerm() != g.term
+	newTerm := !raft.IsEmptyHardState(rd.HardState) && rd.GetTerm() != g.term
 	if newTerm {
-		g.term = rd.HardState.GetTerm()
+		g.term = rd.GetTerm()
 	}
 	switch {
 	case rd.SoftState != nil:
@@ -269,7 +269,7 @@ func (d *Driver) handleReady(g *group, rd raft.Ready) {
 
 func (d *Driver) changeRole(g *group, rd raft.Ready) {
 	was := g.state
-	g.state, g.lead = rd.SoftState.RaftState, NodeID(rd.SoftState.Lead)
+	g.state, g.lead = rd.RaftState, NodeID(rd.Lead)
 	if was == raft.StateLeader && g.state != raft.StateLeader {
 		d.loseLeadership(g, ErrOutcomeUnknown)
 	}

@@ -91,8 +91,8 @@ func (d *Driver) createStore() error {
 	}
 	set(storeKey(d.cfg.KeyPrefix), encodeStore(d.cfg.Node, groups))
 	for _, id := range groups {
-		if err := d.checkEmpty(d.cfg.Machine.Span(id)); err != nil {
-			return err
+		if foreign := d.checkEmpty(d.cfg.Machine.Span(id)); foreign != nil {
+			return foreign
 		}
 		keys := keysOf(d.cfg.KeyPrefix, id)
 		set(keys.row(kindHardState), encodeHardState(hardState{term: 1, commit: 1}))

@@ -8,6 +8,9 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
+// levelTrace is below debug: raft has much to say there.
+const levelTrace = slog.LevelDebug - 4
+
 // raftLogger passes on what raft says. Its chatter about elections is for debugging; what matters of it the driver logs itself.
 type raftLogger struct{ logger *slog.Logger }
 
@@ -19,39 +22,56 @@ func (l *raftLogger) log(level slog.Level, text func() string) {
 	}
 }
 
-func (l *raftLogger) Debug(v ...any) {
-	l.log(slog.LevelDebug-4, func() string { return fmt.Sprint(v...) })
-}
+// Debug implements raft.Logger.
+func (l *raftLogger) Debug(v ...any) { l.log(levelTrace, func() string { return fmt.Sprint(v...) }) }
+
+// Debugf implements raft.Logger.
 func (l *raftLogger) Debugf(format string, v ...any) {
-	l.log(slog.LevelDebug-4, func() string { return fmt.Sprintf(format, v...) })
+	l.log(levelTrace, func() string { return fmt.Sprintf(format, v...) })
 }
 
+// Info implements raft.Logger.
 func (l *raftLogger) Info(v ...any) {
 	l.log(slog.LevelDebug, func() string { return fmt.Sprint(v...) })
 }
+
+// Infof implements raft.Logger.
 func (l *raftLogger) Infof(format string, v ...any) {
 	l.log(slog.LevelDebug, func() string { return fmt.Sprintf(format, v...) })
 }
 
+// Warning implements raft.Logger.
 func (l *raftLogger) Warning(v ...any) {
 	l.log(slog.LevelWarn, func() string { return fmt.Sprint(v...) })
 }
 
+// Warningf implements raft.Logger.
 func (l *raftLogger) Warningf(format string, v ...any) {
 	l.log(slog.LevelWarn, func() string { return fmt.Sprintf(format, v...) })
 }
 
+// Error implements raft.Logger.
 func (l *raftLogger) Error(v ...any) {
 	l.log(slog.LevelError, func() string { return fmt.Sprint(v...) })
 }
 
+// Errorf implements raft.Logger.
 func (l *raftLogger) Errorf(format string, v ...any) {
 	l.log(slog.LevelError, func() string { return fmt.Sprintf(format, v...) })
 }
 
-// raft calls the last four when going on would break its promises; the driver's guard makes that the failure of the store.
+// Fatal implements raft.Logger.
+func (l *raftLogger) Fatal(v ...any) { l.Panic(v...) }
 
-func (l *raftLogger) Fatal(v ...any)                 { panic(fmt.Sprint(v...)) }
-func (l *raftLogger) Fatalf(format string, v ...any) { panic(fmt.Sprintf(format, v...)) }
-func (l *raftLogger) Panic(v ...any)                 { panic(fmt.Sprint(v...)) }
-func (l *raftLogger) Panicf(format string, v ...any) { panic(fmt.Sprintf(format, v...)) }
+// Fatalf implements raft.Logger.
+func (l *raftLogger) Fatalf(format string, v ...any) { l.Panicf(format, v...) }
+
+// Panic implements raft.Logger: raft calls it when going on would break its promises.
+func (l *raftLogger) Panic(v ...any) {
+	panic(fmt.Sprint(v...)) //nolint:forbidigo // raft must not go on; Driver.guard makes it the failure of the store
+}
+
+// Panicf implements raft.Logger.
+func (l *raftLogger) Panicf(format string, v ...any) {
+	panic(fmt.Sprintf(format, v...)) //nolint:forbidigo // raft must not go on; Driver.guard makes it the failure of the store
+}

@@ -27,9 +27,11 @@ const (
 	kindIntent    byte = 5
 	kindEntry     byte = 16
 
-	rowFormat   byte = 1
-	entryHeader      = 9
+	rowFormat byte = 1
 )
+
+// entryHeader is what precedes the data in an entry row: format and type in one byte, and the term.
+const entryHeader = 9
 
 // position is a place in a log.
 type position struct{ index, term uint64 }

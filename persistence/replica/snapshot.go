@@ -48,7 +48,7 @@ func (d *Driver) snapshotMeta(g *group) (*raftpb.Snapshot, error) {
 		conf.Learners = append(conf.Learners, uint64(l))
 	}
 	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
-		Index: &g.applied.index, Term: &g.applied.term, ConfState: raftpb.EnsureConfState(conf),
+		Index: new(g.applied.index), Term: new(g.applied.term), ConfState: raftpb.EnsureConfState(conf),
 	}}, nil
 }
 

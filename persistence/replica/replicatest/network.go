@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"testing"
 	"time"
 
 	"parley/persistence/replica"
@@ -21,6 +22,7 @@ var errCut = errors.New("link is cut")
 
 // Network joins drivers in one process. Every message goes through its wire form. Close it after the drivers are stopped.
 type Network struct {
+	tb    testing.TB
 	mu    sync.Mutex
 	rng   *rand.Rand
 	nodes map[replica.NodeID]*Endpoint
@@ -45,9 +47,11 @@ type Endpoint struct {
 
 var _ replica.Transport = (*Endpoint)(nil)
 
-// NewNetwork makes a network that loses and delays by this seed.
-func NewNetwork(seed uint64) *Network {
+// NewNetwork makes a network that loses and delays by this seed. A message that does not survive its wire form fails the test.
+func NewNetwork(tb testing.TB, seed uint64) *Network {
+	tb.Helper()
 	return &Network{
+		tb:    tb,
 		rng:   rand.New(rand.NewPCG(seed, seed)),
 		nodes: make(map[replica.NodeID]*Endpoint),
 		links: make(map[link]chan []byte),
@@ -152,7 +156,8 @@ func (e *Endpoint) Send(to replica.NodeID, msgs []replica.Message) {
 		}
 		wire, err := m.AppendTo(nil)
 		if err != nil {
-			panic(err)
+			n.tb.Errorf("message to node %d: %v", to, err)
+			continue
 		}
 		select {
 		case n.queue(l) <- wire:
@@ -216,7 +221,8 @@ func (n *Network) deliver(l link, batch [][]byte) {
 	for _, wire := range batch {
 		m, err := replica.ParseMessage(wire)
 		if err != nil {
-			panic(err)
+			n.tb.Errorf("message from node %d: %v", l.from, err)
+			continue
 		}
 		msgs = append(msgs, m)
 	}
