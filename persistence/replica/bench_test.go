@@ -94,3 +94,34 @@ func spread(b *testing.B, writers int, op func(i int) error) float64 {
 	b.ReportMetric(rate, "ops/s")
 	return rate
 }
+
+// BenchmarkPropose3 is three nodes in one process, on one disk, over the network in memory with its latency.
+func BenchmarkPropose3(b *testing.B) {
+	value := string(make([]byte, 680))
+	for _, writers := range []int{1, 64, 512} {
+		b.Run(fmt.Sprintf("c=%d", writers), func(b *testing.B) {
+			network := replicatest.NewNetwork(b, 1)
+			defer network.Close()
+			peers := []replica.NodeID{1, 2, 3}
+			stores := make(map[replica.NodeID]*store)
+			for _, id := range peers {
+				s := openStore(b, b.TempDir(), vfs.Default, withGroups(17), func(c *replica.Config) {
+					c.Node, c.Peers, c.Transport = id, peers, network.Endpoint(id)
+				})
+				defer s.close(b)
+				network.Endpoint(id).Bind(s.driver)
+				stores[id] = s
+			}
+			for _, s := range stores {
+				s.waitReady(b)
+			}
+			ctx := b.Context()
+			spread(b, writers, func(i int) error {
+				group := replica.GroupID(1 + i%16)
+				leader, _, _ := stores[1].driver.Leader(group)
+				_, err := stores[leader].driver.Propose(ctx, group, replicatest.Put(fmt.Sprintf("key-%d", i), value))
+				return err
+			})
+		})
+	}
+}

@@ -68,7 +68,7 @@ type Config struct {
 	// MaxInbox messages from other nodes may wait for the raft loop; more are dropped, which raft makes good. Default 16,384.
 	MaxInbox int
 
-	// Logger must not be nil in production; nil discards.
+	// Logger takes what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 	// Registerer takes the metrics. Nil keeps them private.
 	Registerer prometheus.Registerer

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"sync"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -8,12 +9,14 @@ import (
 
 // mail is everything that waits for the raft loop.
 type mail struct {
-	appended  []appended
-	applied   []applied
-	messages  []Message
-	calls     []func()
-	reads     []*read
-	proposals []*proposal
+	appended []appended
+	applied  []applied
+	messages []Message
+	// unreachable holds each node once.
+	unreachable []NodeID
+	calls       []func()
+	reads       []*read
+	proposals   []*proposal
 }
 
 // appended tells the loop that a storage message of a group is durable.
@@ -37,6 +40,7 @@ func (m *mail) reset() {
 	m.appended = wiped(m.appended)
 	m.applied = wiped(m.applied)
 	m.messages = wiped(m.messages)
+	m.unreachable = wiped(m.unreachable)
 	m.calls = wiped(m.calls)
 	m.reads = wiped(m.reads)
 	m.proposals = wiped(m.proposals)
@@ -112,6 +116,15 @@ func (b *inbox) call(f func()) bool {
 	b.mu.Unlock()
 	b.signal()
 	return ok
+}
+
+func (b *inbox) reportUnreachable(node NodeID) {
+	b.mu.Lock()
+	if !b.closed && !slices.Contains(b.mail.unreachable, node) {
+		b.mail.unreachable = append(b.mail.unreachable, node)
+	}
+	b.mu.Unlock()
+	b.signal()
 }
 
 // deliver returns how many messages found no room.

@@ -119,14 +119,18 @@ func (d *Driver) checkTransfers(g *group) {
 	})
 }
 
-// ReportUnreachable tells that messages to a node were lost.
+// ReportUnreachable tells that messages to a node were lost. It never blocks.
 func (d *Driver) ReportUnreachable(node NodeID) {
-	d.inbox.call(func() {
-		for _, g := range d.order {
-			if g.state == raft.StateLeader {
-				g.node.ReportUnreachable(uint64(node))
-				d.touch(g)
-			}
+	if d.running.Load() {
+		d.inbox.reportUnreachable(node)
+	}
+}
+
+func (d *Driver) stepUnreachable(node NodeID) {
+	for _, g := range d.order {
+		if g.state == raft.StateLeader {
+			g.node.ReportUnreachable(uint64(node))
+			d.touch(g)
 		}
-	})
+	}
 }

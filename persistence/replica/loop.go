@@ -49,6 +49,9 @@ func (d *Driver) step() {
 	for _, m := range d.round.messages {
 		d.stepMessage(m)
 	}
+	for _, node := range d.round.unreachable {
+		d.stepUnreachable(node)
+	}
 	for _, call := range d.round.calls {
 		call()
 	}

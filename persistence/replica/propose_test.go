@@ -135,7 +135,9 @@ func TestStop(t *testing.T) {
 		close(stopped)
 	}()
 	require.Eventually(t, func() bool {
-		_, err := s.driver.Propose(t.Context(), 1, replicatest.Put("late", "v"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := s.driver.Propose(ctx, 1, replicatest.Put("late", "v"))
 		return errors.Is(err, replica.ErrStopped)
 	}, 5*time.Second, time.Millisecond)
 	close(release)
