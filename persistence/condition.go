@@ -52,6 +52,16 @@ func (c *condition) fail(err error) {
 	}
 }
 
+// known is the failure once it has been told: whoever acts on it may rely on the hearer knowing it too.
+func (c *condition) known() error {
+	err := c.failure()
+	if err != nil {
+		c.mu.Lock() // waits for a fail under way
+		defer c.mu.Unlock()
+	}
+	return err
+}
+
 // record is fail for the one who would hear it.
 func (c *condition) record(err error) bool {
 	wrapped := fmt.Errorf("%w: %w", ErrFailed, err)

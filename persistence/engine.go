@@ -88,15 +88,18 @@ func (l *engineLogger) Infof(format string, args ...any) {
 	l.logger.Debug("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
 }
 
-// Errorf takes what Pebble could not do.
+// Errorf takes what Pebble could not do; after a failure that is no news.
 func (l *engineLogger) Errorf(format string, args ...any) {
+	if l.condition.failure() != nil {
+		return
+	}
 	l.logger.Error("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf is called where Pebble cannot go on, and expects the process to end. It must not return: a commit would seem
-// to have succeeded. On a goroutine of ours it panics, and the replica driver takes it from there; one of Pebble's own
-// (a flush, a compaction) ends, with its locks released, and since the gate lets nothing be written any more, none of
-// its successors can build on what is half done.
+// Fatalf is called where Pebble cannot go on, and expects the process to end. The gate keeps the known cases away; what
+// is left is what should not be. It must not return. On a goroutine of ours it panics, and the replica driver takes it
+// from there; one of Pebble's own (a flush, a compaction) ends, with its locks released. The gate lets nothing be
+// written any more, so none of its successors can build on what is half done.
 func (l *engineLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.condition.fail(err)
@@ -106,19 +109,27 @@ func (l *engineLogger) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// onOwnGoroutine looks for a function of ours on the stack, besides this logger.
 func (l *engineLogger) onOwnGoroutine() bool {
-	return onStack(func(function string) bool {
-		return strings.HasPrefix(function, "parley/") && !strings.Contains(function, ".(*engineLogger).")
-	})
+	pcs := make([]uintptr, 128)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasPrefix(frame.Function, "parley/") && !strings.Contains(frame.Function, ".(*engineLogger).") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 func (l *engineLogger) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if l.condition.failure() != nil && !l.onOwnGoroutine() {
-				runtime.Goexit() // it would be tried again at once, for ever
+			if l.condition.failure() == nil {
+				l.logger.Warn("storage engine will try again", slog.Any("err", err))
 			}
-			l.logger.Warn("storage engine will try again", slog.Any("err", err))
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.condition.fail(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -17,68 +16,57 @@ import (
 // failure of the store and lets nothing reach the disk after it: the kernel reports a failed sync once and forgets it,
 // so an engine that tries again would believe that all is well. Reads pass.
 //
-// What it answers after the failure depends on the file. Tables and the manifest get the error: a flush or compaction
-// then ends without effect, and the memory it would have freed is still read. The write-ahead log gets success, for
-// bytes that go nowhere: Pebble cannot return an error where it changes its log file, it panics there with a lock
-// released that a deferred call releases again, which no recover survives. Nobody takes that success for one: the
-// failure is recorded, and the replica driver has it, before the log hears of success, and the driver asks for it
-// after every commit.
+// From the failure on, tables get errors: they are read back, so a flush or compaction must end without effect. All
+// else (log, manifest, markers, directories) gets success, and what is written goes nowhere: Pebble cannot return an
+// error where it changes its log or manifest, it ends the process there, or panics with a lock released that a deferred
+// call releases again. Nobody takes that success for one: the failure is known, to the replica driver too, before the
+// engine hears of success, and the driver asks for it after every commit. The disk stays as it was, which is what the
+// next start recovers from.
 type gate struct {
 	vfs.FS
 	condition *condition
 }
 
-// Bounds of the waits in gate: descriptors come back when connections close, space when something is removed.
+// Bounds of the waits in gate: descriptors come back when connections close, space when something is removed; an engine
+// that has failed tries its flush again and again.
 const (
 	descriptorRetries = 50
 	descriptorWait    = 20 * time.Millisecond
-	fullWait          = 100 * time.Millisecond
+	tableWait         = 100 * time.Millisecond
 )
 
 // Unwrap gives the file system below.
 func (g *gate) Unwrap() vfs.FS { return g.FS }
 
-// do runs an operation that changes the disk.
-func (g *gate) do(op, path string, f func() error) error {
-	if err := g.condition.failure(); err != nil {
-		return err
+// do runs an operation that changes the disk. forget says that the store has failed and the caller is to go on as if
+// the operation had been done.
+func (g *gate) do(op, path string, f func() error) (forget bool, err error) {
+	if err := g.condition.known(); err != nil {
+		return !isTable(path), err
 	}
-	return g.judge(op, path, withDescriptor(f))
+	err = withDescriptor(f)
+	if err == nil || !fatal(op, path, err) {
+		return false, err
+	}
+	g.condition.fail(fmt.Errorf("%s %s: %w", op, path, err))
+	return !isTable(path), err
 }
 
-// judge decides whether an error is the end. A full disk is not, for a flush or compaction, which is tried again; for
-// the log it is, after the reserve has been given up in vain.
-func (g *gate) judge(op, path string, err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-		return err
+// fatal decides whether an error is the end. A full disk is not for a table, whose writing is tried again; for the log
+// it is, after the reserve has been given up in vain.
+func fatal(op, path string, err error) bool {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
+		return false
+	case errors.Is(err, syscall.ENOSPC), outOfDescriptors(err):
+		return op == "sync" || !isTable(path)
+	default:
+		return true
 	}
-	mild := errors.Is(err, syscall.ENOSPC) || outOfDescriptors(err)
-	if !mild || op == "sync" || isLog(path) || inRotation() {
-		g.condition.fail(fmt.Errorf("%s %s: %w", op, path, err))
-	}
-	return err
 }
 
-func isLog(path string) bool { return strings.HasSuffix(path, ".log") }
-
-// inRotation says whether Pebble is changing its log file on this goroutine.
-func inRotation() bool {
-	return onStack(func(function string) bool { return strings.HasSuffix(function, "pebble/v2.(*DB).rotateWAL") })
-}
-
-// onStack says whether a function of the calling goroutine's stack matches. It is for paths that happen once.
-func onStack(match func(function string) bool) bool {
-	pcs := make([]uintptr, 128)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		frame, more := frames.Next()
-		if match(frame.Function) {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
+func isTable(path string) bool {
+	return strings.HasSuffix(path, ".sst") || strings.HasSuffix(path, ".blob")
 }
 
 func outOfDescriptors(err error) bool {
@@ -99,10 +87,10 @@ func withDescriptor(f func() error) error {
 	return err
 }
 
-// Create makes a file. While the disk is full it waits a little: the engine repeats a failed flush at once.
+// Create makes a file. It slows down an engine that makes tables in vain: Pebble repeats a failed flush at once.
 func (g *gate) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if g.condition.full.Load() {
-		time.Sleep(fullWait)
+	if isTable(name) && g.condition.writable() != nil {
+		time.Sleep(tableWait)
 	}
 	return g.file("create", name, func() (vfs.File, error) { return g.FS.Create(name, category) })
 }
@@ -123,16 +111,16 @@ func (g *gate) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCate
 }
 
 func (g *gate) file(op, name string, open func() (vfs.File, error)) (vfs.File, error) {
-	f := &gatedFile{gate: g, name: name, log: isLog(name)}
-	err := g.do(op, name, func() (err error) {
+	f := &gatedFile{gate: g, name: name}
+	forget, err := g.do(op, name, func() (err error) {
 		f.File, err = open()
 		return err
 	})
-	if err != nil {
-		if !f.log || g.condition.failure() == nil {
-			return nil, err
-		}
-		f.File = vfs.NewMemFile(nil) // stands in for the log; nothing is written to it
+	switch {
+	case forget:
+		f.File = vfs.NewMemFile(nil) // stands in; nothing is written to it
+	case err != nil:
+		return nil, err
 	}
 	return f, nil
 }
@@ -149,31 +137,39 @@ func (g *gate) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 
 // Link makes a hard link.
 func (g *gate) Link(oldname, newname string) error {
-	return g.do("link", newname, func() error { return g.FS.Link(oldname, newname) })
+	return g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
 }
 
 // Rename renames a file.
 func (g *gate) Rename(oldname, newname string) error {
-	return g.do("rename", newname, func() error { return g.FS.Rename(oldname, newname) })
+	return g.change("rename", newname, func() error { return g.FS.Rename(oldname, newname) })
 }
 
 // MkdirAll makes a directory.
 func (g *gate) MkdirAll(dir string, perm os.FileMode) error {
-	return g.do("mkdir", dir, func() error { return g.FS.MkdirAll(dir, perm) })
+	return g.change("mkdir", dir, func() error { return g.FS.MkdirAll(dir, perm) })
+}
+
+func (g *gate) change(op, path string, f func() error) error {
+	forget, err := g.do(op, path, f)
+	if forget {
+		return nil
+	}
+	return err
 }
 
 // Remove removes a file; not after a failure, when nobody knows what is still needed.
 func (g *gate) Remove(name string) error {
-	if err := g.condition.failure(); err != nil {
-		return err
+	if g.condition.failure() != nil {
+		return nil
 	}
 	return g.FS.Remove(name)
 }
 
 // RemoveAll removes a tree; not after a failure.
 func (g *gate) RemoveAll(name string) error {
-	if err := g.condition.failure(); err != nil {
-		return err
+	if g.condition.failure() != nil {
+		return nil
 	}
 	return g.FS.RemoveAll(name)
 }
@@ -183,56 +179,44 @@ type gatedFile struct {
 	vfs.File
 	gate *gate
 	name string
-	log  bool // of the write-ahead log
-}
-
-// do runs an operation on the file, see gate.
-func (f *gatedFile) do(op string, run func() error) error {
-	err := f.gate.do(op, f.name, run)
-	if err != nil && f.gate.condition.failure() != nil && (f.log || inRotation()) {
-		return nil
-	}
-	return err
 }
 
 func (f *gatedFile) Write(p []byte) (n int, err error) {
-	err = f.do("write", func() (err error) {
-		n, err = f.File.Write(p)
-		return err
-	})
-	if err == nil {
-		n = len(p)
-	}
-	return n, err
+	return f.write(p, f.File.Write)
 }
 
 func (f *gatedFile) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.do("write", func() (err error) {
-		n, err = f.File.WriteAt(p, off)
+	return f.write(p, func(p []byte) (int, error) { return f.File.WriteAt(p, off) })
+}
+
+func (f *gatedFile) write(p []byte, write func([]byte) (int, error)) (n int, err error) {
+	forget, err := f.gate.do("write", f.name, func() (err error) {
+		n, err = write(p)
 		return err
 	})
-	if err == nil {
-		n = len(p)
+	if forget {
+		return len(p), nil
 	}
 	return n, err
 }
 
-func (f *gatedFile) Sync() error { return f.do("sync", f.File.Sync) }
+func (f *gatedFile) Sync() error { return f.gate.change("sync", f.name, f.File.Sync) }
 
-func (f *gatedFile) SyncData() error { return f.do("sync", f.File.SyncData) }
+func (f *gatedFile) SyncData() error { return f.gate.change("sync", f.name, f.File.SyncData) }
 
 func (f *gatedFile) SyncTo(length int64) (fullSync bool, err error) {
-	err = f.do("sync", func() (err error) {
+	err = f.gate.change("sync", f.name, func() (err error) {
 		fullSync, err = f.File.SyncTo(length)
 		return err
 	})
 	return fullSync, err
 }
 
+// Close closes the file. An error of it counts as one of a write, of which it may be the late news.
 func (f *gatedFile) Close() error {
 	err := f.File.Close()
-	if err != nil && f.log {
-		return f.do("close", func() error { return err })
+	if err == nil {
+		return nil
 	}
-	return err
+	return f.gate.change("close", f.name, func() error { return err })
 }

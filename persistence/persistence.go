@@ -72,9 +72,12 @@ type Store struct {
 	stopped bool
 }
 
-// stopTimeout bounds how long Stop waits for reads in progress and, on a failed store, for goroutines that hang in the
-// storage engine.
-const stopTimeout = 10 * time.Second
+// How long Stop waits for reads in progress, and on a failed store for the engine: a writer that waited for a flush when
+// the flush failed waits for ever.
+const (
+	readsTimeout  = 10 * time.Second
+	engineTimeout = 3 * time.Second
+)
 
 // Open opens the data directory, or makes an empty one a data directory. It refuses what it cannot fully use. Nothing
 // runs before Start; Stop releases what Open took.
@@ -104,6 +107,9 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if s.db, err = openEngine(opts, s.condition, s.space, dir.isNew); err != nil {
 		return nil, err
 	}
+	if err := s.condition.failure(); err != nil {
+		return nil, refuse(opts.Dir, err)
+	}
 	if s.directory, err = directory.New(s.db, (*directoryLog)(s)); err != nil {
 		return nil, refuse(opts.Dir, err)
 	}
@@ -115,7 +121,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	}
 	s.condition.onFailure(s.driver.Fail)
 	if err := s.condition.failure(); err != nil {
-		return nil, err
+		return nil, refuse(opts.Dir, err)
 	}
 	if err := dir.settle(); err != nil {
 		return nil, err
@@ -260,22 +266,21 @@ func (s *Store) Stop() {
 	}
 }
 
-// close releases what was taken so far. A failed store is let go, not closed: goroutines of the engine may hang in
-// what failed, and the lock stays with the process so that nobody opens the directory under them.
+// close releases what was taken so far. On a failed store it waits for the engine only so long: should a goroutine hang
+// in what failed, the directory stays locked until the process ends, so that nobody opens it beside that goroutine.
 func (s *Store) close() error {
 	s.registration.close()
-	if s.driver != nil && !finish(s.driver.Stop, stopTimeout, s.condition.failure() == nil) {
-		return errors.New("replica driver hangs in the failed storage; the process must end")
+	if s.driver != nil {
+		s.driver.Stop()
 	}
-	if !s.uses.close(stopTimeout) {
+	if !s.uses.close(readsTimeout) {
 		return errors.New("reads are still in progress; the process must end")
-	}
-	if err := s.condition.failure(); err != nil && s.db != nil {
-		return err
 	}
 	var err error
 	if s.db != nil {
-		err = s.db.Close()
+		if err = s.closeEngine(); errors.Is(err, errHangs) {
+			return err
+		}
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
@@ -283,24 +288,21 @@ func (s *Store) close() error {
 	return err
 }
 
-// finish runs stop and says whether it returned: always waited for on a healthy store, for a while on a failed one.
-func finish(stop func(), timeout time.Duration, healthy bool) bool {
-	if healthy {
-		stop()
-		return true
+var errHangs = errors.New("storage engine hangs in the failed storage; the process must end")
+
+func (s *Store) closeEngine() error {
+	if s.condition.failure() == nil {
+		return s.db.Close()
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		stop()
-	}()
-	timer := time.NewTimer(timeout)
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }()
+	timer := time.NewTimer(engineTimeout)
 	defer timer.Stop()
 	select {
-	case <-done:
-		return true
+	case err := <-closed:
+		return err
 	case <-timer.C:
-		return false
+		return errHangs
 	}
 }
 
