@@ -105,7 +105,7 @@ func verify(t require.TestingT, s *persistence.Store, conversations int, acked m
 				require.GreaterOrEqual(t, head.Seq, seq, id)
 			}
 			n := int64(0)
-			err = s.Events(ctx, crashGroup(w), id, persistence.FromStart, 0, func(seq uint64, value []byte) bool {
+			err = s.Events(ctx, crashGroup(w), id, persistence.FromStart, func(seq uint64, value []byte) bool {
 				require.EqualValues(t, n, seq)
 				require.Equal(t, crashEvent(id, seq), string(value))
 				n++
@@ -246,8 +246,8 @@ func TestFaults(t *testing.T) {
 				require.True(t, full || errors.Is(e, persistence.ErrFailed) || errors.Is(e, persistence.ErrOutcomeUnknown), "%v", e)
 			}
 			require.NoError(t, eventuallyNil(func() error { // a flush may still be on its way to the fault
-				if err := s.Writable(); !errors.Is(err, persistence.ErrFailed) {
-					return fmt.Errorf("writable: %w", err)
+				if e := s.Writable(); !errors.Is(e, persistence.ErrFailed) {
+					return fmt.Errorf("writable: %w", e)
 				}
 				return nil
 			}))
@@ -265,7 +265,7 @@ func TestFaults(t *testing.T) {
 }
 
 func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // looks at this error only
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -41,7 +41,7 @@ func (g *gate) Unwrap() vfs.FS { return g.FS }
 // do runs an operation that changes the disk. forget says that the store has failed and the caller is to go on as if
 // the operation had been done.
 func (g *gate) do(op, path string, f func() error) (forget bool, err error) {
-	if err := g.condition.known(); err != nil {
+	if err = g.condition.known(); err != nil {
 		return !isTable(path), err
 	}
 	err = withDescriptor(f)
@@ -160,18 +160,18 @@ func (g *gate) change(op, path string, f func() error) error {
 
 // Remove removes a file; not after a failure, when nobody knows what is still needed.
 func (g *gate) Remove(name string) error {
-	if g.condition.failure() != nil {
-		return nil
+	if g.condition.failure() == nil {
+		return g.FS.Remove(name)
 	}
-	return g.FS.Remove(name)
+	return nil
 }
 
 // RemoveAll removes a tree; not after a failure.
 func (g *gate) RemoveAll(name string) error {
-	if g.condition.failure() != nil {
-		return nil
+	if g.condition.failure() == nil {
+		return g.FS.RemoveAll(name)
 	}
-	return g.FS.RemoveAll(name)
+	return nil
 }
 
 // gatedFile is a file that is written through the gate.
@@ -181,10 +181,12 @@ type gatedFile struct {
 	name string
 }
 
+// Write writes.
 func (f *gatedFile) Write(p []byte) (n int, err error) {
 	return f.write(p, f.File.Write)
 }
 
+// WriteAt writes at an offset.
 func (f *gatedFile) WriteAt(p []byte, off int64) (n int, err error) {
 	return f.write(p, func(p []byte) (int, error) { return f.File.WriteAt(p, off) })
 }
@@ -200,10 +202,13 @@ func (f *gatedFile) write(p []byte, write func([]byte) (int, error)) (n int, err
 	return n, err
 }
 
+// Sync makes the file durable.
 func (f *gatedFile) Sync() error { return f.gate.change("sync", f.name, f.File.Sync) }
 
+// SyncData makes the file's data durable.
 func (f *gatedFile) SyncData() error { return f.gate.change("sync", f.name, f.File.SyncData) }
 
+// SyncTo makes a prefix of the file durable.
 func (f *gatedFile) SyncTo(length int64) (fullSync bool, err error) {
 	err = f.gate.change("sync", f.name, func() (err error) {
 		fullSync, err = f.File.SyncTo(length)

@@ -50,10 +50,10 @@ type dataDir struct {
 // looked at before it is touched.
 func openDir(o Options) (_ *dataDir, err error) {
 	d := &dataDir{fs: o.FS, dir: o.Dir}
-	if err := makeDir(o.FS, o.Dir); err != nil {
+	if err = makeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
-	if _, err := d.inspect(); err != nil {
+	if _, err = d.inspect(); err != nil {
 		return nil, err
 	}
 	d.lock, err = o.FS.Lock(d.path(lockName))

@@ -8,12 +8,14 @@ import (
 	"parley/persistence/replica"
 )
 
-// ListQuery selects a page of a list, ListCursor names a row of one, ListRow is a row.
-type (
-	ListQuery  = index.Query
-	ListCursor = index.Cursor
-	ListRow    = index.Row
-)
+// ListQuery selects a page of a list.
+type ListQuery = index.Query
+
+// ListCursor names a row of a list.
+type ListCursor = index.Cursor
+
+// ListRow is a row of a list.
+type ListRow = index.Row
 
 // List reads a page of a list, merged over all conversation shards.
 func (s *Store) List(ctx context.Context, q ListQuery) ([]ListRow, error) {

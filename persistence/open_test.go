@@ -68,6 +68,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"a foreign directory": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				require.NoError(t, fs.RemoveAll(dir))
 				require.NoError(t, fs.MkdirAll(dir, 0o755))
 				write(t, fs, dir+"/notes.txt", "mine")
@@ -75,21 +76,29 @@ func TestOpenRefuses(t *testing.T) {
 			want: []string{"is not empty", `"notes.txt"`, "choose an empty directory"},
 		},
 		"data without identity": {
-			spoil: func(t *testing.T, fs *vfs.MemFS) { require.NoError(t, fs.Remove(identity)) },
-			want:  []string{"holds data but no IDENTITY file"},
+			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
+				require.NoError(t, fs.Remove(identity))
+			},
+			want: []string{"holds data but no IDENTITY file"},
 		},
 		"a foreign identity": {
-			spoil: func(t *testing.T, fs *vfs.MemFS) { write(t, fs, identity, "SQLite format 3\n") },
-			want:  []string{identity, "not an identity file of parley"},
+			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
+				write(t, fs, identity, "SQLite format 3\n")
+			},
+			want: []string{identity, "not an identity file of parley"},
 		},
 		"a changed identity": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				write(t, fs, identity, strings.Replace(read(t, fs, identity), `"shards":3`, `"shards":4`, 1))
 			},
 			want: []string{identity, "checksum does not match", "restore it from a backup"},
 		},
 		"a cut identity": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				text := read(t, fs, identity)
 				write(t, fs, identity, text[:len(text)-5])
 			},
@@ -97,18 +106,21 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		"a newer format": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				write(t, fs, identity, signed(title, `{"format":2,"cluster_id":"x","node_id":1,"shards":3}`))
 			},
 			want: []string{"written by a newer release (format 2, this one knows 1)", "run that release"},
 		},
 		"an identity with a hole": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				write(t, fs, identity, signed(title, `{"format":1,"cluster_id":"x","node_id":0,"shards":3}`))
 			},
 			want: []string{"a field is missing or out of range"},
 		},
 		"the data of another cluster": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				other := read(t, made(t), identity)
 				node := func(s string) string { return s[strings.Index(s, `"node_id"`):strings.Index(s, `,"shards"`)] }
 				line, _, _ := strings.Cut(strings.Replace(other, node(other), node(read(t, fs, identity)), 1)[len(title)+1:], "\n")
@@ -118,6 +130,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		"the data of another node": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				write(t, fs, identity, signed(title, `{"format":1,"cluster_id":"x","node_id":77,"shards":3}`))
 			},
 			want: []string{"data directory refused"},
@@ -131,11 +144,15 @@ func TestOpenRefuses(t *testing.T) {
 			want:   []string{"belongs to node", "configured is 5"},
 		},
 		"no data": {
-			spoil: func(t *testing.T, fs *vfs.MemFS) { require.NoError(t, fs.RemoveAll(dir+"/db")) },
-			want:  []string{"restore the directory from a backup"},
+			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
+				require.NoError(t, fs.RemoveAll(dir+"/db"))
+			},
+			want: []string{"restore the directory from a backup"},
 		},
 		"data of a newer engine": {
 			spoil: func(t *testing.T, fs *vfs.MemFS) {
+				t.Helper()
 				names, err := fs.List(dir + "/db")
 				require.NoError(t, err)
 				for _, name := range names {
@@ -210,7 +227,8 @@ func TestDamageIsFound(t *testing.T) {
 				if !strings.HasSuffix(name, kind) && !strings.HasPrefix(name, kind+"-") {
 					continue
 				}
-				data, err := fs.UnsafeGetFileDataBuffer(dir + "/db/" + name)
+				var data []byte
+				data, err = fs.UnsafeGetFileDataBuffer(dir + "/db/" + name)
 				require.NoError(t, err)
 				if len(data) < 40_000 && kind != "MANIFEST" {
 					continue
@@ -232,7 +250,7 @@ func TestDamageIsFound(t *testing.T) {
 			for w := range crashWriters {
 				for c := range 8 {
 					id := fmt.Sprintf("w%d-c%d", w, c)
-					err := s.Events(t.Context(), crashGroup(w), id, persistence.FromStart, 0, func(seq uint64, value []byte) bool {
+					err = s.Events(t.Context(), crashGroup(w), id, persistence.FromStart, func(seq uint64, value []byte) bool {
 						require.Equal(t, crashEvent(id, seq), string(value))
 						return true
 					})

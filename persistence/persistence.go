@@ -81,7 +81,7 @@ const (
 
 // Open opens the data directory, or makes an empty one a data directory. It refuses what it cannot fully use. Nothing
 // runs before Start; Stop releases what Open took.
-func Open(ctx context.Context, opts Options) (_ *Store, err error) {
+func Open(ctx context.Context, opts Options) (*Store, error) {
 	opts.setDefaults()
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("storage options: %w", err)
@@ -90,48 +90,52 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	s.condition = newCondition(opts.Logger)
 	s.space = newSpace(opts, s.condition)
 	s.registration.to = opts.Registerer
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	dir, err := openDir(opts)
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	dir, err := openDir(s.opts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.lock, s.identity = dir.lock, dir.identity
 	s.shards = index.Shards{First: 1, Last: uint32(s.identity.Shards)}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if err = ctx.Err(); err != nil {
+		return err
 	}
-	if s.db, err = openEngine(opts, s.condition, s.space, dir.isNew); err != nil {
-		return nil, err
-	}
-	if err := s.condition.failure(); err != nil {
-		return nil, refuse(opts.Dir, err)
+	if s.db, err = openEngine(s.opts, s.condition, s.space, dir.isNew); err != nil {
+		return err
 	}
 	if s.directory, err = directory.New(s.db, (*directoryLog)(s)); err != nil {
-		return nil, refuse(opts.Dir, err)
+		return refuse(s.opts.Dir, err)
 	}
-	if err := s.checkCluster(); err != nil {
-		return nil, err
-	}
-	if s.driver, err = s.openDriver(); err != nil {
-		return nil, refuse(opts.Dir, err)
-	}
-	s.condition.onFailure(s.driver.Fail)
-	if err := s.condition.failure(); err != nil {
-		return nil, refuse(opts.Dir, err)
-	}
-	if err := dir.settle(); err != nil {
-		return nil, err
+	if err = s.checkCluster(); err != nil {
+		return err
 	}
 	s.metrics = newMetrics(&s.registration, s)
-	if err := s.registration.err(); err != nil {
-		return nil, err
+	s.driver, err = s.openDriver() //nolint:contextcheck // the driver lives until Stop, not until ctx ends
+	if errors.Is(err, replica.ErrInconsistent) {
+		return refuse(s.opts.Dir, err)
+	}
+	if err != nil {
+		return fmt.Errorf("open logs: %w", err)
+	}
+	s.condition.onFailure(s.driver.Fail)
+	if err = s.registration.err(); err != nil {
+		return err
+	}
+	// Until here a failed write was taken for success, see gate.
+	if err = s.condition.failure(); err != nil {
+		return refuse(s.opts.Dir, err)
+	}
+	if err = dir.settle(); err != nil {
+		return err
 	}
 	s.space.check()
-	return s, nil
+	return nil
 }
 
 func (s *Store) openDriver() (*replica.Driver, error) {

@@ -47,7 +47,7 @@ func (s *Store) end() { s.uses.leave() }
 
 // Head returns an entity's head. The value is the caller's.
 func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, found bool, err error) {
-	if err := s.begin(ctx, group); err != nil {
+	if err = s.begin(ctx, group); err != nil {
 		return Head{}, false, err
 	}
 	defer s.end()
@@ -62,7 +62,7 @@ func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, f
 
 // Item returns one item. The value is the caller's.
 func (s *Store) Item(ctx context.Context, group uint32, id string, table uint8, key []byte) (item []byte, found bool, err error) {
-	if err := s.begin(ctx, group); err != nil {
+	if err = s.begin(ctx, group); err != nil {
 		return nil, false, err
 	}
 	defer s.end()
@@ -96,14 +96,14 @@ func (s *Store) get(key []byte, what string, visit func([]byte) error) (found bo
 	return true, errors.Join(visit(value), closer.Close())
 }
 
-// Events visits the events of an entity with a seq above after, oldest first, until limit (0 = all) or visit says no
-// more. The value is valid only during the call.
-func (s *Store) Events(ctx context.Context, group uint32, id string, after uint64, limit int, visit func(seq uint64, value []byte) (more bool)) error {
+// Events visits the events of an entity with a seq above after, oldest first, until visit says no more. The value is
+// valid only during the call.
+func (s *Store) Events(ctx context.Context, group uint32, id string, after uint64, visit func(seq uint64, value []byte) (more bool)) error {
 	v, err := s.View(ctx, group)
 	if err != nil {
 		return err
 	}
-	return errors.Join(v.Events(id, after, limit, visit), v.Close())
+	return errors.Join(v.Events(id, after, 0, visit), v.Close())
 }
 
 // Items visits the items of an entity's table in key order. Key and value are valid only during the call.
@@ -173,10 +173,10 @@ func (v *View) Item(id string, table uint8, key []byte) (item []byte, found bool
 
 func (v *View) at(key []byte, what string) (value []byte, found bool, err error) {
 	if !v.iter.SeekGE(key) || !bytes.Equal(v.iter.Key(), key) {
-		if err := v.iter.Error(); err != nil {
-			return nil, false, readError(what, err)
+		if err = v.iter.Error(); err != nil {
+			err = readError(what, err)
 		}
-		return nil, false, nil
+		return nil, false, err
 	}
 	value, err = v.iter.ValueAndErr()
 	if err != nil {
@@ -185,7 +185,7 @@ func (v *View) at(key []byte, what string) (value []byte, found bool, err error)
 	return value, true, nil
 }
 
-// Events is as Store.Events.
+// Events is as Store.Events, with a limit; 0 is none.
 func (v *View) Events(id string, after uint64, limit int, visit func(seq uint64, value []byte) (more bool)) error {
 	if after == FromStart-1 {
 		return nil // nothing comes after the last seq there is
@@ -195,16 +195,16 @@ func (v *View) Events(id string, after uint64, limit int, visit func(seq uint64,
 	v.end = append(v.end[:0], v.key...)
 	v.end[prefix-1]++
 	v.key = keys.AppendEvent(v.key[:0], v.group, id, after+1)
-	var bad error
+	var damage error
 	err := v.scan(scan{from: v.key, to: v.end, limit: limit}, "events", func(key, value []byte) bool {
-		seq, err := keys.EventTail(key[prefix:])
-		if err != nil {
-			bad = fmt.Errorf("read events: %w: %w", ErrCorrupt, err)
+		seq, tailErr := keys.EventTail(key[prefix:])
+		if tailErr != nil {
+			damage = fmt.Errorf("read events: %w: %w", ErrCorrupt, tailErr)
 			return false
 		}
 		return visit(seq, value)
 	})
-	return errors.Join(err, bad)
+	return errors.Join(err, damage)
 }
 
 // Items is as Store.Items.
@@ -231,15 +231,14 @@ type scan struct {
 }
 
 func (v *View) scan(s scan, what string, visit func(key, value []byte) bool) error {
-	step, valid := v.iter.Next, false
+	seek, step := func() bool { return v.iter.SeekGE(s.from) }, v.iter.Next
 	inside := func() bool { return bytes.Compare(v.iter.Key(), s.to) < 0 }
 	if s.descending {
-		step, valid = v.iter.Prev, v.iter.SeekLT(s.to)
+		seek, step = func() bool { return v.iter.SeekLT(s.to) }, v.iter.Prev
 		inside = func() bool { return bytes.Compare(v.iter.Key(), s.from) >= 0 }
-	} else {
-		valid = v.iter.SeekGE(s.from)
 	}
-	for n := 0; valid && inside(); valid = step() {
+	n := 0
+	for valid := seek(); valid && inside(); valid = step() {
 		value, err := v.iter.ValueAndErr()
 		if err != nil {
 			return readError(what, err)

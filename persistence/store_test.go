@@ -31,6 +31,7 @@ func small(fs vfs.FS) persistence.Options {
 
 func TestSuiteInMemory(t *testing.T) {
 	persistencetest.Suite(t, func(t *testing.T) *persistence.Store {
+		t.Helper()
 		s := start(t, small(vfs.NewMem()))
 		t.Cleanup(s.Stop)
 		return s
@@ -39,6 +40,7 @@ func TestSuiteInMemory(t *testing.T) {
 
 func TestSuiteOnDisk(t *testing.T) {
 	persistencetest.Suite(t, func(t *testing.T) *persistence.Store {
+		t.Helper()
 		s := start(t, persistence.Options{Dir: t.TempDir()})
 		t.Cleanup(s.Stop)
 		return s
@@ -129,7 +131,7 @@ func TestStopWaitsForViews(t *testing.T) {
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	go func() { s.Stop(); close(stopped) }()
-	require.ErrorIs(t, eventuallyError(func() error { _, _, err := s.Head(ctx, 1, "c"); return err }), persistence.ErrStopped)
+	require.ErrorIs(t, eventuallyError(func() error { _, _, e := s.Head(ctx, 1, "c"); return e }), persistence.ErrStopped)
 	head, found, err := v.Head("c")
 	require.NoError(t, err)
 	require.True(t, found)

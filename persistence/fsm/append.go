@@ -15,8 +15,8 @@ import (
 const deleteScan = 1000
 
 func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, result *logpb.Result) error {
-	if Validate(a) != nil {
-		return nil // never proposed by this release; the outcome stays unspecified and nothing is written
+	if !valid(Validate(a)) {
+		return nil
 	}
 	stored, err := m.head(group, a.GetId())
 	if err != nil {

@@ -29,11 +29,11 @@ type rig struct {
 	index   uint64
 }
 
-func newRig(t testing.TB) *rig {
-	t.Helper()
+func newRig(tb testing.TB) *rig {
+	tb.Helper()
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: quiet{}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
 	r := &rig{db: db, records: map[string]string{}}
 	r.machine = fsm.New(db, r)
 	return r
@@ -122,9 +122,9 @@ func row(t require.TestingT, k keys.Key, value []byte) string {
 
 // The scripts in testdata are the rules: what is applied, what is refused, and which rows are left.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) { //nolint:thelper // it is the test
 		r := newRig(t)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { //nolint:thelper // it is the test
 			group := replica.GroupID(1)
 			if d.HasArg("group") {
 				var n int
@@ -152,6 +152,7 @@ func TestScripts(t *testing.T) {
 }
 
 func (r *rig) batch(t *testing.T, group replica.GroupID, input string) string {
+	t.Helper()
 	var entries []*logpb.Entry
 	for _, line := range strings.Split(strings.TrimSpace(input), "\n") {
 		entries = append(entries, parseEntry(t, strings.Fields(line)))
@@ -383,7 +384,9 @@ func BenchmarkApply(b *testing.B) {
 				batch := r.db.NewBatch()
 				results, err := r.machine.Apply(batch, 1, rest[:n])
 				require.NoError(b, err)
-				require.Equal(b, logpb.Outcome_APPLIED, results[0].(*logpb.Result).GetOutcome())
+				result, ok := results[0].(*logpb.Result)
+				require.True(b, ok)
+				require.Equal(b, logpb.Outcome_APPLIED, result.GetOutcome())
 				require.NoError(b, batch.Commit(pebble.NoSync))
 				require.NoError(b, batch.Close())
 				rest = rest[n:]

@@ -13,8 +13,8 @@ import (
 // put writes a directory record. Its version is the entry's index: it only grows, so a record that is deleted and
 // made again never has a version it had before.
 func (m *Machine) put(batch *pebble.Batch, group replica.GroupID, index uint64, p *logpb.Put, result *logpb.Result) error {
-	if group != Directory || ValidatePut(p) != nil {
-		return nil // never proposed by this release; the outcome stays unspecified and nothing is written
+	if group != Directory || !valid(ValidatePut(p)) {
+		return nil
 	}
 	r := record{p.GetCollection(), p.GetKey()}
 	stored, err := m.recordVersion(uint32(group), r)

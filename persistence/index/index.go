@@ -25,7 +25,8 @@ import (
 type Query struct {
 	List       string
 	Descending bool
-	// After continues behind a row that was read before; nil starts at the list's end that comes first.
+	// After continues behind a row that was read before; nil starts at the list's end that comes first. Where shards
+	// share a member, all of its rows count as read.
 	After *Cursor
 	// Offset skips rows. It costs what it skips; a cursor does not.
 	Offset int
@@ -66,11 +67,13 @@ func List(db pebble.Reader, shards Shards, q Query) (rows []Row, err error) {
 	n := int(shards.Last-shards.First) + 1
 	m := merge{query: q, iter: iter, heap: make([]*cursor, 0, n)}
 	cursors := make([]cursor, n)
+	want := firstRows(q.Offset+q.Limit, n)
+	spans := make([]span, n*want)
 	for i := range cursors {
 		c := &cursors[i]
 		c.group = shards.First + uint32(i)
 		c.prefix = keys.AppendList(nil, c.group, q.List)
-		c.want = firstRows(q.Offset+q.Limit, n)
+		c.want, c.rows = want, spans[i*want:i*want:(i+1)*want]
 		c.start(q)
 		if err := m.fill(c); err != nil {
 			return nil, err
@@ -201,15 +204,11 @@ func (c *cursor) start(q Query) {
 // fill reads the next rows of a shard, twice as many each time.
 func (m *merge) fill(c *cursor) error {
 	c.buf, c.rows, c.next = c.buf[:0], c.rows[:0], 0
-	step := m.iter.Next
-	valid := false
+	seek, step := m.iter.SeekGE, m.iter.Next
 	if m.query.Descending {
-		step = m.iter.Prev
-		valid = m.iter.SeekLT(c.seek)
-	} else {
-		valid = m.iter.SeekGE(c.seek)
+		seek, step = m.iter.SeekLT, m.iter.Prev
 	}
-	for ; valid && bytes.HasPrefix(m.iter.Key(), c.prefix); valid = step() {
+	for valid := seek(c.seek); valid && bytes.HasPrefix(m.iter.Key(), c.prefix); valid = step() {
 		if len(c.rows) == c.want {
 			c.resume(m.query.Descending)
 			return nil

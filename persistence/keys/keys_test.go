@@ -61,6 +61,7 @@ func drawKey(t *rapid.T) keys.Key {
 		k.Tail = tail.Draw(t, "tail")
 	case keys.Record:
 		k.Tail = tail.Draw(t, "tail")
+	default: // a name is all
 	}
 	return k
 }

@@ -170,11 +170,17 @@ func (m *Model) checkEntity(ctx context.Context, t require.TestingT, s *persiste
 			}
 		}
 		slices.Sort(items)
-		got := readItems(ctx, t, s, group, id, persistence.ItemQuery{Table: table})
-		require.Equal(t, items, got)
-		slices.Reverse(items)
-		got = readItems(ctx, t, s, group, id, persistence.ItemQuery{Table: table, Descending: true})
-		require.Equal(t, items, got)
+		for _, descending := range []bool{false, true} {
+			var got []string
+			q := persistence.ItemQuery{Table: table, Descending: descending}
+			err := s.Items(ctx, group, id, q, func(key, value []byte) bool {
+				got = append(got, string(key)+"="+string(value))
+				return true
+			})
+			require.NoError(t, err)
+			require.Equal(t, items, got)
+			slices.Reverse(items)
+		}
 	}
 }
 
@@ -188,18 +194,8 @@ func (m *Model) events(e *entity) []string {
 
 func readEvents(ctx context.Context, t require.TestingT, s *persistence.Store, group uint32, id string) []string {
 	var got []string
-	err := s.Events(ctx, group, id, persistence.FromStart, 0, func(seq uint64, value []byte) bool {
+	err := s.Events(ctx, group, id, persistence.FromStart, func(seq uint64, value []byte) bool {
 		got = append(got, fmt.Sprintf("%d=%s", seq, value))
-		return true
-	})
-	require.NoError(t, err)
-	return got
-}
-
-func readItems(ctx context.Context, t require.TestingT, s *persistence.Store, group uint32, id string, q persistence.ItemQuery) []string {
-	var got []string
-	err := s.Items(ctx, group, id, q, func(key, value []byte) bool {
-		got = append(got, string(key)+"="+string(value))
 		return true
 	})
 	require.NoError(t, err)
@@ -238,14 +234,14 @@ func (m *Model) checkLists(ctx context.Context, t require.TestingT, s *persisten
 			q := persistence.ListQuery{List: list, Descending: descending, Limit: len(want) + 1}
 			got, err := s.List(ctx, q)
 			require.NoError(t, err)
-			require.Equal(t, len(want), len(got))
+			require.Len(t, got, len(want))
 			for i := range want {
 				require.Equal(t, want[i], got[i])
 			}
 			q.Offset, q.Limit = len(want)/2, 2
 			got, err = s.List(ctx, q)
 			require.NoError(t, err)
-			require.Equal(t, len(want[q.Offset:min(len(want), q.Offset+2)]), len(got))
+			require.Len(t, got, min(len(want)-q.Offset, 2))
 			for i := range got {
 				require.Equal(t, want[q.Offset+i], got[i])
 			}

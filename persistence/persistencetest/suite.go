@@ -19,6 +19,7 @@ type Opener func(t *testing.T) *persistence.Store
 
 // Suite is what every store must do.
 func Suite(t *testing.T, open Opener) {
+	t.Helper()
 	for name, test := range map[string]func(*testing.T, *persistence.Store){
 		"appends are compared":            appendsAreCompared,
 		"events are read in order":        eventsAreRead,
@@ -43,6 +44,7 @@ func must(t *testing.T, s *persistence.Store, group uint32, a *logpb.Append) *lo
 }
 
 func appendsAreCompared(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	must(t, s, 1, &logpb.Append{Id: "c", Create: true, Epoch: 2, Head: []byte("h0"), Events: [][]byte{[]byte("e0")}})
 	for _, tc := range []struct {
 		a    *logpb.Append
@@ -74,6 +76,7 @@ func appendsAreCompared(t *testing.T, s *persistence.Store) {
 }
 
 func eventsAreRead(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	a := &logpb.Append{Id: "c", Create: true}
 	for i := range 300 {
 		a.Events = append(a.Events, fmt.Appendf(nil, "e%d", i))
@@ -95,12 +98,15 @@ func eventsAreRead(t *testing.T, s *persistence.Store) {
 		{after: persistence.FromStart - 1, n: 0},
 	} {
 		var got []uint64
-		err := s.Events(t.Context(), 1, "c", tc.after, tc.limit, func(seq uint64, value []byte) bool {
+		v, err := s.View(t.Context(), 1)
+		require.NoError(t, err)
+		err = v.Events("c", tc.after, tc.limit, func(seq uint64, value []byte) bool {
 			require.Equal(t, fmt.Sprintf("e%d", seq), string(value))
 			got = append(got, seq)
 			return len(got) != tc.stop
 		})
 		require.NoError(t, err)
+		require.NoError(t, v.Close())
 		require.Len(t, got, tc.n, "after %d", tc.after)
 		if tc.n > 0 {
 			require.EqualValues(t, tc.first, got[0])
@@ -110,6 +116,7 @@ func eventsAreRead(t *testing.T, s *persistence.Store) {
 }
 
 func itemsAreRead(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	a := &logpb.Append{Id: "c", Create: true, Head: []byte("h")}
 	for _, key := range []string{"\x00", "a", "ab", "b", "c", "\xff\xff"} {
 		a.Items = append(a.Items, &logpb.Item{Table: 2, Key: []byte(key), Value: []byte("v" + key)})
@@ -150,6 +157,7 @@ func itemsAreRead(t *testing.T, s *persistence.Store) {
 }
 
 func viewIsOneMoment(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	must(t, s, 1, &logpb.Append{Id: "c", Create: true, Head: []byte("h0"), Events: [][]byte{[]byte("e0")}, Items: []*logpb.Item{{Table: 1, Key: []byte("k"), Value: []byte("v0")}}})
 	v, err := s.View(t.Context(), 1)
 	require.NoError(t, err)
@@ -175,6 +183,7 @@ func viewIsOneMoment(t *testing.T, s *persistence.Store) {
 }
 
 func listsAreMerged(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	const n = 500
 	shards := uint32(s.Identity().Shards)
 	for i := range n {
@@ -197,7 +206,8 @@ func listsAreMerged(t *testing.T, s *persistence.Store) {
 			var got []string
 			q := persistence.ListQuery{List: "l", Descending: descending, Limit: limit}
 			for {
-				rows, err := s.List(t.Context(), q)
+				var rows []persistence.ListRow
+				rows, err = s.List(t.Context(), q)
 				require.NoError(t, err)
 				for _, r := range rows {
 					require.Equal(t, "v"+r.Member, string(r.Value))
@@ -228,6 +238,7 @@ func listsAreMerged(t *testing.T, s *persistence.Store) {
 }
 
 func listOfShard(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	for group := uint32(1); group <= 2; group++ {
 		must(t, s, group, &logpb.Append{Id: "c", Create: true, Listings: []*logpb.Listing{{List: "running", Member: fmt.Sprint(group)}}})
 	}
@@ -238,6 +249,7 @@ func listOfShard(t *testing.T, s *persistence.Store) {
 
 // Every writer adds one event at a time with the seq it has read; what is accepted must be a history without gaps.
 func racingWriters(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	must(t, s, 1, &logpb.Append{Id: "c", Create: true, Events: [][]byte{[]byte("start")}})
 	const writers, each = 8, 20
 	done := make(chan error, writers)
@@ -277,6 +289,7 @@ func racingWriters(t *testing.T, s *persistence.Store) {
 }
 
 func limitsAreKept(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	long := strings.Repeat("x", 2000)
 	for name, a := range map[string]*logpb.Append{
 		"no id":       {Create: true},
@@ -308,6 +321,7 @@ func limitsAreKept(t *testing.T, s *persistence.Store) {
 }
 
 func directoryRecords(t *testing.T, s *persistence.Store) {
+	t.Helper()
 	d := s.Directory()
 	changed, stop := d.Watch("agents")
 	defer stop()
