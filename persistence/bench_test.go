@@ -180,3 +180,34 @@ func BenchmarkRead(b *testing.B) {
 		}
 	})
 }
+
+// Restart to ready with a gigabyte of conversations on the disk.
+func BenchmarkRestart(b *testing.B) {
+	o := persistence.Options{Dir: b.TempDir()}
+	s := start(b, o)
+	const conversations, items, size = 20_000, 25, 2_000
+	noise := make([]byte, 1<<20)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	parallel(64, conversations, func(_, i int) {
+		group, id := benchID(i)
+		a := &logpb.Append{Id: id, Create: true, Epoch: 1, Head: make([]byte, 300)}
+		for k := range items {
+			at := rand.IntN(len(noise) - size)
+			a.Items = append(a.Items, &logpb.Item{Table: 1, Key: []byte{byte(k)}, Value: noise[at : at+size]})
+		}
+		if _, err := s.Append(b.Context(), group, a); err != nil {
+			b.Error(err)
+		}
+	})
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		s.Stop()
+		b.StartTimer()
+		s = start(b, o)
+	}
+	b.StopTimer()
+	s.Stop()
+}

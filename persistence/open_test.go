@@ -365,6 +365,58 @@ func TestReserveSavesTheLog(t *testing.T) {
 	require.NoError(t, eventuallyNil(func() error { _, err := mem.Stat(dir + "/RESERVE"); return err }))
 }
 
+// A node starts on a full disk: it reads, and a new one becomes ready once there is room.
+func TestStartOnFullDisk(t *testing.T) {
+	fs := vfs.NewMem()
+	var free atomic.Uint64
+	o := small(fs)
+	o.SpaceInterval = 1_000_000
+	o.FreeBytes = func() (uint64, error) { return free.Load(), nil }
+	s, err := persistence.Open(t.Context(), o)
+	require.NoError(t, err)
+	s.Start()
+	require.ErrorIs(t, eventuallyError(func() error {
+		_, err := s.Append(t.Context(), 1, &logpb.Append{Id: "c", Create: true})
+		if errors.Is(err, persistence.ErrNotLeader) {
+			return nil // not elected yet
+		}
+		return err
+	}), persistence.ErrFull)
+	require.False(t, s.Ready())
+	free.Store(1 << 40)
+	require.NoError(t, s.WaitReady(t.Context()))
+	_, err = s.Append(t.Context(), 1, &logpb.Append{Id: "c", Create: true, Head: []byte("h")})
+	require.NoError(t, err)
+	s.Stop()
+
+	free.Store(0)
+	s = start(t, o)
+	defer s.Stop()
+	require.ErrorIs(t, s.Writable(), persistence.ErrFull)
+	head, found, err := s.Head(t.Context(), 1, "c")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, "h", string(head.Value))
+}
+
+// Running out of file descriptors for a moment fails nothing.
+func TestNoDescriptorsForAMoment(t *testing.T) {
+	var missing atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite || op.Kind == errorfs.OpOpen) && missing.Add(-1) >= 0 {
+			return syscall.EMFILE
+		}
+		return nil
+	}))
+	s := start(t, small(fs))
+	defer s.Stop()
+	missing.Store(5)
+	book := newLedger()
+	require.NoError(t, runScripts(s, 3, 40, book))
+	require.Negative(t, missing.Load(), "no file was opened")
+	verify(t, s, 3, book.copy())
+}
+
 // A flush that finds the disk full is tried again and fails nothing.
 func TestFullDiskDuringFlush(t *testing.T) {
 	mem := vfs.NewMem()

@@ -201,19 +201,24 @@ func (s *Store) Start() {
 	s.tasks.Go(func() { s.tend(ctx) })
 }
 
-// tend does what must not be done where it was noticed: confirming the cluster record, reading the directory anew.
+// tend does what must not be done where it was noticed: confirming the cluster record, reading the directory anew. What
+// cannot be confirmed now (the disk is full, say) is tried again.
 func (s *Store) tend(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
+		case <-again.C:
 		}
 		if err := s.directory.Refresh(); err != nil {
 			s.condition.fail(err)
 		}
 		if err := s.confirmCluster(ctx); err != nil && ctx.Err() == nil {
 			s.logger.Warn("cluster record is not confirmed", slog.Any("err", err))
+			again.Reset(s.opts.SpaceInterval)
 		}
 	}
 }
