@@ -11,7 +11,7 @@ import (
 type Config struct {
 	// BasePath is where the routes begin. Default "/api/agents". A trailing slash is dropped.
 	BasePath string
-	// ListPage and MaxListPage are the default and the largest page of the conversation list. Defaults 20, 200.
+	// ListPage and MaxListPage are the default and the largest page of the conversation list. Defaults 20, 100.
 	ListPage, MaxListPage int
 	// MessagePage and MaxMessagePage are those of messages, in a conversation read and in the message list.
 	// Defaults 100, 200. A page is held in memory whole while it is answered.
@@ -32,6 +32,9 @@ type Config struct {
 	// AllowAnonymousList lets those whom nobody identified, and who name no user, list the conversations without an
 	// owner. Default false: 401 identity_required.
 	AllowAnonymousList bool
+	// UserIDFromBody lets the body of a create name the owner when nobody was identified. Default true. That of a query
+	// is the authenticator's to believe.
+	UserIDFromBody bool
 	// AuthEnabled says that callers authenticate; the API document then asks for a bearer token. Default false.
 	AuthEnabled bool
 	// Docs serves /docs and /docs/openapi.json. Default true.
@@ -42,13 +45,13 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		BasePath: "/api/agents",
-		ListPage: 20, MaxListPage: 200,
+		ListPage: 20, MaxListPage: 100,
 		MessagePage: 100, MaxMessagePage: 200,
 		EventPage: 100, MaxEventPage: 1000,
 		MaxBulkDelete: 100, BulkDeleteWorkers: 8,
 		TurnTimeout: 15 * time.Minute,
 		CancelWait:  2 * time.Second,
-		Docs:        true,
+		Docs:        true, UserIDFromBody: true,
 	}
 }
 

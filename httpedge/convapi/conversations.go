@@ -21,16 +21,12 @@ type listConversationsIn struct {
 }
 
 func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*conversationList, error) {
-	caller := endpoint.CallerFrom(ctx)
-	userID := caller.UserID
-	if !caller.Identified && in.UserID != "" {
-		userID = in.UserID
-	}
-	if userID == "" && !a.config.AllowAnonymousList {
+	caller := endpoint.CallerFrom(ctx) // which the query's userId is part of, where it is believed
+	if caller.UserID == "" && !a.config.AllowAnonymousList {
 		return nil, machine.Fail(failurepb.Code_IDENTITY_REQUIRED, "an identity is required to list conversations")
 	}
 	page, err := a.reader.Conversations(ctx, endpoint.ListQuery{
-		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: userID,
+		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID,
 		AgentID:     in.AgentID,
 		ByUpdated:   in.OrderBy == "updatedAt",
 		Ascending:   in.Order == "asc",
@@ -65,7 +61,7 @@ func (a *API) createConversation(ctx context.Context, in *createConversationIn) 
 		return nil, notFound("agent")
 	}
 	command := a.command(ctx, a.ids.NewID("conv"))
-	if !command.Caller.Identified && in.UserID != "" {
+	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = in.UserID
 	}
 	command.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{

@@ -187,7 +187,7 @@ func TestListConversations(t *testing.T) {
 		require.InDelta(t, 20, r.at(t, "limit"), 0, bad)
 		require.InDelta(t, 0, r.at(t, "offset"), 0, bad)
 	}
-	require.InDelta(t, 200, k.do("GET", "/conversations?userId=ann&limit=5000", "").at(t, "limit"), 0)
+	require.InDelta(t, 100, k.do("GET", "/conversations?userId=ann&limit=5000", "").at(t, "limit"), 0)
 	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations?userId=ann&order=up", "")
 	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations?userId=%ff", "")
 	k.refused(401, "identity_required", "GET", "/conversations", "")

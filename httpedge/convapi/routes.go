@@ -44,11 +44,11 @@ func (a *API) rows() []endpoint.Row {
 		endpoint.On("GET /agents", "agent:read", a.listAgents,
 			agents, endpoint.Summary("List the agents")),
 		endpoint.On("GET /agents/{agentId}", "agent:read", a.getAgent,
-			agents, endpoint.Summary("Read an agent"), endpoint.Errors(notFound)),
+			agents, endpoint.Summary("Read an agent"), endpoint.Errors(invalid, notFound)),
 
 		endpoint.On("GET /conversations", "conversation:read", a.listConversations,
 			conversations, endpoint.Summary("List one user's conversations, pinned first"),
-			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(identity)),
+			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid, identity)),
 		endpoint.On("POST /conversations", "conversation:write", a.createConversation,
 			conversations, endpoint.Summary("Create a conversation with an agent"), endpoint.Status(201),
 			endpoint.Errors(invalid, badBudget, noBudget, notFound), writes),
@@ -60,13 +60,13 @@ func (a *API) rows() []endpoint.Row {
 			endpoint.Errors(invalid, badBudget, noBudget, forbidden, disabled, notFound), writes),
 		endpoint.On("DELETE /conversations/{id}", "conversation:write", a.deleteConversation,
 			conversations, endpoint.Summary("Delete a conversation; a running turn is cancelled first"), endpoint.Status(204),
-			endpoint.Errors(forbidden, notFound), writes),
+			endpoint.Errors(invalid, forbidden, notFound), writes),
 		endpoint.On("POST /conversations/bulk-delete", "conversation:write", a.bulkDeleteConversations,
 			conversations, endpoint.Summary("Delete several conversations"), endpoint.Errors(invalid), writes),
 
 		endpoint.On("GET /conversations/{id}/messages", "conversation:read", a.listMessages,
 			messages, endpoint.Summary("List messages"),
-			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(forbidden, notFound)),
+			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnStream("POST /conversations/{id}/messages", "conversation:write", a.sendMessage,
 			messages, endpoint.Summary("Send a message; the answer is JSON, or an event stream when stream is true"),
 			endpoint.Timeout(c.TurnTimeout),
@@ -74,7 +74,7 @@ func (a *API) rows() []endpoint.Row {
 
 		endpoint.On("POST /conversations/{id}/cancel", "conversation:write", a.cancelTurn,
 			conversations, endpoint.Summary("Cancel the running turn; 202 while it is still winding down"),
-			endpoint.Errors(forbidden, notFound)),
+			endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("GET /conversations/{id}/events", "conversation:read", a.listEvents,
 			events, endpoint.Summary("Read the event log"),
 			endpoint.Page("limit", c.EventPage, c.MaxEventPage), endpoint.Errors(invalid, forbidden, notFound)),
@@ -82,16 +82,21 @@ func (a *API) rows() []endpoint.Row {
 			events, endpoint.Summary("Follow the event log: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 	}
-	if !c.Docs {
-		return rows
+	if c.Docs {
+		rows = append(
+			rows,
+			endpoint.OnBytes("GET /docs", "docs:read", a.getDocs,
+				docs, endpoint.Summary("This API as a page"), endpoint.Hidden()),
+			endpoint.OnBytes("GET /docs/openapi.json", "docs:read", a.getOpenAPI,
+				docs, endpoint.Summary("This API as an OpenAPI document")),
+			endpoint.OnBytes("GET /docs/{file}", "docs:read", a.getDocsFile,
+				docs, endpoint.Summary("Scripts and styles of the page"), endpoint.Hidden(), endpoint.Errors(notFound)),
+		)
 	}
-	return append(
-		rows,
-		endpoint.OnBytes("GET /docs", "docs:read", a.getDocs,
-			docs, endpoint.Summary("This API as a page"), endpoint.Hidden()),
-		endpoint.OnBytes("GET /docs/openapi.json", "docs:read", a.getOpenAPI,
-			docs, endpoint.Summary("This API as an OpenAPI document")),
-		endpoint.OnBytes("GET /docs/{file}", "docs:read", a.getDocsFile,
-			docs, endpoint.Summary("Scripts and styles of the page"), endpoint.Hidden(), endpoint.Errors(notFound)),
-	)
+	if c.AuthEnabled { // limits per caller need callers
+		for i := range rows {
+			endpoint.Errors(failurepb.Code_RATE_LIMITED)(&rows[i])
+		}
+	}
+	return rows
 }

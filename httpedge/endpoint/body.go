@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
+
+const textNoObject = "the body must be a JSON object"
 
 // decodeBody reads a JSON object into an input. An empty body is an empty object; fields that the input does not have
 // are ignored.
@@ -24,6 +27,9 @@ func decodeBody(body []byte, in any, maxDepth int) *machine.Failure {
 	}
 	if err := json.Unmarshal(body, in); err != nil {
 		return bodyFailure(err)
+	}
+	if bytes.Equal(bytes.TrimSpace(body), []byte("null")) { // which decodes into anything
+		return machine.Fail(failurepb.Code_VALIDATION, textNoObject)
 	}
 	return nil
 }
@@ -60,7 +66,7 @@ func bodyFailure(err error) *machine.Failure {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		if wrong.Field == "" {
-			return machine.Fail(failurepb.Code_VALIDATION, "the body must be a JSON object")
+			return machine.Fail(failurepb.Code_VALIDATION, textNoObject)
 		}
 		return machine.Fail(failurepb.Code_VALIDATION, "%s must be %s", wrong.Field, describe(wrong.Type))
 	}
