@@ -26,14 +26,15 @@ type reader struct {
 	shards shard.Map
 }
 
-func notFound(id string) *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "Conversation not found").With("id", id)
+// notFound is worded as the rules word them: the same answer, whoever finds out.
+func notFound() *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 }
 
 func (r *reader) group(id string) (uint32, *machine.Failure) {
 	in, ok := r.shards.Of(id)
 	if !ok {
-		return 0, notFound(id)
+		return 0, notFound()
 	}
 	return uint32(in), nil
 }
@@ -49,7 +50,7 @@ func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, e
 		return nil, readFault("read head", err)
 	}
 	if !found {
-		return nil, notFound(id)
+		return nil, notFound()
 	}
 	return decodeState(head.Value)
 }
@@ -78,17 +79,20 @@ func (r *reader) Messages(ctx context.Context, query endpoint.MessageQuery) (*en
 		return nil, readFault("read head", err)
 	}
 	if !found {
-		return nil, notFound(query.ConversationID)
+		return nil, notFound()
 	}
 	state, err := decodeState(head.Value)
 	if err != nil {
 		return nil, err
 	}
-	window, err := messageWindow(view, query)
+	page := &endpoint.MessagePage{State: state}
+	if query.Offset > 0 && uint64(query.Offset) >= state.GetMessageCount() {
+		return page, nil // and no offset is too large to count with
+	}
+	window, err := messageWindow(view, query, state)
 	if err != nil {
 		return nil, err
 	}
-	page := &endpoint.MessagePage{State: state}
 	if err := readMessages(view, query, window, page); err != nil {
 		return nil, err
 	}
@@ -100,9 +104,10 @@ type window struct {
 	from, to []byte // [from, to) of message keys, nil = open
 	descend  bool   // read from the newer end
 	skip     int
+	more     bool // older ones are known to exist before from
 }
 
-func messageWindow(view *persistence.View, query endpoint.MessageQuery) (window, error) {
+func messageWindow(view *persistence.View, query endpoint.MessageQuery, state *conversationpb.State) (window, error) {
 	switch {
 	case query.Before != "":
 		key, err := messageKey(view, query.ConversationID, query.Before)
@@ -113,6 +118,12 @@ func messageWindow(view *persistence.View, query endpoint.MessageQuery) (window,
 	case query.Offset >= 0:
 		return window{descend: query.Descending, skip: query.Offset}, nil
 	}
+	// The newest page. Storage steps forward much faster than back, and where no message was ever removed the number of
+	// the page's first is known.
+	next := state.GetNextMessage()
+	if limit := uint64(query.Limit); state.GetMessageCount()+1 == next && next > limit {
+		return window{from: conversation.MessageKey(next - limit), more: next-limit > 1}, nil
+	}
 	return window{descend: true}, nil
 }
 
@@ -122,7 +133,7 @@ func messageKey(view *persistence.View, conversationID, messageID string) ([]byt
 		return nil, readFault("look up message", err)
 	}
 	if !found {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "Message not found").With("id", messageID)
+		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 	}
 	return slices.Clone(key), nil
 }
@@ -154,6 +165,10 @@ func readMessages(view *persistence.View, query endpoint.MessageQuery, w window,
 	}
 	if w.descend != query.Descending {
 		slices.Reverse(page.Messages)
+	}
+	if w.more {
+		page.HasMoreBefore = true
+		return nil
 	}
 	around(page, query, w.descend, more)
 	return nil
@@ -189,7 +204,7 @@ func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 		return nil, readFault("read head", err)
 	}
 	if !found {
-		return nil, notFound(query.ConversationID)
+		return nil, notFound()
 	}
 	page := &endpoint.EventPage{LastSeq: head.Seq}
 	var fault error
@@ -235,6 +250,9 @@ func (r *reader) Conversations(ctx context.Context, query endpoint.ListQuery) (*
 		return nil, readFault("count conversations", err)
 	}
 	page := &endpoint.ListPage{Total: int(pinned + others)}
+	if query.Offset >= page.Total {
+		return page, nil // and no offset is too large to count with
+	}
 	rows, err := r.listRows(ctx, query, pinnedList.Name(), list.Name(), int(pinned))
 	if err != nil {
 		return nil, err

@@ -1,12 +1,15 @@
 package node
 
 import (
+	"slices"
+
 	"parley/actors/conversation"
 	"parley/cmd/parley/config"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/limit"
+	"parley/httpedge/opsapi"
 	"parley/httpedge/sse"
 	"parley/persistence"
 )
@@ -58,6 +61,7 @@ func apiConfig(c *config.Config) convapi.Config {
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
+	api.UserIDFromBody = slices.Contains(c.Auth.ResolveUserID, "body")
 	api.Docs = c.HTTP.Docs
 	return api
 }
@@ -80,4 +84,10 @@ func httpConfig(c *config.Config) httpedge.Config {
 		Origins: c.HTTP.CORS.Origins, Headers: c.HTTP.CORS.Headers, MaxAge: c.HTTP.CORS.MaxAge,
 	}
 	return http
+}
+
+func opsConfig(c *config.Config) opsapi.Config {
+	ops := opsapi.DefaultConfig()
+	ops.RemotePprof = c.Ops.RemotePprof
+	return ops
 }
