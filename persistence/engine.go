@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -58,7 +60,10 @@ func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebbl
 		o.Levels[i].BlockSize = blockBytes
 		o.Levels[i].IndexBlockSize = indexBytes
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return block.SnappyCompression }
 	}
+	// What reaches level 0 is rewritten soon: compressing it would cost a tenth of the processor under load.
+	o.Levels[0].Compression = func() *sstable.CompressionProfile { return block.NoCompression }
 	defer func() {
 		if r := recover(); r != nil {
 			db, err = nil, refuse(dir, fmt.Errorf("open storage: %v", r))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image/png"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -20,9 +22,10 @@ import (
 
 // browser is a headless Chromium on an empty profile.
 type browser struct {
-	t   *testing.T
-	ctx context.Context //nolint:containedctx // chromedp's way: the context is the tab
-	mu  struct {
+	t     *testing.T
+	ctx   context.Context //nolint:containedctx // chromedp's way: the context is the tab
+	ended sync.WaitGroup
+	mu    struct {
 		sync.Mutex
 		errors   []string
 		requests []string
@@ -39,39 +42,65 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	tab, stopTab := chromedp.NewContext(allocator)
-	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
-	b := &browser{t: t, ctx: ctx}
-	chromedp.ListenTarget(tab, b.hear)
+	b := &browser{t: t, ctx: tab}
+	_, err = chromedp.Run(tab, b.listen)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(tab) // waits for the browser's end; it may be gone already
-		cancel()
 		stopTab()
 		stopAllocator()
+		b.ended.Wait()
 	})
 	return b
 }
 
-func (b *browser) hear(event any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch event := event.(type) {
-	case *runtime.EventExceptionThrown:
-		b.mu.errors = append(b.mu.errors, event.ExceptionDetails.Error())
-	case *network.EventRequestWillBeSent:
-		b.mu.requests = append(b.mu.requests, event.Request.URL)
+// listen notes what the page throws and whom it asks, for as long as the tab lives.
+func (b *browser) listen(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+	exceptions := cdp.Events(b.ctx, target, runtime.ExceptionThrown)
+	requests := cdp.Events(b.ctx, target, network.RequestWillBeSent)
+	if _, err := cdp.Call(ctx, target, runtime.Enable, cdp.Empty{}); err != nil {
+		return chromedp.Void{}, err
 	}
+	_, err := cdp.Call(ctx, target, network.Enable, network.EnableParams{})
+	b.ended.Go(func() {
+		for event, err := range exceptions {
+			if err != nil {
+				return
+			}
+			b.note(&b.mu.errors, fmt.Sprint(event.ExceptionDetails))
+		}
+	})
+	b.ended.Go(func() {
+		for event, err := range requests {
+			if err != nil {
+				return
+			}
+			b.note(&b.mu.requests, event.Request.URL)
+		}
+	})
+	return chromedp.Void{}, err
 }
 
-func (b *browser) do(actions ...chromedp.Action) {
+func (b *browser) note(list *[]string, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*list = append(*list, text)
+}
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	require.NoError(b.t, chromedp.Run(b.ctx, actions...))
+	for _, action := range actions {
+		ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+		_, err := chromedp.Run(ctx, action)
+		cancel()
+		require.NoError(b.t, err)
+	}
 }
 
 // see waits until an expression of the page is true.
 func (b *browser) see(expression string) {
 	b.t.Helper()
-	var ok bool
-	err := chromedp.Run(b.ctx, chromedp.Poll(expression, &ok, chromedp.WithPollingTimeout(25*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(25*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
 	if err != nil {
 		b.screenshot("failed.png")
 	}
@@ -81,8 +110,8 @@ func (b *browser) see(expression string) {
 // screenshot keeps a picture for people in PARLEY_SCREENSHOTS, and returns it.
 func (b *browser) screenshot(name string) []byte {
 	b.t.Helper()
-	var picture []byte
-	if err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot(&picture)); err != nil {
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
 		b.t.Logf("screenshot: %v", err)
 		return nil
 	}
@@ -113,7 +142,7 @@ func TestPage(t *testing.T) {
 	b := newBrowser(t)
 	p := newProcess(t, pageAgents)
 	p.start()
-	b.do(network.Enable(), runtime.Enable(), chromedp.Navigate("http://"+p.listen+"/"))
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(`document.body.dataset.ready === 'true'`)
 	b.screenshot("1-welcome.png")
 
@@ -148,7 +177,7 @@ func TestPage(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message.user').length === 2`)
 	b.see(`document.querySelectorAll('#list li').length === 2`)
-	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate(`document.querySelector('#title').dispatchEvent(new Event('change'))`, nil))
+	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)
 	b.do(chromedp.Click("#delete"))
 	b.see(`document.querySelectorAll('#list li').length === 1`)
@@ -191,7 +220,7 @@ func TestDocsPage(t *testing.T) {
 	b := newBrowser(t)
 	p := newProcess(t, "")
 	p.start()
-	b.do(network.Enable(), runtime.Enable(), chromedp.Navigate(p.url("/docs")))
+	b.do(chromedp.Navigate(p.url("/docs")))
 	b.see(`document.querySelectorAll('.opblock').length >= 10`)
 	b.screenshot("7-docs.png")
 	b.checkQuiet(p)

@@ -64,7 +64,7 @@ type Storage struct {
 	// Default 128MiB.
 	Cache Size `key:"cache"`
 	// Memory of one write buffer of the store; a few may exist at once. Larger ones flush less often and make restart
-	// replay longer. Default 32MiB.
+	// replay longer. Default 64MiB.
 	Memtable Size `key:"memtable"`
 	// Writes are refused with 503 while the disk has less free space than this; reads and cancels go on. It must leave
 	// room for compactions. Default 256MiB.

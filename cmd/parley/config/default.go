@@ -12,7 +12,7 @@ func Default() *Config {
 		Node:          Node{Name: "node-1"},
 		Log:           Log{Level: "info", Format: "text"},
 		Storage: Storage{
-			Shards: 16, Cache: 128 * MiB, Memtable: 32 * MiB, MinFree: 256 * MiB,
+			Shards: 16, Cache: 128 * MiB, Memtable: 64 * MiB, MinFree: 256 * MiB,
 			SnapshotEntries: 20_000, KeepEntries: 5_000, MaxOpenFiles: 1_000,
 		},
 		HTTP:   defaultHTTP(),

@@ -66,6 +66,8 @@ func journalError(err error) error {
 		{persistence.ErrFailed, actors.ErrFailed},
 		{persistence.ErrCorrupt, actors.ErrFailed},
 		{persistence.ErrBusy, actors.ErrBusy},
+		{persistence.ErrTooLarge, actors.ErrTooLarge},
+		{persistence.ErrInvalid, actors.ErrTooLarge},
 		{persistence.ErrStopped, actors.ErrNotOwner},
 	} {
 		if errors.Is(err, known.store) {

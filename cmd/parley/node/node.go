@@ -217,6 +217,7 @@ func (n *Node) startActors(context.Context) error {
 	}
 	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
 	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
+	n.later(func(context.Context) { providers.Close() })
 	runner, err := turn.New(turn.Config{
 		Agents: agents, History: &reader{store: n.store, shards: shards}, Providers: providers, Publisher: feeds,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
@@ -299,6 +300,7 @@ func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) erro
 		return err
 	}
 	n.later(func(context.Context) { stopAuth() })
+	authenticator.Start()
 	limiter, err := limit.New(limitConfig(n.config), n.metrics)
 	if err != nil {
 		return err

@@ -30,6 +30,11 @@ func storeOptions(c *config.Config) persistence.Options {
 	}
 }
 
+// rememberedOutcomes is how many of a conversation's newest commands are answered when they come again. Only the way to
+// the owner repeats a command, within seconds, and a conversation takes one turn at a time; each costs about 100 bytes
+// in every head write.
+const rememberedOutcomes = 4
+
 func conversationLimits(c *config.Config) conversation.Limits {
 	limits := conversation.DefaultLimits()
 	limits.MessageBytes = int(c.Conversation.MaxMessage)
@@ -37,6 +42,7 @@ func conversationLimits(c *config.Config) conversation.Limits {
 	limits.SettleWait = c.Conversation.CancelWait
 	limits.MaxSettleWait = max(limits.MaxSettleWait, c.Conversation.CancelWait)
 	limits.CancelGrace = c.Turn.StopTimeout
+	limits.Outcomes = rememberedOutcomes
 	return limits
 }
 
