@@ -52,6 +52,8 @@ func newTalk() *talk {
 }
 
 func (c *talk) State(_ context.Context, id string) (*conversationpb.State, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if id != c.state.GetId() {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 	}
@@ -114,6 +116,19 @@ func (c *talk) Ask(_ context.Context, command *conversationpb.Command) (*convers
 	accepted := &conversationpb.Accepted{RunId: run, UserMessage: message, Seq: seq}
 	c.sent <- accepted
 	return &conversationpb.Reply{Body: &conversationpb.Reply_Accepted{Accepted: accepted}}, nil
+}
+
+func (c *talk) commands() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
+// rename gives the conversation another id, so that it is not found any more.
+func (c *talk) rename(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = &conversationpb.State{Id: id, TenantId: "t", ProjectId: "p", UserId: "ann", AgentId: "assistant"}
 }
 
 func (c *talk) tell(change *conversationpb.Change) {
@@ -182,8 +197,9 @@ type node struct {
 	client *http.Client
 }
 
-func newNode(t testing.TB, authenticate endpointtest.Authenticate) *node {
+func newNode(t *testing.T, authenticate endpointtest.Authenticate) *node {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
 	c := newTalk()
 	config := sse.DefaultConfig()
 	config.Linger = 20 * time.Millisecond
@@ -211,11 +227,11 @@ func newNode(t testing.TB, authenticate endpointtest.Authenticate) *node {
 		defer cancel()
 		require.NoError(t, hub.Stop(ctx))
 		require.NoError(t, server.Stop(ctx))
-		if _, benchmark := t.(*testing.B); !benchmark {
-			goleak.VerifyNone(t, goleak.IgnoreCurrent(),
-				goleak.IgnoreTopFunction("github.com/valyala/fasthttp.updateServerDate.func1.1"), // started once for ever
-				goleak.IgnoreTopFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
-		}
+		goleak.VerifyNone(
+			t, before,
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),    // started once for ever
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"), // sleeps before it ends
+		)
 	})
 	return n
 }
@@ -230,7 +246,7 @@ type stream struct {
 	lines    *bufio.Reader
 }
 
-func (n *node) open(t testing.TB, request *http.Request) *stream {
+func (n *node) open(t *testing.T, request *http.Request) *stream {
 	t.Helper()
 	response, err := n.client.Do(request)
 	require.NoError(t, err)
@@ -238,7 +254,7 @@ func (n *node) open(t testing.TB, request *http.Request) *stream {
 	return &stream{response, bufio.NewReader(response.Body)}
 }
 
-func (n *node) events(t testing.TB, query string, header ...string) *stream {
+func (n *node) events(t *testing.T, query string, header ...string) *stream {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.base+"/conversations/conv_1/events/stream"+query, nil)
 	require.NoError(t, err)
@@ -248,7 +264,7 @@ func (n *node) events(t testing.TB, query string, header ...string) *stream {
 	return n.open(t, request)
 }
 
-func (n *node) send(t testing.TB, text string) *stream {
+func (n *node) send(t *testing.T, text string) *stream {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"message": text, "stream": true, "metadata": map[string]any{"k": "v"}})
 	require.NoError(t, err)
@@ -282,14 +298,14 @@ func (s *stream) next() (frame, error) {
 	}
 }
 
-func (s *stream) must(t testing.TB) frame {
+func (s *stream) must(t *testing.T) frame {
 	t.Helper()
 	f, err := s.next()
 	require.NoError(t, err)
 	return f
 }
 
-func (s *stream) ends(t testing.TB) {
+func (s *stream) ends(t *testing.T) {
 	t.Helper()
 	_, err := s.next()
 	require.ErrorIs(t, err, io.EOF)
@@ -315,7 +331,7 @@ type piece struct {
 }
 
 // pieces reads a message stream to its end and checks what holds for all of them.
-func (s *stream) pieces(t testing.TB) (all []piece, text string) {
+func (s *stream) pieces(t *testing.T) (all []piece, text string) {
 	t.Helper()
 	for {
 		f, err := s.next()
@@ -378,7 +394,7 @@ func TestEventStreamFrames(t *testing.T) {
 	for _, s := range []*stream{s, late} {
 		answer := s.must(t)
 		require.Equal(t, "3", answer.id)
-		require.Equal(t, `{"seq":3,"type":"agent.message","data":{"content":"Hello","message_id":"msg_answer","stop_reason":"end_turn",`+
+		require.JSONEq(t, `{"seq":3,"type":"agent.message","data":{"content":"Hello","message_id":"msg_answer","stop_reason":"end_turn",`+
 			`"status":"completed"},`+stamp, answer.data)
 		require.Equal(t, "session.status_idle", s.must(t).event)
 	}
@@ -443,7 +459,7 @@ func TestEventStreamIsRefusedBeforeItBegins(t *testing.T) {
 	require.Equal(t, 401, n.events(t, "").response.StatusCode)
 	require.Equal(t, 403, n.events(t, "", "Authorization", "Bearer bob").response.StatusCode)
 	require.Equal(t, 200, n.events(t, "", "Authorization", "Bearer ann").response.StatusCode)
-	n.state.Id = "conv_2"
+	n.rename("conv_2")
 	require.Equal(t, 404, n.events(t, "", "Authorization", "Bearer ann").response.StatusCode)
 }
 
@@ -479,7 +495,7 @@ func TestMessageStream(t *testing.T) {
 			[]string{done.ConversationID, done.MessageID, done.StopReason, done.RunID, done.Title, done.Status})
 		require.EqualValues(t, 5, done.Usage["totalTokens"])
 	}
-	require.Equal(t, 3, n.asked)
+	require.Equal(t, 3, n.commands())
 }
 
 func TestMessageStreamIsRefusedAsJSON(t *testing.T) {
@@ -496,7 +512,7 @@ func TestMessageStreamIsRefusedAsJSON(t *testing.T) {
 	require.NoError(t, json.NewDecoder(s.lines).Decode(&body))
 	require.Equal(t, "conversation_busy", body.Code)
 	require.Equal(t, "run_x", body.Details.ActiveRunID)
-	n.state.Id = "conv_2"
+	n.rename("conv_2")
 	require.Equal(t, 404, n.send(t, "hi").response.StatusCode)
 }
 
@@ -562,12 +578,18 @@ func TestMessageStreamEndings(t *testing.T) {
 			StopReason: conversationpb.StopReason_ERROR,
 			Error:      &conversationpb.TurnError{Code: "provider_error", Message: "overloaded"},
 		}, piece{Type: "stream.error", Error: "overloaded", Code: "provider_error"}},
-		"failed_without_word": {"", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_ERROR},
-			piece{Type: "stream.error", Error: "the turn failed"}},
-		"cancelled": {"Hel", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
-			piece{Type: "stream.done", MessageID: "msg_answer", StopReason: "cancelled", Status: "cancelled"}},
-		"cancelled_before_text": {"", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
-			piece{Type: "stream.done", StopReason: "cancelled", Status: "cancelled"}},
+		"failed_without_word": {
+			"", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_ERROR},
+			piece{Type: "stream.error", Error: "the turn failed"},
+		},
+		"cancelled": {
+			"Hel", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
+			piece{Type: "stream.done", MessageID: "msg_answer", StopReason: "cancelled", Status: "cancelled"},
+		},
+		"cancelled_before_text": {
+			"", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
+			piece{Type: "stream.done", StopReason: "cancelled", Status: "cancelled"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -616,7 +638,7 @@ func TestLeavingAMessageStreamDoesNotStopTheTurn(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond)
 	n.say("Hello")
 	n.end(accepted.GetRunId(), "Hello", endTurn())
-	require.Equal(t, 1, n.asked) // no cancel
+	require.Equal(t, 1, n.commands()) // no cancel
 	pieces, _ := func() ([]piece, string) {
 		go func() { n.end((<-n.sent).GetRunId(), "again", endTurn()) }()
 		return n.send(t, "hi").pieces(t)

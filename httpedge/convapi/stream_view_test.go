@@ -59,7 +59,6 @@ func TestMessageViewSendsTheAnswerAndNothingElse(t *testing.T) {
 		v := newMessageView("c", &conversationpb.Accepted{RunId: "r"})
 		heard, saying := "", ""
 		attempts := rapid.IntRange(1, 4).Draw(t, "attempts")
-		agree := true
 		for attempt := range attempts {
 			saying = base
 			if attempt > 0 && rapid.Bool().Draw(t, "other") {
@@ -82,7 +81,7 @@ func TestMessageViewSendsTheAnswerAndNothingElse(t *testing.T) {
 			}
 			require.Empty(t, textOf(t, v.Delta(sse.Run{ID: "other", Text: []byte("x")}, 0)))
 		}
-		agree = strings.HasPrefix(saying, heard)
+		agree := strings.HasPrefix(saying, heard)
 		frame, done := v.Event(&conversationpb.Event{RunId: "r", Body: &conversationpb.Event_AgentMessage{
 			AgentMessage: &conversationpb.AgentMessage{Message: &conversationpb.Message{Content: saying}},
 		}})

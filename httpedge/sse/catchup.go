@@ -86,6 +86,7 @@ func (t *topic) pump(f *follower) bool {
 		switch {
 		case f.cursor == t.lastSeq || f.cursor > t.lastSeq && f.known:
 			f.live = true
+			f.known = true
 			f.say(t, nil, urgent)
 		case e != nil:
 			f.deliver(e, urgent)
@@ -129,7 +130,6 @@ func (t *topic) page(ctx context.Context, f *follower) bool {
 		}
 		if event.GetSeq() > f.cursor {
 			f.deliver(&entry{event: event}, urgent)
-			f.known = true
 		}
 	}
 	return true

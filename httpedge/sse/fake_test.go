@@ -29,11 +29,14 @@ import (
 type fakeUpstream struct {
 	mu   sync.Mutex
 	logs map[string]*fakeLog
-	// readError, when set, may fail a read of the log; stale makes reads lag behind by so many events.
+	// readError and follow, when set, may fail a read of the log and a subscription.
 	readError func() error
 	follow    func() error
-	reads     int
-	follows   int
+	// lag, when set, delays what followers hear, each for itself, as a network does: the log is ahead of them.
+	lag     func() time.Duration
+	feeders sync.WaitGroup
+	reads   int
+	follows int
 }
 
 type fakeLog struct {
@@ -42,7 +45,7 @@ type fakeLog struct {
 	run    string
 	user   *conversationpb.Message
 	text   string
-	sinks  map[Sink]struct{}
+	sinks  map[Sink]func(func(Sink)) // tells a sink
 }
 
 func newFakeUpstream() *fakeUpstream { return &fakeUpstream{logs: make(map[string]*fakeLog)} }
@@ -50,12 +53,19 @@ func newFakeUpstream() *fakeUpstream { return &fakeUpstream{logs: make(map[strin
 func (u *fakeUpstream) create(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[Sink]struct{})}
+	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[Sink]func(func(Sink)))}
 }
 
 func (u *fakeUpstream) Follow(_ context.Context, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	locked := true
+	unlock := func() {
+		if locked {
+			locked = false
+			u.mu.Unlock()
+		}
+	}
+	defer unlock()
 	u.follows++
 	if u.follow != nil {
 		if err := u.follow(); err != nil {
@@ -66,14 +76,38 @@ func (u *fakeUpstream) Follow(_ context.Context, id string, sink Sink) (*convers
 	if log == nil {
 		return nil, nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 	}
-	log.sinks[sink] = struct{}{}
-	return &conversationpb.Snapshot{
-			Epoch: log.epoch, LastSeq: uint64(len(log.events)), RunId: log.run, Text: log.text, UserMessage: log.user,
-		}, func() {
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			delete(log.sinks, sink)
-		}, nil
+	log.sinks[sink] = func(tell func(Sink)) { tell(sink) }
+	snapshot := &conversationpb.Snapshot{
+		Epoch: log.epoch, LastSeq: uint64(len(log.events)), RunId: log.run, Text: log.text, UserMessage: log.user,
+	}
+	cancel := func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(log.sinks, sink)
+	}
+	if u.lag == nil {
+		return snapshot, cancel, nil
+	}
+	feed := make(chan func(Sink), 1<<16)
+	log.sinks[sink] = func(tell func(Sink)) { feed <- tell }
+	quit := make(chan struct{})
+	u.feeders.Go(func() {
+		for {
+			select {
+			case tell := <-feed:
+				<-time.After(u.lag())
+				tell(sink)
+			case <-quit:
+				return
+			}
+		}
+	})
+	unlock()
+	<-time.After(u.lag()) // the first changes may come before the snapshot
+	return snapshot, sync.OnceFunc(func() {
+		cancel()
+		close(quit)
+	}), nil
 }
 
 func (u *fakeUpstream) Events(_ context.Context, id string, after uint64, limit int) ([]*conversationpb.Event, uint64, error) {
@@ -103,8 +137,8 @@ func (u *fakeUpstream) change(id string, f func(*fakeLog) *conversationpb.Change
 	log := u.logs[id]
 	change := f(log)
 	change.Epoch = log.epoch
-	for sink := range log.sinks {
-		sink.Change(change)
+	for _, tell := range log.sinks {
+		tell(func(s Sink) { s.Change(change) })
 	}
 }
 
@@ -146,13 +180,13 @@ func (u *fakeUpstream) cut(id string, remove bool) {
 	log := u.logs[id]
 	log.epoch++
 	sinks := log.sinks
-	log.sinks = make(map[Sink]struct{})
+	log.sinks = make(map[Sink]func(func(Sink)))
 	if remove {
 		delete(u.logs, id)
 	}
 	u.mu.Unlock()
-	for sink := range sinks {
-		sink.Closed(errors.New("owner moved"))
+	for _, tell := range sinks {
+		tell(func(s Sink) { s.Closed(errors.New("owner moved")) })
 	}
 }
 
@@ -237,19 +271,26 @@ func testConfig() Config {
 	return cfg
 }
 
-func newEdge(t testing.TB, cfg Config) *edge {
-	t.Helper()
-	fds := openFiles(t)
-	e := &edge{t: t, upstream: newFakeUpstream()}
+func newEdge(tb testing.TB, cfg Config) *edge {
+	tb.Helper()
+	return newEdgeOf(tb, cfg, newFakeUpstream())
+}
+
+// newEdgeOf is one more edge of the same conversations.
+func newEdgeOf(tb testing.TB, cfg Config, upstream *fakeUpstream) *edge {
+	tb.Helper()
+	fds := openFiles(tb)
+	before := goleak.IgnoreCurrent()
+	e := &edge{t: tb, upstream: upstream}
 	e.options = func(after uint64) Options {
 		return Options{After: after, Opening: Comment("open"), View: plainView{}, Shared: true}
 	}
 	hub, err := New(cfg, e.upstream, nil, prometheus.NewRegistry())
-	require.NoError(t, err)
-	require.NoError(t, hub.Start())
+	require.NoError(tb, err)
+	require.NoError(tb, hub.Start())
 	e.hub = hub
 	e.listener, err = net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	accepting := make(chan struct{})
 	go func() {
 		defer close(accepting)
@@ -262,21 +303,22 @@ func newEdge(t testing.TB, cfg Config) *edge {
 			go e.serve(conn)
 		}
 	}()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = e.listener.Close()
 		<-accepting
 		e.serving.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		require.NoError(t, hub.Stop(ctx))
-		require.NoError(t, hub.Stop(ctx))
+		require.NoError(tb, hub.Stop(ctx))
+		require.NoError(tb, hub.Stop(ctx))
 		e.released.Wait()
-		require.Zero(t, reading(hub.metrics.streams))
-		require.Zero(t, reading(hub.metrics.topics))
-		require.Zero(t, hub.streams)
-		if _, benchmark := t.(*testing.B); !benchmark {
-			goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			require.Eventually(t, func() bool { return openFiles(t) <= fds }, 5*time.Second, 5*time.Millisecond, "descriptors leak")
+		e.upstream.feeders.Wait()
+		require.Zero(tb, reading(hub.metrics.streams))
+		require.Zero(tb, reading(hub.metrics.topics))
+		require.Zero(tb, hub.streams)
+		if _, benchmark := tb.(*testing.B); !benchmark {
+			goleak.VerifyNone(tb, before)
+			require.Eventually(tb, func() bool { return openFiles(tb) <= fds }, 5*time.Second, 5*time.Millisecond, "descriptors leak")
 		}
 	})
 	return e
@@ -291,10 +333,10 @@ func reading(metric prometheus.Metric) float64 {
 	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
 }
 
-func openFiles(t testing.TB) int {
-	t.Helper()
+func openFiles(tb testing.TB) int {
+	tb.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	n := 0
 	for _, entry := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
@@ -368,15 +410,15 @@ func (e *edge) dial(id string, after uint64) (*client, error) {
 	}
 	c := &client{conn: conn}
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := fmt.Fprintf(conn, "%s %d\n", id, after); err != nil {
+	if _, err = fmt.Fprintf(conn, "%s %d\n", id, after); err != nil {
 		return c, err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // the connection is closed
 	if err != nil {
 		return c, err
 	}
 	c.status, c.header = response.StatusCode, response.Header
-	c.lines = bufio.NewReader(response.Body) //nolint:bodyclose // the connection is closed
+	c.lines = bufio.NewReader(response.Body)
 	return c, nil
 }
 
@@ -390,6 +432,13 @@ func (e *edge) follow(id string, after uint64) *client {
 	require.NoError(e.t, err)
 	require.Equal(e.t, "open", opening.comment)
 	return c
+}
+
+func (c *client) readBuffer(t *testing.T, bytes int) {
+	t.Helper()
+	tcp, ok := c.conn.(*net.TCPConn)
+	require.True(t, ok)
+	require.NoError(t, tcp.SetReadBuffer(bytes))
 }
 
 func (c *client) close() { _ = c.conn.Close() }
@@ -429,7 +478,7 @@ func (c *client) next() (frame, error) {
 	}
 }
 
-func (c *client) expect(t testing.TB, event, data string, id uint64) {
+func (c *client) expect(t *testing.T, event, data string, id uint64) {
 	t.Helper()
 	f, err := c.next()
 	require.NoError(t, err)

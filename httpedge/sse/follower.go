@@ -45,6 +45,7 @@ func (f *follower) ended(ending) {
 func (f *follower) deliver(e *entry, on lane) {
 	frame, done := e.render(f.view, f.shared)
 	f.cursor = e.event.GetSeq()
+	f.known = true
 	switch {
 	case done:
 		f.over = true

@@ -3,6 +3,7 @@ package sse
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http/httputil"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 type eventType = conversationpb.Event
 
-func decode(t testing.TB, frames ...Frame) []frame {
+func decode(t *testing.T, frames ...Frame) []frame {
 	t.Helper()
 	wire := append([]byte(Join(frames...)), lastChunk...)
 	body, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(wire)))
@@ -24,7 +25,7 @@ func decode(t testing.TB, frames ...Frame) []frame {
 	var all []frame
 	for {
 		f, err := c.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		require.NoError(t, err)

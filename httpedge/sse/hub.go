@@ -135,7 +135,7 @@ func (h *Hub) stop(ctx context.Context) {
 	}
 	h.group.Wait()
 	h.wire.killAll(endStop)
-	h.await(context.Background())
+	h.await(context.WithoutCancel(ctx))
 	h.wire.stop()
 }
 

@@ -173,7 +173,7 @@ func (p *poller) stop() { _ = p.file.Close() }
 func writeSocket(fd int, data []byte) (int, error) {
 	for {
 		n, err := unix.Write(fd, data)
-		if err != unix.EINTR { //nolint:errorlint // the raw errno of the call just made
+		if err != unix.EINTR {
 			return n, err
 		}
 	}

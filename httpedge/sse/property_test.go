@@ -142,13 +142,17 @@ func TestFanOutHasNoGapDuplicateOrReorder(t *testing.T) {
 	cfg.SendBuffer = 4 << 10
 	cfg.PingEvery = 100 * time.Millisecond
 	cfg.Linger = 3 * time.Millisecond
-	e := newEdge(t, cfg)
+	upstream := newFakeUpstream()
+	// Two edges: what a client knows from one may be ahead of the other.
+	edges := []*edge{newEdgeOf(t, cfg, upstream), newEdgeOf(t, cfg, upstream)}
 	var conns atomic.Int32
-	e.wrap = func(c net.Conn) net.Conn {
-		if conns.Add(1)%4 == 0 {
-			return hidden{c}
+	for _, e := range edges {
+		e.wrap = func(c net.Conn) net.Conn {
+			if conns.Add(1)%4 == 0 {
+				return hidden{c}
+			}
+			return c
 		}
-		return c
 	}
 	chaos := rand.New(rand.NewPCG(seed, 1))
 	var healthy atomic.Bool
@@ -160,16 +164,18 @@ func TestFanOutHasNoGapDuplicateOrReorder(t *testing.T) {
 			return nil
 		}
 	}
-	e.upstream.readError, e.upstream.follow = fault(30), fault(10)
+	upstream.readError, upstream.follow = fault(30), fault(10)
+
+	upstream.lag = func() time.Duration { return time.Duration(rand.Int64N(int64(300 * time.Microsecond))) }
 
 	ids := []string{"a", "b", "c"}
 	for _, id := range ids {
-		e.upstream.create(id)
+		upstream.create(id)
 	}
 	until := time.Now().Add(*chaosFlag)
 	var publishers, clients sync.WaitGroup
 	for i, id := range ids {
-		publishers.Go(func() { turmoil(e.upstream, id, rand.New(rand.NewPCG(seed, uint64(10+i))), until) })
+		publishers.Go(func() { turmoil(upstream, id, rand.New(rand.NewPCG(seed, uint64(10+i))), until) })
 	}
 	done := make(chan struct{})
 	ends := map[string]*atomic.Uint64{"a": {}, "b": {}, "c": {}}
@@ -182,7 +188,7 @@ func TestFanOutHasNoGapDuplicateOrReorder(t *testing.T) {
 			know := &checker{}
 			for {
 				visits.Add(1)
-				caughtUp, err := visit(e, id, know, rng, done, ends[id])
+				caughtUp, err := visit(edges[rng.IntN(len(edges))], id, know, rng, done, ends[id])
 				if err != nil {
 					failures <- fmt.Errorf("client %d of %s: %w", i, id, err)
 					return
@@ -198,10 +204,10 @@ func TestFanOutHasNoGapDuplicateOrReorder(t *testing.T) {
 	publishers.Wait()
 	healthy.Store(true)
 	for _, id := range ids { // the last event, by which clients know that they have all
-		e.upstream.publish(id, updated("last"))
-		e.upstream.mu.Lock()
-		ends[id].Store(uint64(len(e.upstream.logs[id].events)))
-		e.upstream.mu.Unlock()
+		upstream.publish(id, updated("last"))
+		upstream.mu.Lock()
+		ends[id].Store(uint64(len(upstream.logs[id].events)))
+		upstream.mu.Unlock()
 	}
 	close(done)
 	clients.Wait()
@@ -210,7 +216,7 @@ func TestFanOutHasNoGapDuplicateOrReorder(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d visits, %d durable and %d text deliveries, %d resyncs, %d overflows", visits.Load(), events.Load(), deltas.Load(),
-		int(reading(e.hub.metrics.resyncs)), int(reading(e.hub.metrics.ended[endOverflow])))
+		int(reading(edges[0].hub.metrics.resyncs)), int(reading(edges[0].hub.metrics.ended[endOverflow])))
 	require.Positive(t, events.Load())
 }
 
