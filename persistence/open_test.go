@@ -376,11 +376,11 @@ func TestStartOnFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	s.Start()
 	require.ErrorIs(t, eventuallyError(func() error {
-		_, err := s.Append(t.Context(), 1, &logpb.Append{Id: "c", Create: true})
-		if errors.Is(err, persistence.ErrNotLeader) {
+		_, e := s.Append(t.Context(), 1, &logpb.Append{Id: "c", Create: true})
+		if errors.Is(e, persistence.ErrNotLeader) {
 			return nil // not elected yet
 		}
-		return err
+		return e
 	}), persistence.ErrFull)
 	require.False(t, s.Ready())
 	free.Store(1 << 40)
