@@ -45,7 +45,7 @@ generate: ## regenerate protobuf code and golden route and API documents
 	@mkdir -p $(BIN)
 	$(GO) build -modfile=.ci/tools/go.mod -o $(BIN)/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
 	cd proto && protoc --plugin=protoc-gen-go=../$(BIN)/protoc-gen-go --go_out=.. --go_opt=module=parley -I. */*.proto
-	$(GO) test ./httpedge/... -run Golden -rewrite
+	$(GO) test ./httpedge/convapi -run Golden -rewrite
 
 routes: build ## print every route with its handler, access and errors
 	@./$(BIN)/parley routes

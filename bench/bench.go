@@ -29,24 +29,25 @@ const (
 
 // Options are the settings of a run, as flags give them.
 type Options struct {
-	URLs        []string      // base URLs of the servers, without base path; requests spread over them
-	BasePath    string        // base path of the conversation server; default /api/agents
-	Token       string        // bearer token; empty = none
-	Ops         string        // base URL of the ops listener, for server memory; empty = not asked
-	Agent       string        // agent of the scenario; default depends on it
-	User        string        // userId given when no token is
-	Concurrency int           // callers at once (create, turn, read, list) or streams or followers
-	Duration    time.Duration // measured time after the warm-up, when Count is 0
-	Count       int           // measured requests; 0 = by Duration
-	WarmUp      time.Duration // load before measuring
-	Rate        float64       // requests per second offered (open loop); 0 = closed loop
-	Records     int           // conversations to prepare (turn, read, list, follow)
-	Messages    int           // messages in each prepared conversation (read)
-	Rounds      int           // turns per stream (stream), events to send (follow)
-	Ramp        time.Duration // time over which streams or followers are opened
-	Timeout     time.Duration // one request or stream
-	JSON        bool          // print JSON instead of a table
-	Quiet       bool          // no live progress
+	URLs         []string      // base URLs of the servers, without base path; requests spread over them
+	BasePath     string        // base path of the conversation server; default /api/agents
+	Token        string        // bearer token; empty = none
+	Ops          string        // base URL of the ops listener, for server memory; empty = not asked
+	Agent        string        // agent of the scenario; default depends on it
+	User         string        // userId given when no token is
+	Concurrency  int           // callers at once (create, turn, read, list) or streams or followers
+	Duration     time.Duration // measured time after the warm-up, when Count is 0
+	Count        int           // measured requests; 0 = by Duration
+	WarmUp       time.Duration // load before measuring
+	Rate         float64       // requests per second offered (open loop); 0 = closed loop
+	Records      int           // conversations to prepare (turn, read, list, follow)
+	Messages     int           // messages in each prepared conversation (read)
+	MessageBytes int           // length of each message sent (turn); 0 = one word
+	Rounds       int           // turns per stream (stream), events to send (follow)
+	Ramp         time.Duration // time over which streams or followers are opened
+	Timeout      time.Duration // one request or stream
+	JSON         bool          // print JSON instead of a table
+	Quiet        bool          // no live progress
 }
 
 // Disk measures the yardstick of the disk below dir and is given by the command, which may know storage.
@@ -141,6 +142,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.Float64Var(&o.Rate, "rate", 0, "requests per second offered (open loop); 0 = as fast as answers come")
 	set.IntVar(&o.Records, "records", 0, "conversations to prepare; 0 = the scenario's own number")
 	set.IntVar(&o.Messages, "messages", 20, "messages in each prepared conversation (read)")
+	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
 	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, or events sent to followers; 0 = by -duration (stream), 5 (follow)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
@@ -156,7 +158,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 		return nil, fmt.Errorf("unexpected %q", set.Arg(0))
 	case o.Concurrency < 1 || o.Concurrency > 200_000:
 		return nil, errors.New("-concurrency must be 1 to 200000")
-	case o.Count < 0 || o.Rate < 0 || o.Records < 0 || o.Messages < 0 || o.Rounds < 0:
+	case o.Count < 0 || o.Rate < 0 || o.Records < 0 || o.Messages < 0 || o.MessageBytes < 0 || o.Rounds < 0:
 		return nil, errors.New("numbers must not be negative")
 	case o.Count == 0 && o.Duration <= 0:
 		return nil, errors.New("-duration must be above 0")

@@ -34,6 +34,7 @@ type load struct {
 	live    *progress
 	op      operation
 	issued  atomic.Int64
+	begin   func() // called between warm-up and measuring; nil = nothing
 }
 
 type tally struct {
@@ -73,6 +74,9 @@ func (l *load) run(ctx context.Context) (*tally, time.Duration) {
 		l.phase(ctx, time.Now().Add(l.options.WarmUp), 0)
 	}
 	l.live.phase("measuring")
+	if l.begin != nil {
+		l.begin()
+	}
 	start := time.Now()
 	var until time.Time
 	if l.options.Count == 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -37,7 +38,7 @@ func runTurn(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	send := []byte(`{"message":"ping","stream":false}`)
+	send := []byte(`{"message":"ping` + strings.Repeat(" ping", o.MessageBytes/len(" ping")) + `","stream":false}`)
 	l := &load{options: o, live: live, op: func(caller, n int) error {
 		// A caller has conversations of its own: two turns at once on one would be refused, rightly.
 		own := (len(ids) - caller + o.Concurrency - 1) / o.Concurrency
@@ -142,7 +143,8 @@ func conversations(ctx context.Context, c *client, live *progress, n int) ([]str
 }
 
 func measure(ctx context.Context, l *load) (*Report, error) {
-	before := serverStats(ctx, l.options)
+	var before stats
+	l.begin = func() { before = serverStats(ctx, l.options) }
 	total, took := l.run(ctx)
 	report := newReport(l.options, total, took)
 	before.difference(report, serverStats(ctx, l.options))

@@ -120,9 +120,13 @@ func messageWindow(view *persistence.View, query endpoint.MessageQuery, state *c
 	}
 	// The newest page. Storage steps forward much faster than back, and where no message was ever removed the number of
 	// the page's first is known.
-	next := state.GetNextMessage()
-	if limit := uint64(query.Limit); state.GetMessageCount()+1 == next && next > limit {
-		return window{from: conversation.MessageKey(next - limit), more: next-limit > 1}, nil
+	next, limit := state.GetNextMessage(), uint64(query.Limit)
+	switch {
+	case state.GetMessageCount()+1 != next:
+	case next <= limit+1:
+		return window{}, nil
+	default:
+		return window{from: conversation.MessageKey(next - limit), more: true}, nil
 	}
 	return window{descend: true}, nil
 }

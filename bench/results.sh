@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine. Leave the
+# machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time, for trying the script.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-$(mktemp -d)}
+mkdir -p "$out"
+parley=bin/parley
+listen=127.0.0.1:18080 ops=127.0.0.1:18081
+long=10s warm=3s rounds=5
+if [ -n "${QUICK:-}" ]; then long=2s warm=1s rounds=2; fi
+ulimit -n "$(ulimit -Hn)"
+
+start() { # start the server on its data and wait until it is ready; prints the milliseconds that took
+  local began
+  began=$(date +%s%N)
+  "$parley" serve --config bench/bench.yaml --data-dir "$out/data" --listen "$listen" --ops-listen "$ops" --log-level warn --http-max-connections 30000 \
+    >"$out/server.log" 2>&1 &
+  server=$!
+  until curl -fs -o "$out/ready" "http://$ops/readyz"; do
+    kill -0 "$server" || { cat "$out/server.log" >&2; exit 1; }
+  done
+  echo $((($(date +%s%N) - began) / 1000000))
+}
+stop() { kill "$server"; wait "$server" || true; }
+trap 'kill "$server" 2>/dev/null || true' EXIT
+measure() { # measure TITLE SCENARIO [flags]
+  printf '\n## %s\n\n    parley bench %s\n\n' "$1" "${*:2}"
+  "$parley" bench "${@:2}" -url "http://$listen" -ops-url "http://$ops" -quiet | sed 's/^/    /'
+}
+
+echo "# Raw results, $(date -u +%F), $(nproc) cores, $(go version | cut -d' ' -f3)"
+printf '\n## Yardstick: the disk\n\n    parley bench disk\n\n'
+"$parley" bench disk -dir "$out" -duration "${warm}" | sed 's/^/    /'
+start >"$out/start"
+measure "Turns, 256 conversations" turn -concurrency 256 -records 256 -duration $long -warm-up $warm
+printf '\n## Yardstick again\n\n'
+"$parley" bench disk -dir "$out" -writers 256 -duration "${warm}" | sed 's/^/    /'
+measure "Turns, one caller" turn -concurrency 1 -duration $long -warm-up $warm
+measure "Create" create -concurrency 64 -duration $long -warm-up $warm
+measure "Read 20 messages" read -concurrency 64 -duration $long -warm-up $warm
+measure "List 20 of 10,000" list -concurrency 64 -duration $long -warm-up $warm
+stop; rm -rf "$out/data"; start >"$out/start"
+measure "100 streams" stream -concurrency 100 -rounds $rounds -ramp 1s
+measure "1,000 streams" stream -concurrency 1000 -rounds $rounds -ramp 1s
+measure "3,000 streams" stream -concurrency 3000 -rounds $rounds -ramp 1s
+stop; rm -rf "$out/data"; start >"$out/start"
+measure "18,000 followers of 1,000 conversations" follow -concurrency 18000 -records 1000 -rounds 1 -ramp 5s
+stop; rm -rf "$out/data"; start >"$out/start"
+measure "18,000 followers of one conversation" follow -concurrency 18000 -records 1 -rounds $rounds -ramp 5s
+stop; rm -rf "$out/data"; start >"$out/start"
+measure "Fill with 1 GB" turn -concurrency 16 -records 512 -message-bytes 65000 -count 6000 -warm-up 0
+kill -9 "$server"; wait "$server" 2>/dev/null || true
+printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "$(du -sh "$out/data" | cut -f1)" "$(start)"
+printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
+go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
