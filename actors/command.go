@@ -44,6 +44,7 @@ func (g *grain) execute(command proto.Message) error {
 		return g.answer(nil, g.host.notOwner())
 	}
 	for attempt := 1; ; attempt++ {
+		assumed := attempt == 1 && g.assumeAbsent(command)
 		if err := g.activate(); err != nil {
 			return g.answer(nil, err)
 		}
@@ -51,6 +52,9 @@ func (g *grain) execute(command proto.Message) error {
 			return g.answer(nil, nil)
 		}
 		err := g.step(command)
+		if assumed && g.state == nil {
+			g.drop() // nothing was written that would have told
+		}
 		if !errors.Is(err, errBehind) {
 			return err
 		}
@@ -58,6 +62,16 @@ func (g *grain) execute(command proto.Message) error {
 			return g.answer(nil, unavailable("the entity changed at the same time"))
 		}
 	}
+}
+
+// assumeAbsent spares the read of a head record that cannot be there: the journal refuses to create what exists, and
+// then the command is decided anew on what does.
+func (g *grain) assumeAbsent(command proto.Message) bool {
+	if g.loaded || command == nil || g.kind.Creates == nil || !g.kind.Creates(command) {
+		return false
+	}
+	g.state, g.loaded = nil, true
+	return true
 }
 
 // activate reads the head record, and lets the machine begin with its recovery.

@@ -30,6 +30,10 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 			}
 		},
 		OnRelease: runner.Release,
+		Creates: func(command proto.Message) bool {
+			c, ok := command.(*conversationpb.Command)
+			return ok && c.GetCreate() != nil
+		},
 		Busy: func(state proto.Message) bool {
 			s, ok := state.(*conversationpb.State)
 			return ok && s.GetLease() != nil

@@ -23,6 +23,9 @@ type Kind struct {
 	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
 	// may be called twice for the same epoch, and from any goroutine.
 	OnRelease func(shard uint32, epoch uint64)
+	// Creates says that a command makes its entity, under an id that was minted for it. Nil means that none does: each
+	// entity's first command then reads its head record.
+	Creates func(command proto.Message) bool
 	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
 	Busy func(state proto.Message) bool
 	// Drain is called by System.Stop before anything else ends: let what runs finish until ctx ends, then abandon it.

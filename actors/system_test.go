@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -540,4 +541,31 @@ func (r *recorder) reason() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closed
+}
+
+// TestCreatesSparesTheRead: a command that makes its entity is decided without reading what cannot be there, and on
+// what is there where it turns out to be.
+func TestCreatesSparesTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		creates := func(c *Config) {
+			c.Kinds[0].Creates = func(command proto.Message) bool {
+				asked, ok := command.(*conversationpb.Command)
+				return ok && strings.HasPrefix(asked.GetSend().GetContent(), "add:")
+			}
+		}
+		j := newJournal()
+		s := newShell(t, j, 1, creates)
+		s.must("add:a")
+		require.Zero(t, j.loads.Load())
+		require.Equal(t, "a", s.must("title"))
+
+		other := newShell(t, j, 1, creates)
+		other.must("add:b")
+		require.Equal(t, "ab", other.must("title"), "the journal told it that the entity exists")
+
+		third := newShell(t, j, 1, creates)
+		_, err := third.tell("add:c refuse")
+		require.Error(t, err)
+		require.Equal(t, "ab", third.must("title"), "a refusal leaves no belief behind")
+	})
 }
