@@ -137,7 +137,7 @@ func (l *engineLogger) listener() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.condition.fail(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))
+			l.condition.fail(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, oneLine(info.Details)))
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			l.logger.Warn("writes are stalled", slog.String("reason", info.Reason))

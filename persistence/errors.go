@@ -3,6 +3,7 @@ package persistence
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -42,13 +43,28 @@ type NotLeaderError = replica.NotLeaderError
 
 // refuse says why a directory is not opened and what can be done.
 func refuse(dir string, err error) error {
-	return fmt.Errorf("%w: %s: %w; restore the directory from a backup, or choose an empty one", ErrRefused, dir, err)
+	return fmt.Errorf("%w: %s: %w; restore the directory from a backup, or choose an empty one", ErrRefused, dir, oneLine(err))
+}
+
+// lineError is an error whose text was made one line.
+type lineError struct {
+	error
+	text string
+}
+
+func (e lineError) Error() string { return e.text }
+func (e lineError) Unwrap() error { return e.error }
+
+// oneLine takes out of an error's text what Pebble puts behind it for programs.
+func oneLine(err error) error {
+	text := strings.ReplaceAll(err.Error(), "\n<corruption detail carrier>", "")
+	return lineError{error: err, text: strings.ReplaceAll(text, "\n", "; ")}
 }
 
 // readError wraps what a read of the database returned.
 func readError(what string, err error) error {
 	if pebble.IsCorruptionError(err) {
-		return fmt.Errorf("read %s: %w: %w", what, ErrCorrupt, err)
+		return fmt.Errorf("read %s: %w: %w", what, ErrCorrupt, oneLine(err))
 	}
 	return fmt.Errorf("read %s: %w", what, err)
 }

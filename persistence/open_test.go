@@ -241,6 +241,7 @@ func TestDamageIsFound(t *testing.T) {
 			if err != nil {
 				require.ErrorIs(t, err, persistence.ErrRefused)
 				require.ErrorContains(t, err, dir)
+				require.NotContains(t, err.Error(), "\n")
 				return
 			}
 			require.Equal(t, ".sst", kind, "damage of the log or manifest must be found at open")

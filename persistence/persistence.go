@@ -117,7 +117,7 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	s.metrics = newMetrics(&s.registration, s)
 	s.driver, err = s.openDriver() //nolint:contextcheck // the driver lives until Stop, not until ctx ends
-	if errors.Is(err, replica.ErrInconsistent) {
+	if errors.Is(err, replica.ErrInconsistent) || pebble.IsCorruptionError(err) {
 		return refuse(s.opts.Dir, err)
 	}
 	if err != nil {
