@@ -37,14 +37,16 @@ type fleetLoop struct {
 	mu    struct {
 		sync.Mutex
 		conns map[int32]*fleetConn
+		idle  map[int]*fleetConn // by the caller whose last answer ended on it
 		stop  bool
 	}
 }
 
 type fleetConn struct {
 	fd     int
+	caller int
 	parser parser
-	reader reader
+	reader reader // nil while idle; changes under the loop's lock
 	last   time.Time
 }
 
@@ -100,7 +102,7 @@ func newFleetLoop() (*fleetLoop, error) {
 		return nil, errors.Join(fmt.Errorf("eventfd: %w", err), unix.Close(epoll))
 	}
 	l := &fleetLoop{epoll: epoll, wake: wake}
-	l.mu.conns = make(map[int32]*fleetConn)
+	l.mu.conns, l.mu.idle = make(map[int32]*fleetConn), make(map[int]*fleetConn)
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &event); err != nil {
 		return nil, errors.Join(fmt.Errorf("epoll add: %w", err), unix.Close(epoll), unix.Close(wake))
@@ -108,8 +110,12 @@ func newFleetLoop() (*fleetLoop, error) {
 	return l, nil
 }
 
-// open connects, sends the request and leaves the stream to a loop. It blocks for the connect only.
+// open sends a request and leaves the stream to a loop: on the caller's own connection where its last answer ended in
+// good order, as browsers do, else on a new one. It blocks for the connect only.
 func (f *fleet) open(n int, request []byte, r reader) error {
+	if f.loops[n%len(f.loops)].again(n, request, r) {
+		return nil
+	}
 	family, addr := sockaddr(f.addrs[n%len(f.addrs)])
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -118,7 +124,7 @@ func (f *fleet) open(n int, request []byte, r reader) error {
 	if err := connect(fd, addr, request); err != nil {
 		return errors.Join(err, unix.Close(fd))
 	}
-	return f.loops[n%len(f.loops)].add(fd, r)
+	return f.loops[n%len(f.loops)].add(fd, n, r)
 }
 
 func connect(fd int, addr unix.Sockaddr, request []byte) error {
@@ -140,13 +146,29 @@ func connect(fd int, addr unix.Sockaddr, request []byte) error {
 	return nil
 }
 
-func (l *fleetLoop) add(fd int, r reader) error {
+// again sends a request on a caller's idle connection, if there is one.
+func (l *fleetLoop) again(n int, request []byte, r reader) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.mu.idle[n]
+	if c == nil {
+		return false
+	}
+	delete(l.mu.idle, n)
+	if sent, err := unix.Write(c.fd, request); err != nil || sent != len(request) {
+		return false // the loop hears of its end
+	}
+	c.parser, c.reader, c.last = parser{}, r, time.Now()
+	return true
+}
+
+func (l *fleetLoop) add(fd, n int, r reader) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mu.stop {
 		return errors.Join(net.ErrClosed, unix.Close(fd))
 	}
-	l.mu.conns[int32(fd)] = &fleetConn{fd: fd, reader: r, last: time.Now()}
+	l.mu.conns[int32(fd)] = &fleetConn{fd: fd, caller: n, reader: r, last: time.Now()}
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: int32(fd)}
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		delete(l.mu.conns, int32(fd))
@@ -172,9 +194,13 @@ func (l *fleetLoop) run(timeout time.Duration) {
 			}
 			l.mu.Lock()
 			c := l.mu.conns[event.Fd]
+			var r reader
+			if c != nil {
+				r = c.reader
+			}
 			l.mu.Unlock()
 			if c != nil {
-				l.read(c, buffer)
+				l.read(c, r, buffer)
 			}
 		}
 		if now.Sub(swept) > time.Second {
@@ -184,7 +210,7 @@ func (l *fleetLoop) run(timeout time.Duration) {
 	}
 }
 
-func (l *fleetLoop) read(c *fleetConn, buffer []byte) {
+func (l *fleetLoop) read(c *fleetConn, r reader, buffer []byte) {
 	n, err := unix.Read(c.fd, buffer)
 	now := time.Now()
 	switch {
@@ -193,31 +219,49 @@ func (l *fleetLoop) read(c *fleetConn, buffer []byte) {
 	case err != nil:
 		l.drop(c, now, fmt.Errorf("read: %w", err))
 		return
-	case n == 0:
+	case n == 0 || r == nil:
 		l.drop(c, now, nil)
 		return
 	}
 	c.last = now
-	err = c.parser.feed(buffer[:n], func(f frame) { c.reader.frame(now, f) }, func(text []byte) { c.reader.comment(now, text) })
-	if err != nil || c.parser.ended {
+	err = c.parser.feed(buffer[:n], func(f frame) { r.frame(now, f) }, func(text []byte) { r.comment(now, text) })
+	switch {
+	case err != nil, c.parser.ended && c.parser.closing:
 		l.drop(c, now, err)
+	case c.parser.ended:
+		l.rest(c)
+		r.end(now, c.parser.status, c.parser.body, nil)
 	}
+}
+
+// rest keeps a connection for its caller's next request.
+func (l *fleetLoop) rest(c *fleetConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.reader = nil
+	l.mu.idle[c.caller] = c
 }
 
 func (l *fleetLoop) drop(c *fleetConn, now time.Time, err error) {
 	l.mu.Lock()
 	delete(l.mu.conns, int32(c.fd))
+	if l.mu.idle[c.caller] == c {
+		delete(l.mu.idle, c.caller)
+	}
+	r := c.reader
 	l.mu.Unlock()
 	// The kernel forgets the descriptor in epoll with the close.
 	_ = unix.Close(c.fd)
-	c.reader.end(now, c.parser.status, c.parser.body, err)
+	if r != nil {
+		r.end(now, c.parser.status, c.parser.body, err)
+	}
 }
 
 func (l *fleetLoop) sweep(now time.Time, timeout time.Duration) {
 	var silent []*fleetConn
 	l.mu.Lock()
 	for _, c := range l.mu.conns {
-		if now.Sub(c.last) > timeout {
+		if c.reader != nil && now.Sub(c.last) > timeout {
 			silent = append(silent, c)
 		}
 	}
@@ -235,7 +279,9 @@ func (l *fleetLoop) closeAll(now time.Time) {
 	l.mu.Unlock()
 	for _, c := range left {
 		_ = unix.Close(c.fd)
-		c.reader.end(now, c.parser.status, nil, net.ErrClosed)
+		if c.reader != nil {
+			c.reader.end(now, c.parser.status, nil, net.ErrClosed)
+		}
 	}
 }
 

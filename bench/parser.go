@@ -32,6 +32,7 @@ type parser struct {
 	data    []byte
 	hasData bool
 	ended   bool
+	closing bool // the server will close the connection
 }
 
 type parserState int
@@ -143,6 +144,8 @@ func (p *parser) header(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimSpace(value)
 	switch {
+	case bytes.EqualFold(name, []byte("Connection")):
+		p.closing = bytes.EqualFold(value, []byte("close"))
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		p.chunked = bytes.EqualFold(value, []byte("chunked"))
 	case bytes.EqualFold(name, []byte("Content-Length")):
