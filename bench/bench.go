@@ -45,6 +45,7 @@ type Options struct {
 	MessageBytes int           // length of each message sent (turn); 0 = one word
 	Rounds       int           // turns per stream (stream), events to send (follow)
 	Ramp         time.Duration // time over which streams or followers are opened
+	Settle       time.Duration // silence before the memory of idle followers is read (follow)
 	Timeout      time.Duration // one request or stream
 	JSON         bool          // print JSON instead of a table
 	Quiet        bool          // no live progress
@@ -145,6 +146,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
 	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, or events sent to followers; 0 = by -duration (stream), 5 (follow)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
+	set.DurationVar(&o.Settle, "settle", 0, "silence before the memory of idle followers is read (follow)")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")
 	set.BoolVar(&o.Quiet, "quiet", false, "no live progress")

@@ -36,7 +36,7 @@ func newClient(o *Options) (*client, error) {
 			return nil, fmt.Errorf("bad base URL %q", raw)
 		}
 		c.hosts = append(c.hosts, &fasthttp.HostClient{
-			Addr: u.Host, IsTLS: u.Scheme == "https", MaxConns: o.Concurrency + 16,
+			Addr: u.Host, IsTLS: u.Scheme == "https", MaxConns: max(o.Concurrency, preparers) + 16,
 			MaxIdleConnDuration: time.Minute, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout,
 			MaxIdemponentCallAttempts: 1, MaxResponseBodySize: 64 << 20, NoDefaultUserAgentHeader: true,
 		})

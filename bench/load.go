@@ -146,11 +146,14 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
+// preparers is how many preparations run at once.
+const preparers = 64
+
 // prepare runs n preparations, a bounded number at once, and stops at the first that fails.
 func prepare(ctx context.Context, live *progress, what string, n int, do func(i int) error) error {
 	live.phase(what)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(64)
+	group.SetLimit(preparers)
 	for i := range n {
 		if ctx.Err() != nil {
 			break

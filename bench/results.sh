@@ -45,11 +45,11 @@ measure "100 streams" stream -concurrency 100 -rounds $rounds -ramp 1s
 measure "1,000 streams" stream -concurrency 1000 -rounds $rounds -ramp 1s
 measure "3,000 streams" stream -concurrency 3000 -rounds $rounds -ramp 1s
 stop; rm -rf "$out/data"; start >"$out/start"
-measure "18,000 followers of 1,000 conversations" follow -concurrency 18000 -records 1000 -rounds 1 -ramp 5s
+measure "18,000 followers of 1,000 conversations" follow -concurrency 18000 -records 1000 -rounds 1 -ramp 5s -settle 12s
 stop; rm -rf "$out/data"; start >"$out/start"
-measure "18,000 followers of one conversation" follow -concurrency 18000 -records 1 -rounds $rounds -ramp 5s
+measure "18,000 followers of one conversation" follow -concurrency 18000 -records 1 -rounds $rounds -ramp 5s -settle 12s
 stop; rm -rf "$out/data"; start >"$out/start"
-measure "Fill with 1 GB" turn -concurrency 16 -records 512 -message-bytes 65000 -count 6000 -warm-up 0
+measure "Fill with 1 GB" turn -concurrency 16 -records 512 -message-bytes 65000 -count 6000 -warm-up 0s
 kill -9 "$server"; wait "$server" 2>/dev/null || true
 printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "$(du -sh "$out/data" | cut -f1)" "$(start)"
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'

@@ -53,6 +53,7 @@ func runFollow(ctx context.Context, o *Options, live *progress) (*Report, error)
 		fleet.close()
 		return nil, err
 	}
+	sleepUntil(ctx, time.Now().Add(o.Settle))
 	holding := serverStats(ctx, o)
 	start := time.Now()
 	delivered, err := r.rounds(ctx, c, ids)

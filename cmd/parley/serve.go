@@ -24,7 +24,7 @@ func serve(ctx context.Context, args []string, s surroundings) int {
 	case request.Print:
 		return finish(s, request.Config.Print(s.stdout))
 	}
-	tuneMemory()
+	tuneMemory(ctx)
 	logger := newLogger(s.stderr, request.Config.Log)
 	for _, name := range request.Unknown {
 		logger.Warn("environment variable is not a setting", slog.String("name", name))
