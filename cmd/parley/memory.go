@@ -34,8 +34,10 @@ func trim(ctx context.Context) {
 	ticker := time.NewTicker(trimEvery)
 	defer ticker.Stop()
 	samples := []metrics.Sample{
-		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	var before uint64
 	for {

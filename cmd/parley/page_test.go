@@ -56,8 +56,8 @@ func newBrowser(t *testing.T) *browser {
 
 // listen notes what the page throws and whom it asks, for as long as the tab lives.
 func (b *browser) listen(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-	exceptions := cdp.Events(b.ctx, target, runtime.ExceptionThrown)
-	requests := cdp.Events(b.ctx, target, network.RequestWillBeSent)
+	exceptions := cdp.Events(b.ctx, target, runtime.ExceptionThrown) //nolint:contextcheck // as long as the tab
+	requests := cdp.Events(b.ctx, target, network.RequestWillBeSent) //nolint:contextcheck // as long as the tab
 	if _, err := cdp.Call(ctx, target, runtime.Enable, cdp.Empty{}); err != nil {
 		return chromedp.Void{}, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 )
 
 // builtBinary is the command under test, built once for all tests of the package.
-var builtBinary = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once, by whoever needs it first
+var builtBinary = sync.OnceValues(func() (string, error) { // built once, by whoever needs it first
 	dir, err := os.MkdirTemp("", "parley-test-")
 	if err != nil {
 		return "", err
@@ -53,17 +54,27 @@ type process struct {
 	listen  string
 	ops     string
 	config  string
+	base    string // path of the API; empty = the default
 	command *exec.Cmd
 	log     *bytes.Buffer
 	exited  chan error
 }
 
+// handedOut is the addresses that some process of these tests was given, so that no two of them get the same one
+// between the moment it is found free and the moment it is bound.
+var handedOut sync.Map // all tests of the package draw from it
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, listener.Close()) }()
-	return listener.Addr().String()
+	for {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		address := listener.Addr().String()
+		require.NoError(t, listener.Close())
+		if _, taken := handedOut.LoadOrStore(address, true); !taken {
+			return address
+		}
+	}
 }
 
 // newProcess prepares a process with a data directory of its own; config is the text of its configuration file.
@@ -83,8 +94,26 @@ func newProcess(t *testing.T, config string) *process {
 	return p
 }
 
-// start runs the process and waits until it is ready.
+// start runs the process and waits until it is ready. An address that somebody on the machine has taken since it was
+// found free is given up for another.
 func (p *process) start() {
+	p.t.Helper()
+	const attempts = 3
+	for range attempts {
+		p.launch()
+		err := p.awaitReady()
+		if err == nil {
+			return
+		}
+		if !strings.Contains(p.log.String(), syscall.EADDRINUSE.Error()) {
+			require.Failf(p.t, "process ended", "%v\n%s", err, p.log)
+		}
+		p.listen, p.ops = freeAddress(p.t), freeAddress(p.t)
+	}
+	require.Fail(p.t, "no free address")
+}
+
+func (p *process) launch() {
 	p.t.Helper()
 	binary, err := builtBinary()
 	require.NoError(p.t, err)
@@ -96,16 +125,28 @@ func (p *process) start() {
 	p.exited = exited
 	command := p.command
 	go func() { exited <- command.Wait() }()
-	require.Eventually(p.t, func() bool {
-		select {
-		case err := <-exited:
-			exited <- err
-			p.t.Fatalf("process ended: %v", err)
-		default:
+}
+
+// awaitReady waits until the process says that it is ready, or returns how it ended.
+func (p *process) awaitReady() error {
+	p.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil); status == http.StatusOK {
+			return nil
 		}
-		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
-		return status == http.StatusOK
-	}, 20*time.Second, 10*time.Millisecond)
+		select {
+		case err := <-p.exited:
+			p.exited <- err
+			return fmt.Errorf("ended: %w", err)
+		case <-deadline.C:
+			require.Fail(p.t, "process is not ready after 20 s")
+		case <-again.C:
+		}
+	}
 }
 
 // kill ends the process as a power cut would end it: no handler runs.
@@ -115,7 +156,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.command.Process.Signal(syscall.SIGKILL) // it may have ended by itself
-	<-p.exited
+	_ = <-p.exited                                // killed
 	p.command = nil
 }
 
@@ -133,7 +174,9 @@ func (p *process) terminate() error {
 	}
 }
 
-func (p *process) url(path string) string { return "http://" + p.listen + "/api/agents" + path }
+func (p *process) url(path string) string {
+	return "http://" + p.listen + cmp.Or(p.base, "/api/agents") + path
+}
 
 func (p *process) try(method, url string, body any) (int, []byte) {
 	var reader io.Reader
@@ -257,7 +300,7 @@ func (p *process) open(method, path string, body any, lastEventID string) *sse {
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // sse.close does
 	require.NoError(p.t, err)
 	require.Equal(p.t, http.StatusOK, response.StatusCode)
 	require.Contains(p.t, response.Header.Get("Content-Type"), "text/event-stream")

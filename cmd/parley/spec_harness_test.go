@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 // of returns the process with a configuration, started by whoever needs it first.
 func (s *sharedProcesses) of(t *testing.T, config string) *process {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: builds the binary and runs processes")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.running[config]; p != nil {

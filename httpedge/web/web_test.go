@@ -16,8 +16,8 @@ func TestFiles(t *testing.T) {
 	require.Contains(t, string(index), `content="/api/&#34;agents&#34;"`)
 	require.NotContains(t, string(index), basePathMark)
 	for _, name := range []string{"app.js", "stream.js", "style.css", "icon.svg"} {
-		text, err := fs.ReadFile(site, name)
-		require.NoError(t, err)
+		text, unread := fs.ReadFile(site, name)
+		require.NoError(t, unread)
 		require.NotEmpty(t, text)
 		// The page must work with no network, and under a policy that allows no inline script.
 		require.NotContains(t, strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), "://", name)

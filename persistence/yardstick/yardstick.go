@@ -140,7 +140,10 @@ func quantile(h *hdrhistogram.Histogram, q float64) time.Duration {
 // silent keeps the engine's own words out of the report; what goes wrong comes back as an error.
 type silent struct{}
 
-func (silent) Infof(string, ...any)  {}
+// Infof drops chatter.
+func (silent) Infof(string, ...any) {}
+
+// Errorf drops what comes back as an error anyway.
 func (silent) Errorf(string, ...any) {}
 
 // Fatalf is called when the write-ahead log fails: the measurement is void.

@@ -315,6 +315,7 @@ func TestNoFirstToken(t *testing.T) {
 }
 
 func TestTailAfterTheEndIsOptional(t *testing.T) {
+	t.Parallel()
 	w := chatWire()
 	t.Run("cut", func(t *testing.T) {
 		server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {

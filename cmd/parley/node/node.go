@@ -227,7 +227,7 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	limits := conversationLimits(n.config)
-	if err := limits.Validate(); err != nil {
+	if err = limits.Validate(); err != nil {
 		return err
 	}
 	n.system, err = actors.New(actors.Config{
@@ -268,7 +268,7 @@ func (n *Node) leaderChanged(change leaderChange) {
 const recoverTimeout = time.Minute
 
 func (n *Node) startStore(ctx context.Context) error {
-	n.store.Start()
+	n.store.Start() //nolint:contextcheck // the store lives until Stop, not as long as its start
 	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
 	return n.store.WaitReady(ctx)
@@ -291,7 +291,7 @@ func (n *Node) startHub(context.Context) error {
 	if err := n.hub.Start(); err != nil {
 		return err
 	}
-	return n.buildServer(conversations, reads, ids{shards})
+	return n.buildServer(conversations, reads, ids{shards}) //nolint:contextcheck // nothing is requested yet
 }
 
 func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) error {
