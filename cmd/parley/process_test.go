@@ -156,7 +156,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.command.Process.Signal(syscall.SIGKILL) // it may have ended by itself
-	_ = <-p.exited                                // killed
+	<-p.exited
 	p.command = nil
 }
 

@@ -8,7 +8,6 @@ import (
 )
 
 func TestSpecUpdate(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	patch := func(t *testing.T, id string, body any, record fields) tree {
 		t.Helper()
@@ -98,7 +97,6 @@ func exactly1(item shape) shape {
 }
 
 func TestSpecUpdateRefusals(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "priced", "update refusals")
 	p.say(t, id, "spend") // 0.002 USD
@@ -137,7 +135,6 @@ func TestSpecUpdateRefusals(t *testing.T) {
 }
 
 func TestSpecDelete(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	t.Run("answers_204_and_everything_is_gone", func(t *testing.T) {
 		id, messages := talked(t, p, "delete", 1)
@@ -145,8 +142,15 @@ func TestSpecDelete(t *testing.T) {
 		a.empty(204)
 		require.Empty(t, a.header.Get("Content-Type"))
 		for _, gone := range []struct{ method, path string }{
-			{"GET", ""}, {"GET", "?before=" + messages[1]}, {"PATCH", ""}, {"DELETE", ""}, {"GET", "/messages"}, {"POST", "/messages"},
-			{"POST", "/cancel"}, {"GET", "/events"}, {"GET", "/events/stream"},
+			{"GET", ""},
+			{"GET", "?before=" + messages[1]},
+			{"PATCH", ""},
+			{"DELETE", ""},
+			{"GET", "/messages"},
+			{"POST", "/messages"},
+			{"POST", "/cancel"},
+			{"GET", "/events"},
+			{"GET", "/events/stream"},
 		} {
 			var body any
 			if gone.method == "POST" || gone.method == "PATCH" {
@@ -180,7 +184,6 @@ func TestSpecDelete(t *testing.T) {
 }
 
 func TestSpecBulkDelete(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	bulk := func(t *testing.T, ids any) answer {
 		t.Helper()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +46,6 @@ func openAPI(t *testing.T, p *process, headers ...string) tree {
 }
 
 func TestSpecDocument(t *testing.T) {
-	t.Parallel()
 	document := openAPI(t, open(t))
 	t.Run("header_of_the_document", func(t *testing.T) {
 		require.Equal(t, "3.0.3", document.text("openapi"))
@@ -60,9 +58,9 @@ func TestSpecDocument(t *testing.T) {
 	})
 	t.Run("every_route_is_there_and_no_other", func(t *testing.T) {
 		wanted := documentedRoutes()
-		paths, _ := document.at("paths").v.(map[string]any) //nolint:errcheck // nil has no members
+		paths, _ := document.at("paths").v.(map[string]any) // nil has no members
 		for path, methods := range paths {
-			item, _ := methods.(map[string]any) //nolint:errcheck // nil has no members
+			item, _ := methods.(map[string]any) // nil has no members
 			for method := range item {
 				name := strings.ToUpper(method) + " " + path
 				want, ok := wanted[name]
@@ -122,7 +120,7 @@ func isDocumented(t *testing.T, operation tree, name string, want documented) {
 	}
 	require.Equal(t, want.parameters, strings.Join(parameters, ", "), name)
 	var statuses []string
-	responses, _ := operation.at("responses").v.(map[string]any) //nolint:errcheck // nil has no members
+	responses, _ := operation.at("responses").v.(map[string]any) // nil has no members
 	for status := range responses {
 		response := operation.at("responses", status)
 		require.NotEmpty(t, response.text("description"), name)
@@ -175,7 +173,7 @@ func schemasNameTheFields(t *testing.T, document tree) {
 		"Event": p.ask(t, "GET", "/conversations/"+id+"/events", nil).fits(200, anyObject).at("events").list()[0],
 	} {
 		schema := document.at("components", "schemas", name)
-		members, _ := served.v.(map[string]any) //nolint:errcheck // nil has no members
+		members, _ := served.v.(map[string]any) // nil has no members
 		require.NotEmpty(t, members, name)
 		for member := range members {
 			require.NotNilf(t, schema.at("properties", member).v, "%s.%s is served and not in the document", name, member)
@@ -187,7 +185,6 @@ func schemasNameTheFields(t *testing.T, document tree) {
 }
 
 func TestSpecDocs(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	page := p.ask(t, "GET", "/docs", nil)
 	t.Run("docs_page_is_html", func(t *testing.T) {
@@ -221,7 +218,7 @@ func TestSpecDocs(t *testing.T) {
 	t.Run("docs_of_every_later_route_are_absent", func(t *testing.T) {
 		document := openAPI(t, p)
 		for _, path := range []string{"/files", "/tasks", "/conversations/{id}/export", "/conversations/{id}/continue"} {
-			require.Nil(t, document.at("paths", path).v, fmt.Sprintf("%s is not served yet", path))
+			require.Nilf(t, document.at("paths", path).v, "%s is not served yet", path)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 )
 
 func TestSpecEvents(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	t.Run("log_of_a_turn", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "events")
@@ -69,7 +67,6 @@ func TestSpecEvents(t *testing.T) {
 }
 
 func TestSpecEventPages(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id, _ := talked(t, p, "event pages", 252) // 1008 events
 	const last = 1008
@@ -116,12 +113,12 @@ func TestSpecEventPages(t *testing.T) {
 			require.Equal(t, c.want, seqs)
 		})
 	}
-	for _, after := range []string{"x", "-1", "1.5", "1e3", "0x10", "99999999999999999999", "18446744073709551616", "1,2", "%00", "%ff", strings.Repeat("9", 1000)} {
-		t.Run(fmt.Sprintf("after_%.12s_is_400", after), func(t *testing.T) {
+	t.Run("bad_after_is_400", func(t *testing.T) {
+		for _, after := range []string{"x", "-1", "1.5", "1e3", "0x10", "99999999999999999999", "18446744073709551616", "1,2", "%00", "%ff", strings.Repeat("9", 1000)} {
 			p.ask(t, "GET", "/conversations/"+id+"/events?after="+after, nil).refused(400, "VALIDATION_ERROR")
 			p.ask(t, "GET", "/conversations/"+id+"/events/stream?after="+after, nil).refused(400, "VALIDATION_ERROR")
-		})
-	}
+		}
+	})
 	t.Run("replay_of_a_long_log_is_whole", func(t *testing.T) {
 		s := p.follow(t, "GET", "/conversations/"+id+"/events/stream", nil)
 		require.Equal(t, ": open", s.block())

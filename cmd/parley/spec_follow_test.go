@@ -41,7 +41,7 @@ func (p *process) follow(t *testing.T, method, path string, body any, headers ..
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() }) // the end of the test is the end of the stream
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(response.Body) //nolint:errcheck // it fails anyway
+		text, _ := io.ReadAll(response.Body) // it fails anyway
 		require.Failf(t, "no stream", "%s %s: %d %s", method, path, response.StatusCode, text)
 	}
 	for name, value := range map[string]string{
@@ -67,7 +67,7 @@ func (s *stream) block() string {
 	var block strings.Builder
 	for {
 		line, err := s.lines.ReadString('\n')
-		if err == io.EOF && line == "" && block.Len() == 0 { //nolint:errorlint // io.EOF itself is a clean end
+		if err == io.EOF && line == "" && block.Len() == 0 { // io.EOF itself is a clean end
 			return ""
 		}
 		require.NoErrorf(s.t, err, "stream broke off after %q", block.String()+line)

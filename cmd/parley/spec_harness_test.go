@@ -21,7 +21,7 @@ import (
 // would. httpedge/SPEC.md says which of them covers which sentence.
 
 // shared is the processes that many tests use at once, each with users and conversations of its own. TestMain ends them.
-var shared = &sharedProcesses{running: map[string]*process{}} //nolint:gochecknoglobals // outlives the test that needs it first
+var shared = &sharedProcesses{running: map[string]*process{}} // outlives the test that needs it first
 
 type sharedProcesses struct {
 	mu      sync.Mutex
@@ -224,7 +224,7 @@ func decode(t *testing.T, text string) tree {
 // at goes down by member names; what is not there is nil.
 func (n tree) at(names ...string) tree {
 	for _, name := range names {
-		members, _ := n.v.(map[string]any) //nolint:errcheck // nil has no members
+		members, _ := n.v.(map[string]any) // nil has no members
 		n.v = members[name]
 	}
 	return n

@@ -15,14 +15,19 @@ import (
 // routesWithID are the routes that name a conversation.
 func routesWithID() []struct{ method, suffix, body string } {
 	return []struct{ method, suffix, body string }{
-		{"GET", "", ""}, {"PATCH", "", `{"title":"x"}`}, {"DELETE", "", ""}, {"GET", "/messages", ""},
-		{"POST", "/messages", `{"message":"x"}`}, {"POST", "/messages", `{"message":"x","stream":true}`},
-		{"POST", "/cancel", ""}, {"GET", "/events", ""}, {"GET", "/events/stream", ""},
+		{"GET", "", ""},
+		{"PATCH", "", `{"title":"x"}`},
+		{"DELETE", "", ""},
+		{"GET", "/messages", ""},
+		{"POST", "/messages", `{"message":"x"}`},
+		{"POST", "/messages", `{"message":"x","stream":true}`},
+		{"POST", "/cancel", ""},
+		{"GET", "/events", ""},
+		{"GET", "/events/stream", ""},
 	}
 }
 
 func TestSpecRoutes(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "routes")
 	t.Run("unknown_conversation_is_404_on_every_route", func(t *testing.T) {
@@ -103,7 +108,6 @@ func TestSpecRoutes(t *testing.T) {
 }
 
 func TestSpecHeaders(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "headers")
 	t.Run("request_id_comes_back", func(t *testing.T) {
@@ -144,7 +148,6 @@ func TestSpecHeaders(t *testing.T) {
 }
 
 func TestSpecBadBodies(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "bad bodies")
 	before := p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject)
@@ -202,7 +205,6 @@ func send(t *testing.T, p *process, text string) (status int, body tree) {
 }
 
 func TestSpecRawRequests(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	const body = `{"agentId":"quick"}`
 	for _, c := range []struct {

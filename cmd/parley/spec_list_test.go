@@ -10,7 +10,6 @@ import (
 )
 
 func TestSpecList(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	const user = "list"
 	var all []string // oldest first
@@ -115,7 +114,6 @@ func (p *process) tick(t *testing.T) {
 }
 
 func TestSpecListRules(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	t.Run("without_anybody_is_401", func(t *testing.T) {
 		p.newConversation(t, "quick", "")
@@ -142,9 +140,9 @@ func TestSpecListRules(t *testing.T) {
 	})
 	t.Run("follows_every_change", func(t *testing.T) {
 		const path = "/conversations?userId=list+changes"
-		first, second := p.newConversation(t, "quick", "list changes"), ""
+		first := p.newConversation(t, "quick", "list changes")
 		p.tick(t)
-		second = p.newConversation(t, "quick", "list changes")
+		second := p.newConversation(t, "quick", "list changes")
 		listed := func(want ...string) {
 			t.Helper()
 			page := p.ask(t, "GET", path, nil).fits(200, conversationPage(fields{"total": exactly(len(want))}))
@@ -176,8 +174,11 @@ func TestSpecListRules(t *testing.T) {
 		}
 	})
 	for _, c := range []struct{ name, query string }{
-		{"unknown_order_by", "orderBy=title"}, {"unknown_order", "order=up"}, {"unknown_pinned", "pinned=only"},
-		{"order_by_in_capitals", "orderBy=CreatedAt"}, {"agent_that_is_not_utf8", "agentId=%ff"},
+		{"unknown_order_by", "orderBy=title"},
+		{"unknown_order", "order=up"},
+		{"unknown_pinned", "pinned=only"},
+		{"order_by_in_capitals", "orderBy=CreatedAt"},
+		{"agent_that_is_not_utf8", "agentId=%ff"},
 		{"user_that_is_not_utf8", "userId=%ff"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 )
 
 func TestSpecSend(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	t.Run("completed_turn", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "send")
@@ -100,7 +99,6 @@ func TestSpecSend(t *testing.T) {
 }
 
 func TestSpecBudget(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.ask(t, "POST", "/conversations", `{"agentId":"priced","userId":"budget","budget":{"maxCostUsd":0.003,"onReach":"stop"}}`).
 		fits(201, anyObject).text("conversation", "id")
@@ -143,7 +141,6 @@ func TestSpecBudget(t *testing.T) {
 }
 
 func TestSpecSendRefusals(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	id := p.newConversation(t, "quick", "send refusals")
 	send := func(t *testing.T, id string, body any) answer {
@@ -207,7 +204,6 @@ func TestSpecSendRefusals(t *testing.T) {
 }
 
 func TestSpecCancel(t *testing.T) {
-	t.Parallel()
 	p := open(t)
 	t.Run("nothing_to_cancel", func(t *testing.T) {
 		id := p.newConversation(t, "quick", "cancel")

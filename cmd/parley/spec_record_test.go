@@ -170,7 +170,7 @@ func moment(value any) error {
 	if err := like(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)(value); err != nil {
 		return err
 	}
-	text, _ := value.(string) //nolint:errcheck // it matched
+	text, _ := value.(string) // it matched
 	at, err := time.Parse(time.RFC3339, text)
 	if err == nil && (time.Until(at) > time.Second || time.Since(at) > time.Hour) {
 		return fmt.Errorf("%s is not now", text)
