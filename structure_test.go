@@ -132,14 +132,17 @@ func TestSidesMeetInNode(t *testing.T) {
 	}
 }
 
-// TestNoSleepInTests: a test that sleeps is slow and flaky at once.
+// TestNoSleepInTests: a test that sleeps is slow and flaky at once. In a synctest bubble time is virtual, and sleeping
+// is how it passes.
 func TestNoSleepInTests(t *testing.T) {
 	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") || path == "structure_test.go" {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		require.NotContainsf(t, string(text), "time.Sleep(", "%s", path)
+		if !strings.Contains(string(text), `"testing/synctest"`) {
+			require.NotContainsf(t, string(text), "time.Sleep(", "%s", path)
+		}
 		return err
 	})
 	require.NoError(t, err)

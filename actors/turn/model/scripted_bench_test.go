@@ -49,7 +49,7 @@ func BenchmarkScriptedPaced(b *testing.B) {
 		before := cpuTime(b)
 		for i := range streams {
 			all.Go(func() {
-				time.Sleep(time.Duration(i) * 20 * time.Millisecond / streams)
+				<-time.After(time.Duration(i) * 20 * time.Millisecond / streams) // spreads the streams over the interval
 				listener := &counter{start: time.Now(), step: 20 * time.Millisecond}
 				_, err := p.Generate(b.Context(), request, listener)
 				if err != nil {
