@@ -1,6 +1,9 @@
 package sse
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // loop writes for many connections, one after the other, urgent ones first.
 type loop struct {
@@ -15,8 +18,12 @@ type loop struct {
 	scratch []byte
 }
 
-// bulkTurn is how many bulk streams are served before urgent ones are looked at again.
-const bulkTurn = 32
+// bulkTurn is how many bulk streams are served before urgent ones are looked at again, and fairTurn how many of any
+// kind before other goroutines are: those that make the text must not wait until a loop is preempted.
+const (
+	bulkTurn = 32
+	fairTurn = 64
+)
 
 // scratchSize bounds what goes out in one write.
 const scratchSize = 32 << 10
@@ -79,6 +86,9 @@ func (l *loop) run() {
 func (l *loop) serve(conns []*conn) {
 	var writes, bytes int
 	for i, c := range conns {
+		if i%fairTurn == fairTurn-1 {
+			runtime.Gosched()
+		}
 		w, b := l.wire.flush(c, l.scratch)
 		writes += w
 		bytes += b
