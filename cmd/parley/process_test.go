@@ -156,7 +156,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.command.Process.Signal(syscall.SIGKILL) // it may have ended by itself
-	<-p.exited //nolint:errcheck // it was killed
+	<-p.exited                                    //nolint:errcheck // it was killed
 	p.command = nil
 }
 
