@@ -166,13 +166,14 @@ type Conversation struct {
 // Actors is about conversations that are in memory.
 type Actors struct {
 	// How long a conversation stays in memory after its last use. Longer answers sooner, shorter holds less memory; a
-	// stored conversation costs none. Default 2m.
+	// stored conversation costs none. Default 1m.
 	IdleTimeout time.Duration `key:"idle_timeout"`
 	// How long a write may wait for the log before it is answered 503, outcome unknown. Default 10s.
 	AppendTimeout time.Duration `key:"append_timeout"`
 	// Commands that may wait for one conversation; further ones are 503. Default 128.
 	Mailbox int `key:"mailbox"`
-	// Conversations in memory at once; further ones are 503 until others go. Default 200000.
+	// Conversations in memory at once, about 3 KB each; above it the ones unused for longest go, busy ones stay. Default
+	// 50000.
 	MaxActive int `key:"max_active"`
 }
 
