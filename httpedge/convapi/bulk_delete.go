@@ -12,7 +12,7 @@ import (
 )
 
 type bulkDeleteIn struct {
-	IDs []string `json:"ids" doc:"1 to 100 conversation ids; duplicates count once"`
+	IDs []string `json:"ids" required:"true" doc:"1 to 100 conversation ids; duplicates count once"`
 }
 
 // What became of one id.

@@ -40,7 +40,7 @@ func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*
 }
 
 type createConversationIn struct {
-	AgentID  string      `json:"agentId" doc:"Required"`
+	AgentID  string      `json:"agentId" required:"true"`
 	UserID   string      `json:"userId" doc:"Owner; used only when no identity was established"`
 	Title    string      `json:"title" doc:"At most 200 characters"`
 	Metadata metadata    `json:"metadata"`

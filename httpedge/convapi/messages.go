@@ -36,7 +36,7 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesIn) (*messageLis
 
 type sendMessageIn struct {
 	ID       string      `path:"id"`
-	Message  string      `json:"message" doc:"Required"`
+	Message  string      `json:"message" required:"true"`
 	FileIDs  []string    `json:"fileIds"`
 	Files    []fileInput `json:"files"`
 	Stream   bool        `json:"stream" doc:"true: answer with an event stream"`

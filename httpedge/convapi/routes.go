@@ -73,7 +73,7 @@ func (a *API) rows() []endpoint.Row {
 			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy), writes),
 
 		endpoint.On("POST /conversations/{id}/cancel", "conversation:write", a.cancelTurn,
-			conversations, endpoint.Summary("Cancel the running turn; 202 while it is still winding down"),
+			conversations, endpoint.Summary("Cancel the running turn"), endpoint.Also(202, "The turn is still winding down, or its node cannot confirm in time"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("GET /conversations/{id}/events", "conversation:read", a.listEvents,
 			events, endpoint.Summary("Read the event log"),

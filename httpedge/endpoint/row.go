@@ -29,7 +29,8 @@ type Row struct {
 	Access  string
 	Handler string // name of the function, also the operation id
 	Kind    Kind
-	Status  int // of a success, unless the output says otherwise
+	Status  int       // of a success, unless the output says otherwise
+	Also    []Outcome // other successes, with the same output
 	Errors  []failurepb.Code
 	Summary string
 	Tag     string        // group in the document
@@ -44,6 +45,12 @@ type Row struct {
 	invoke func(context.Context, *exchange) (output, error)
 }
 
+// Outcome is a success that a route may answer with besides its usual one.
+type Outcome struct {
+	Status  int
+	Meaning string
+}
+
 // Option refines a row.
 type Option func(*Row)
 
@@ -53,6 +60,11 @@ func Status(code int) Option { return func(r *Row) { r.Status = code } }
 // Errors names the refusals that the route is known to answer with, besides those that any route can.
 func Errors(codes ...failurepb.Code) Option {
 	return func(r *Row) { r.Errors = append(r.Errors, codes...) }
+}
+
+// Also names another status of a success; the output says when it is that one (Statuser).
+func Also(status int, meaning string) Option {
+	return func(r *Row) { r.Also = append(r.Also, Outcome{Status: status, Meaning: meaning}) }
 }
 
 // Summary is the route in one line, for people.

@@ -1,8 +1,8 @@
 // Package openapi makes an OpenAPI 3.0.3 document from a surface's route rows, so that what is documented is what is
 // served: paths, parameters and bodies come from the types that the handlers use.
 //
-// Properties come from json tags; the tags doc, enum and format add what a Go type cannot say. A property without
-// omitempty is required in answers; in bodies nothing is, because every check of a body is the handler's. A type that
+// Properties come from json tags; the tags doc, enum, format and required add what a Go type cannot say. A property
+// without omitempty is required in answers; in bodies one that is tagged so, and its handler checks it. A type that
 // writes its own JSON says what it looks like by Described.
 //
 // The document is deterministic: the same rows give the same bytes.
@@ -118,8 +118,10 @@ func (b *builder) operation(row *endpoint.Row) object {
 		operation["parameters"] = parameters
 	}
 	if row.HasBody() {
+		schema := b.structSchema(row.In, body)
+		_, required := schema["required"]
 		operation["requestBody"] = object{
-			"content": object{"application/json": object{"schema": b.structSchema(row.In, body)}},
+			"required": required, "content": object{"application/json": object{"schema": schema}},
 		}
 	}
 	return operation
@@ -167,6 +169,11 @@ func defaultOf(param endpoint.Param) any {
 
 func (b *builder) responses(row *endpoint.Row) object {
 	responses := object{strconv.Itoa(row.Status): b.success(row)}
+	for _, other := range row.Also {
+		success := b.success(row)
+		success["description"] = other.Meaning
+		responses[strconv.Itoa(other.Status)] = success
+	}
 	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, row.Errors...)
 	if b.info.BearerAuth {
 		codes = append(codes, failurepb.Code_AUTH_REQUIRED)

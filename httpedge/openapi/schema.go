@@ -97,7 +97,7 @@ func (b *builder) structSchema(t reflect.Type, in use) object {
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		properties[name] = b.property(field, in)
-		if in == answer && !strings.Contains(options, "omit") {
+		if in == answer && !strings.Contains(options, "omit") || in == body && field.Tag.Get("required") == "true" {
 			required = append(required, name)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 const (
 	standIn = "I am the built-in stand-in, not a language model: my replies are canned, and I pick one by looking for a few key words."
 
-	connect = "To get real answers, give this agent a model in the configuration file: provider `openai`, `openai_responses` or `anthropic`, " +
+	connect = "To get real answers, give this agent a model in the configuration file: provider `openai`, `openai-responses` or `anthropic`, " +
 		"a model name and an API key."
 
 	helpReply = standIn + "\n\nThings to try:\n\n" +

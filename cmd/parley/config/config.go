@@ -102,7 +102,7 @@ type HTTP struct {
 	// Largest request line and headers together; larger ones are 431. Each connection has a buffer of this size.
 	// Default 16KiB.
 	MaxHeader Size `key:"max_header"`
-	// Longest path with query; longer ones are 414. Default 4KiB.
+	// Longest path, without query; longer ones are 414. Default 4KiB.
 	MaxPath Size `key:"max_path"`
 	// Deepest nesting of a JSON body; deeper ones are 400. Default 64.
 	MaxJSONDepth int `key:"max_json_depth"`

@@ -42,6 +42,9 @@ func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*e
 
 // refuse makes the refusals of the router what the edge understands.
 func refuse(code failurepb.Code, message string) error {
+	if code == failurepb.Code_NOT_FOUND {
+		return notFound()
+	}
 	return machine.Fail(code, "%s", message)
 }
 
