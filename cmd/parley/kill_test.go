@@ -69,6 +69,47 @@ func TestKillStory(t *testing.T) {
 	require.NoError(t, p.terminate(), "a graceful stop exits 0")
 }
 
+// TestGracefulStopLetsTurnsFinish: a turn that runs when the process is told to stop still reaches its stream and its
+// waiting caller, and new ones are refused meanwhile.
+func TestGracefulStopLetsTurnsFinish(t *testing.T) {
+	p := newProcess(t, testAgents)
+	p.start()
+	streamed, waited, idle := p.create("slow"), p.create("slow"), p.create("quick")
+	answer := p.open("POST", "/conversations/"+streamed+"/messages", map[string]any{"message": "to a stream", "stream": true}, "")
+	answer.until("stream.text")
+	result := make(chan turnResult, 1)
+	go func() {
+		var got turnResult
+		if status, text := p.try("POST", p.url("/conversations/"+waited+"/messages"), map[string]any{"message": "to a caller"}); status == http.StatusOK {
+			_ = json.Unmarshal(text, &got) // an empty result fails below
+		}
+		result <- got
+	}()
+	follower := p.open("GET", "/conversations/"+waited+"/events/stream", nil, "")
+	follower.until("session.status_running")
+
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.terminate() }()
+	require.Eventually(t, func() bool {
+		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
+		return status == http.StatusServiceUnavailable
+	}, 5*time.Second, 5*time.Millisecond)
+	status, text := p.try("POST", p.url("/conversations/"+idle+"/messages"), map[string]any{"message": "too late"})
+	require.Equal(t, http.StatusServiceUnavailable, status, string(text))
+
+	done := answer.until("stream.done")
+	require.Equal(t, "end_turn", done.Data["stopReason"])
+	require.Contains(t, done.Data["content"], "w40")
+	require.Equal(t, "end_turn", (<-result).StopReason)
+	follower.until("session.status_idle")
+	require.NoError(t, <-stopped)
+
+	p.start()
+	require.Len(t, p.events(streamed), 4, "nothing was left to recover")
+	require.Len(t, p.events(waited), 4)
+	require.Empty(t, p.events(idle))
+}
+
 // acknowledged is what a client was told is done.
 type acknowledged struct {
 	mu    sync.Mutex

@@ -344,10 +344,13 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 	return n.server.Mount("", page)
 }
 
-// startServer is the last step: from here on requests come in. On the way down it is the first: streams say what
-// running turns still have to say before the server closes.
+// startServer is the last step: from here on requests come in. On the way down it is the first: new commands are refused
+// while running turns finish, and their streams and waiting callers still hear it; then the streams end, then the server.
 func (n *Node) startServer(context.Context) error {
 	n.later(func(ctx context.Context) {
+		turns, cancel := context.WithDeadline(ctx, n.turnsUntil(ctx))
+		n.system.Stop(turns)
+		cancel()
 		if err := n.hub.Stop(ctx); err != nil {
 			n.log.Warn("stop streams", slog.Any("err", err))
 		}
@@ -356,4 +359,13 @@ func (n *Node) startServer(context.Context) error {
 		}
 	})
 	return n.server.Start()
+}
+
+// turnsUntil leaves a fifth of the grace to what comes after the turns.
+func (n *Node) turnsUntil(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Now().Add(n.config.ShutdownGrace)
+	}
+	return end.Add(-time.Until(end) / 5)
 }
