@@ -122,8 +122,9 @@ func (g *group) needsTicks() bool {
 	return !g.alone || g.state != raft.StateLeader
 }
 
-// aloneEntries is the length at which the log of a group with one member is cut.
-const aloneEntries = 2_000
+// aloneEntries is the length at which the log of a group with one member is cut. Short enough that over all groups most
+// of the log is cut while it still lies in the write buffer: then it never reaches a table, and costs no compaction.
+const aloneEntries = 256
 
 // cutTo is how far the log may be cut now; 0 when it need not be.
 func (g *group) cutTo(cfg *Config) uint64 {

@@ -173,7 +173,7 @@ type Actors struct {
 	// Commands that may wait for one conversation; further ones are 503. Default 128.
 	Mailbox int `key:"mailbox"`
 	// Conversations in memory at once, about 3 KB each; above it the ones unused for longest go, busy ones stay. Default
-	// 50000.
+	// 20000.
 	MaxActive int `key:"max_active"`
 }
 

@@ -24,7 +24,7 @@ func Default() *Config {
 			MaxBulkDelete: 100, CancelWait: 2 * time.Second,
 		},
 		Actors: Actors{
-			IdleTimeout: time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 50_000,
+			IdleTimeout: time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 20_000,
 		},
 		Turn: Turn{
 			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,
