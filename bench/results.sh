@@ -51,6 +51,8 @@ measure "18,000 followers of one conversation" follow -concurrency 18000 -record
 stop; rm -rf "$out/data"; start >"$out/start"
 measure "Fill with 1 GB" turn -concurrency 16 -records 512 -message-bytes 65000 -count 6000 -warm-up 0s
 kill -9 "$server"; wait "$server" 2>/dev/null || true
-printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "$(du -sh "$out/data" | cut -f1)" "$(start)"
+start >"$out/start"
+printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "$(du -sh "$out/data" | cut -f1)" "$(cat "$out/start")"
+stop
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
