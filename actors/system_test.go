@@ -71,6 +71,7 @@ func TestStorageRefuses(t *testing.T) {
 				j := newJournal()
 				s := newShell(t, j, 1)
 				s.must("add:a")
+				synctest.Wait() // the reply comes before the followers hear
 				s.happened()
 				loads := j.loads.Load()
 				j.fail(test.fault, test.fault)
