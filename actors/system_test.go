@@ -29,6 +29,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		s := newShell(t, j, 7)
 		j.watch = s.note
 		s.must("add:a")
+		synctest.Wait()
 		s.happened()
 
 		answered := make(chan struct{})
@@ -124,6 +125,7 @@ func TestFencedOwnerStepsDown(t *testing.T) {
 		_, _, err := s.Follow(t.Context(), testShard, testID, sink)
 		require.NoError(t, err)
 		waiting := s.later("wait:k")
+		synctest.Wait()
 		s.happened()
 		j.fail(fenced)
 		_, err = s.tell("add:b effect:x unwritten")
