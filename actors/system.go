@@ -102,7 +102,7 @@ func (s *System) Own(shard uint32, epoch uint64) {
 	if before != 0 {
 		s.released(shard, before)
 	}
-	s.log.Info("shard owned", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", epoch))
+	s.log.Debug("shard owned", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", epoch))
 }
 
 // Disown says that this node does not own a shard any more: commands and follows are refused with NotOwnerError,

@@ -39,7 +39,7 @@ func (d *Driver) announce(g *group) {
 	}
 	g.leading.Store(true)
 	g.publish()
-	d.logger.Info("leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", g.term))
+	d.logger.Debug("leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", g.term))
 	d.cfg.OnLeader(g.id, g.term, true)
 }
 
