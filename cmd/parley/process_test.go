@@ -56,13 +56,33 @@ type process struct {
 	config  string
 	base    string // path of the API; empty = the default
 	command *exec.Cmd
-	log     *bytes.Buffer
+	log     *processLog
 	exited  chan error
 }
 
 // handedOut is the addresses that some process of these tests was given, so that no two of them get the same one
 // between the moment it is found free and the moment it is bound.
 var handedOut sync.Map // all tests of the package draw from it
+
+// processLog takes what a running process says while a test reads it.
+type processLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *processLog) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// String is all that was said so far.
+func (l *processLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -117,7 +137,7 @@ func (p *process) launch() {
 	p.t.Helper()
 	binary, err := builtBinary()
 	require.NoError(p.t, err)
-	p.log = &bytes.Buffer{}
+	p.log = &processLog{}
 	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops)
 	p.command.Stderr, p.command.Stdout = p.log, io.Discard
 	require.NoError(p.t, p.command.Start())

@@ -29,7 +29,7 @@ func documentedRoutes() map[string]documented {
 		"POST /conversations/bulk-delete":       {"bulkDeleteConversations", "", "200 400 413"},
 		"GET /conversations/{id}/messages":      {"listMessages", "path id" + list, "200 400 403 404"},
 		"POST /conversations/{id}/messages":     {"sendMessage", "path id", "200 400 402 403 404 409 413"},
-		"POST /conversations/{id}/cancel":       {"cancelTurn", "path id", "200 400 403 404"},
+		"POST /conversations/{id}/cancel":       {"cancelTurn", "path id", "200 202 400 403 404"},
 		"GET /conversations/{id}/events":        {"listEvents", "path id, query after, query types, query limit", "200 400 403 404"},
 		"GET /conversations/{id}/events/stream": {"streamEvents", "path id, query after, query types, header Last-Event-ID", "200 400 403 404"},
 		"GET /docs/openapi.json":                {"getOpenAPI", "", "200"},
