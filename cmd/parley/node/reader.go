@@ -55,6 +55,28 @@ func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, e
 	return decodeState(head.Value)
 }
 
+// view opens one moment of a conversation that exists. The head's value is valid until the next call on the view.
+func (r *reader) view(ctx context.Context, id string) (*persistence.View, persistence.Head, error) {
+	group, failure := r.group(id)
+	if failure != nil {
+		return nil, persistence.Head{}, failure
+	}
+	view, err := r.store.View(ctx, group)
+	if err != nil {
+		return nil, persistence.Head{}, readFault("open view", err)
+	}
+	head, found, err := view.Head(id)
+	switch {
+	case err != nil:
+		err = readFault("read head", err)
+	case !found:
+		err = notFound()
+	default:
+		return view, head, nil
+	}
+	return nil, persistence.Head{}, errors.Join(err, view.Close())
+}
+
 func decodeState(value []byte) (*conversationpb.State, error) {
 	state := &conversationpb.State{}
 	if err := proto.Unmarshal(value, state); err != nil {
@@ -65,22 +87,11 @@ func decodeState(value []byte) (*conversationpb.State, error) {
 
 // Messages returns a page of messages and the head of the same moment.
 func (r *reader) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	group, failure := r.group(query.ConversationID)
-	if failure != nil {
-		return nil, failure
-	}
-	view, err := r.store.View(ctx, group)
+	view, head, err := r.view(ctx, query.ConversationID)
 	if err != nil {
-		return nil, readFault("open view", err)
+		return nil, err
 	}
 	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
-	head, found, err := view.Head(query.ConversationID)
-	if err != nil {
-		return nil, readFault("read head", err)
-	}
-	if !found {
-		return nil, notFound()
-	}
 	state, err := decodeState(head.Value)
 	if err != nil {
 		return nil, err
@@ -194,22 +205,11 @@ func around(page *endpoint.MessagePage, query endpoint.MessageQuery, descend, mo
 
 // Events returns a page of the event log.
 func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
-	group, failure := r.group(query.ConversationID)
-	if failure != nil {
-		return nil, failure
-	}
-	view, err := r.store.View(ctx, group)
+	view, head, err := r.view(ctx, query.ConversationID)
 	if err != nil {
-		return nil, readFault("open view", err)
+		return nil, err
 	}
-	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
-	head, found, err := view.Head(query.ConversationID)
-	if err != nil {
-		return nil, readFault("read head", err)
-	}
-	if !found {
-		return nil, notFound()
-	}
+	defer func() { _ = view.Close() }() // the same
 	page := &endpoint.EventPage{LastSeq: head.Seq}
 	var fault error
 	err = view.Events(query.ConversationID, query.After, 0, func(_ uint64, value []byte) bool {
