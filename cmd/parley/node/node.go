@@ -42,6 +42,8 @@ type Node struct {
 	store                 *persistence.Store
 	owners                cluster.Owners
 	changes               *changes
+	agents                *registry
+	shards                shard.Map
 	system                *actors.System
 	hub                   *sse.Hub
 	server                *httpedge.Server
@@ -210,8 +212,9 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	agents := newRegistry(records)
+	n.agents = newRegistry(records)
 	shards, ok := shard.New(n.store.Identity().Shards)
+	n.shards = shards
 	if !ok {
 		return fmt.Errorf("%d shards", n.store.Identity().Shards)
 	}
@@ -219,7 +222,7 @@ func (n *Node) startActors(context.Context) error {
 	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	runner, err := turn.New(turn.Config{
-		Agents: agents, History: &reader{store: n.store, shards: shards}, Providers: providers, Publisher: feeds,
+		Agents: n.agents, History: &reader{store: n.store, shards: shards}, Providers: providers, Publisher: feeds,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, Logger: n.log, Registerer: n.metrics,
 	})
@@ -275,14 +278,13 @@ func (n *Node) startStore(ctx context.Context) error {
 }
 
 func (n *Node) startHub(context.Context) error {
-	shards, _ := shard.New(n.store.Identity().Shards)
 	router, err := cluster.New(cluster.Config{
-		Node: n.config.Node.Name, Shards: shards, Local: n.system, Leaders: &n.owners, Refuse: refuse,
+		Node: n.config.Node.Name, Shards: n.shards, Local: n.system, Leaders: &n.owners, Refuse: refuse,
 	})
 	if err != nil {
 		return err
 	}
-	reads := &reader{store: n.store, shards: shards}
+	reads := &reader{store: n.store, shards: n.shards}
 	conversations := &runtime{router}
 	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
 	if err != nil {
@@ -291,7 +293,7 @@ func (n *Node) startHub(context.Context) error {
 	if err := n.hub.Start(); err != nil {
 		return err
 	}
-	return n.buildServer(conversations, reads, ids{shards}) //nolint:contextcheck // nothing is requested yet
+	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
 }
 
 func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) error {
@@ -312,16 +314,12 @@ func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) erro
 	if err != nil {
 		return err
 	}
-	records, err := n.config.AgentRecords()
-	if err != nil {
-		return err
-	}
 	settings := apiConfig(n.config)
 	if err := settings.Validate(); err != nil {
 		return err
 	}
 	surface := convapi.New(settings, convapi.Parts{
-		Runtime: conversations, Reader: reads, Agents: newRegistry(records), IDs: mint, Hub: n.hub,
+		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err
