@@ -17,8 +17,13 @@ type Config struct {
 	// Turns still running then are recovered at the next start. Keep it below the supervisor's own kill timeout.
 	// Default 25s.
 	ShutdownGrace time.Duration `key:"shutdown_grace"`
+	// Cluster addresses (host:port) of nodes to join; may hold this node's own. A node with an empty data directory that
+	// stands first in its own list (or has none) founds a cluster, unless one of the others has one already; every other
+	// one waits until it finds a cluster to join. The same list on all nodes is right. Default [].
+	Join []string `key:"join"`
 
 	Node         Node         `key:"node"`
+	Cluster      Cluster      `key:"cluster"`
 	Log          Log          `key:"log"`
 	Storage      Storage      `key:"storage"`
 	HTTP         HTTP         `key:"http"`
@@ -57,7 +62,8 @@ type Log struct {
 // Storage is about the replicated log and the store beneath it.
 type Storage struct {
 	// Number of shards over which conversations are spread, 1 to 1024. Fixed when the data directory is created; a
-	// different value later is refused. More shards spread load over more nodes and cost a little idle work each.
+	// different value later is refused, and a node that joins a cluster takes the cluster's. More shards spread load over
+	// more nodes and cost a little idle work each.
 	// Default 16.
 	Shards int `key:"shards"`
 	// Memory for cached blocks of the store. More saves reads from disk of conversations that are not in memory.

@@ -477,3 +477,45 @@ func FuzzScalars(f *testing.F) {
 		}
 	})
 }
+
+func TestClusterSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"alone":             {nil, ""},
+		"loopback":          {[]string{"--cluster-listen=127.0.0.1:7000", "--join=127.0.0.1:7000,127.0.0.1:7010"}, ""},
+		"join without":      {[]string{"--join=127.0.0.1:7000"}, "join: needs cluster.listen"},
+		"open":              {[]string{"--cluster-listen=10.0.0.1:7000"}, "need cluster.tls_cert"},
+		"open seed":         {[]string{"--cluster-listen=127.0.0.1:7000", "--join=10.0.0.2:7000"}, "need cluster.tls_cert"},
+		"open, advertised":  {[]string{"--cluster-listen=127.0.0.1:7000", "--cluster-advertise=10.0.0.2"}, "need cluster.tls_cert"},
+		"half certificates": {[]string{"--cluster-listen=127.0.0.1:7000", "--cluster-tls-cert=c"}, "needed together"},
+		"secured": {[]string{
+			"--cluster-listen=10.0.0.1:7000", "--cluster-tls-cert=c", "--cluster-tls-key=k", "--cluster-tls-ca=a", "--cluster-gossip-key-file=g",
+		}, ""},
+		"two keys": {[]string{
+			"--cluster-listen=127.0.0.1:7000", "--cluster-gossip-key-file=g", "--cluster-gossip-key=MDEyMzQ1Njc4OWFiY2RlZg==",
+		}, "not both"},
+		"short key":   {[]string{"--cluster-listen=127.0.0.1:7000", "--cluster-gossip-key=MDEyMw=="}, "16, 24 or 32 bytes"},
+		"no port":     {[]string{"--cluster-listen=127.0.0.1"}, "not host:port"},
+		"last port":   {[]string{"--cluster-listen=127.0.0.1:65534"}, "from 1 to 65533"},
+		"replication": {[]string{"--cluster-listen=127.0.0.1:7000", "--cluster-replication=2"}, "not 1, 3, 5 or 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, "", nil, c.args...)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestBeside(t *testing.T) {
+	at, err := Beside("127.0.0.1:7000", ActorPort)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:7002", at)
+	_, err = Beside("7000", PeerPort)
+	require.Error(t, err)
+}

@@ -10,6 +10,7 @@ func Default() *Config {
 		OpsListen:     "127.0.0.1:8081",
 		ShutdownGrace: 25 * time.Second,
 		Node:          Node{Name: "node-1"},
+		Cluster:       defaultCluster(),
 		Log:           Log{Level: "info", Format: "text"},
 		Storage: Storage{
 			Shards: 16, Cache: 128 * MiB, Memtable: 64 * MiB, MinFree: 256 * MiB,

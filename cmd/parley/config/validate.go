@@ -20,6 +20,7 @@ func (c *Config) Validate() error {
 	k := &checker{}
 	c.checkProcess(k)
 	c.checkSizes(k)
+	c.checkCluster(k)
 	c.checkHTTP(k)
 	c.checkAuth(k)
 	c.checkSecrets(k)

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Cluster is about the other nodes. Without cluster.listen the node is alone.
+type Cluster struct {
+	// Address (host:port) at which other nodes reach this one; empty for a node that stays alone. Three ports are used:
+	// this one for membership (TCP and UDP), the next for the log, the one after it for forwarded requests. Anything but
+	// loopback needs the certificates and the gossip key below. Default "".
+	Listen string `key:"listen"`
+	// Host that other nodes are told to reach this one at, when it is not the one it listens on (0.0.0.0, or behind an
+	// address translation). Default "".
+	Advertise string `key:"advertise"`
+	// File of this node's certificate (PEM), valid for clients and servers. `parley certs` makes one for development.
+	// Default "".
+	TLSCert string `key:"tls_cert"`
+	// File of the certificate's private key. Default "".
+	TLSKey string `key:"tls_key"`
+	// File of the authority that signed the certificates of all nodes. Nobody else's are accepted. Default "".
+	TLSCA string `key:"tls_ca"`
+	// Key that encrypts membership messages: 16, 24 or 32 bytes in base64, the same on all nodes. Default "".
+	GossipKey Secret `key:"gossip_key"`
+	// File that holds the gossip key. Default "".
+	GossipKeyFile string `key:"gossip_key_file"`
+	// Copies of every shard: 1, 3, 5 or 7. As many as there are nodes for, always an odd number. Default 3.
+	Replication int `key:"replication"`
+	// How long a node may be away before its copies are made anew on another, where there is one without. Longer spares
+	// copying after long restarts, shorter is without the lost copy for less time. Default 5m.
+	ReplaceAfter time.Duration `key:"replace_after"`
+	// Time without a word from the owner of a shard after which another node takes over; it takes up to twice as long.
+	// Shorter fails over sooner and mistakes slow disks and networks for dead nodes. Default 500ms.
+	ElectionTimeout time.Duration `key:"election_timeout"`
+	// How long a request waits for a shard without owner before it is answered 503. Default 2s.
+	OwnerWait time.Duration `key:"owner_wait"`
+	// How long running turns may go on at a planned hand-over of their shard, before the next owner repeats their
+	// unfinished step; new messages wait meanwhile. Default 500ms.
+	HandoverWait time.Duration `key:"handover_wait"`
+}
+
+func defaultCluster() Cluster {
+	return Cluster{
+		Replication: 3, ReplaceAfter: 5 * time.Minute, ElectionTimeout: 500 * time.Millisecond,
+		OwnerWait: 2 * time.Second, HandoverWait: 500 * time.Millisecond,
+	}
+}
+
+// Enabled says whether the node talks to others.
+func (c *Cluster) Enabled() bool { return c.Listen != "" }
+
+// Secured says whether nodes prove to each other who they are.
+func (c *Cluster) Secured() bool { return c.TLSCert != "" }
+
+// Ports of the cluster address, counted from its own.
+const (
+	PeerPort  = 1
+	ActorPort = 2
+)
+
+// Beside returns the address offset ports above the given one.
+func Beside(address string, offset int) (string, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", address, err)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", address, err)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(port+uint64(offset), 10)), nil
+}
+
+// AdvertisedAddress is where other nodes reach this one.
+func (c *Cluster) AdvertisedAddress() string {
+	if c.Advertise == "" {
+		return c.Listen
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return c.Listen
+	}
+	return net.JoinHostPort(c.Advertise, port)
+}
+
+func (c *Config) checkCluster(k *checker) {
+	l := &c.Cluster
+	if !l.Enabled() {
+		if len(c.Join) > 0 {
+			k.failf("join", "needs cluster.listen")
+		}
+		return
+	}
+	checkClusterAddress(k, "cluster.listen", l.Listen)
+	for i, address := range c.Join {
+		checkClusterAddress(k, fmt.Sprintf("join[%d]", i), address)
+	}
+	if !slices.Contains([]int{1, 3, 5, 7}, l.Replication) {
+		k.failf("cluster.replication", "%d is not 1, 3, 5 or 7", l.Replication)
+	}
+	within(k, []bound[time.Duration]{
+		{"cluster.replace_after", l.ReplaceAfter, time.Second, 30 * 24 * time.Hour},
+		{"cluster.election_timeout", l.ElectionTimeout, 100 * time.Millisecond, time.Minute},
+		{"cluster.owner_wait", l.OwnerWait, 0, time.Minute},
+		{"cluster.handover_wait", l.HandoverWait, 0, 10 * time.Minute},
+	})
+	c.checkClusterSecurity(k)
+}
+
+func (c *Config) checkClusterSecurity(k *checker) {
+	l := &c.Cluster
+	files := []string{l.TLSCert, l.TLSKey, l.TLSCA}
+	if l.Secured() && slices.Contains(files, "") || !l.Secured() && l.TLSKey+l.TLSCA != "" {
+		k.failf("cluster.tls_cert", "tls_cert, tls_key and tls_ca are needed together")
+	}
+	if l.GossipKey != "" && l.GossipKeyFile != "" {
+		k.failf("cluster.gossip_key_file", "set it or gossip_key, not both")
+	}
+	if l.GossipKey != "" {
+		if _, err := DecodeGossipKey(l.GossipKey.Reveal()); err != nil {
+			k.failf("cluster.gossip_key", "%w", err)
+		}
+	}
+	addresses := append([]string{l.Listen, l.AdvertisedAddress()}, c.Join...)
+	open := slices.ContainsFunc(addresses, func(address string) bool {
+		host, _, err := net.SplitHostPort(address)
+		return err == nil && !isLoopback(host)
+	})
+	if open && (!l.Secured() || l.GossipKey == "" && l.GossipKeyFile == "") {
+		k.failf("cluster.listen", "nodes that are not all on loopback need cluster.tls_cert, tls_key, tls_ca and a gossip key (parley certs makes them for development)")
+	}
+}
+
+func checkClusterAddress(k *checker, key, address string) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		k.failf(key, "%q is not host:port", address)
+		return
+	}
+	if port, err := strconv.ParseUint(text, 10, 16); err != nil || port == 0 || port > 65535-ActorPort {
+		k.failf(key, "%q is not a port number from 1 to %d", text, 65535-ActorPort)
+	}
+}
+
+// DecodeGossipKey reads a gossip key from its text.
+func DecodeGossipKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || !slices.Contains([]int{16, 24, 32}, len(key)) {
+		return nil, fmt.Errorf("is not 16, 24 or 32 bytes in base64")
+	}
+	return key, nil
+}
