@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"parley/actors/machine"
+	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -44,7 +45,7 @@ func (a *API) bulkDeleteConversations(ctx context.Context, in *bulkDeleteIn) (*b
 	group.SetLimit(a.config.BulkDeleteWorkers)
 	for i, id := range ids {
 		group.Go(func() error {
-			out.Results[i] = bulkResult(id, a.deleteIdle(ctx, id))
+			out.Results[i] = bulkResult(id, a.deleteIdle(endpoint.Apart(ctx), id))
 			return nil
 		})
 	}

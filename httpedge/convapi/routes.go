@@ -37,7 +37,7 @@ func (a *API) rows() []endpoint.Row {
 		storageFails = failurepb.Code_STORAGE_FAILED
 	)
 	c := a.config
-	writes := endpoint.Errors(storageFull, storageFails)
+	writes, stale := endpoint.Errors(storageFull, storageFails), endpoint.StaleReads()
 	agents, conversations := endpoint.Tag("Agents"), endpoint.Tag("Conversations")
 	messages, events, docs := endpoint.Tag("Messages"), endpoint.Tag("Events"), endpoint.Tag("Docs")
 	rows := []endpoint.Row{
@@ -47,13 +47,13 @@ func (a *API) rows() []endpoint.Row {
 			agents, endpoint.Summary("Read an agent"), endpoint.Errors(invalid, notFound)),
 
 		endpoint.On("GET /conversations", "conversation:read", a.listConversations,
-			conversations, endpoint.Summary("List one user's conversations, pinned first"),
+			conversations, stale, endpoint.Summary("List one user's conversations, pinned first"),
 			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid, identity)),
 		endpoint.On("POST /conversations", "conversation:write", a.createConversation,
 			conversations, endpoint.Summary("Create a conversation with an agent"), endpoint.Status(201),
 			endpoint.Errors(invalid, badBudget, noBudget, notFound), writes),
 		endpoint.On("GET /conversations/{id}", "conversation:read", a.getConversation,
-			conversations, endpoint.Summary("Read a conversation with its newest messages"),
+			conversations, stale, endpoint.Summary("Read a conversation with its newest messages"),
 			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("PATCH /conversations/{id}", "conversation:write", a.updateConversation,
 			conversations, endpoint.Summary("Change title, pin, metadata or budget"),
@@ -65,7 +65,7 @@ func (a *API) rows() []endpoint.Row {
 			conversations, endpoint.Summary("Delete several conversations"), endpoint.Errors(invalid), writes),
 
 		endpoint.On("GET /conversations/{id}/messages", "conversation:read", a.listMessages,
-			messages, endpoint.Summary("List messages"),
+			messages, stale, endpoint.Summary("List messages"),
 			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnStream("POST /conversations/{id}/messages", "conversation:write", a.sendMessage,
 			messages, endpoint.Summary("Send a message; the answer is JSON, or an event stream when stream is true"),
@@ -76,7 +76,7 @@ func (a *API) rows() []endpoint.Row {
 			conversations, endpoint.Summary("Cancel the running turn"), endpoint.Also(202, "The turn is still winding down, or its node cannot confirm in time"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("GET /conversations/{id}/events", "conversation:read", a.listEvents,
-			events, endpoint.Summary("Read the event log"),
+			events, stale, endpoint.Summary("Read the event log"),
 			endpoint.Page("limit", c.EventPage, c.MaxEventPage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnStream("GET /conversations/{id}/events/stream", "conversation:read", a.streamEvents,
 			events, endpoint.Summary("Follow the event log: what is stored after a cursor, then what happens"),

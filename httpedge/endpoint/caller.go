@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"sync/atomic"
 
 	"parley/actors/machine"
 )
@@ -47,11 +48,26 @@ type Limiter interface {
 
 type callKey struct{}
 
-// Call is what a handler may know of its request besides the input.
+// Call is what a handler may know of its request besides the input, and what it notes of how it was answered.
 type Call struct {
 	Caller    Caller
 	RequestID string
+
+	wantsStale  bool
+	servedBy    atomic.Pointer[string]
+	servedStale atomic.Bool
 }
+
+// ServedBy is the node that answered, "" when the handlers named none.
+func (c *Call) ServedBy() string {
+	if name := c.servedBy.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// ServedStale says that the answer may be older than what was acknowledged.
+func (c *Call) ServedStale() bool { return c.servedStale.Load() }
 
 // WithCall returns a context that carries the call.
 func WithCall(ctx context.Context, call *Call) context.Context {
@@ -72,4 +88,36 @@ func RequestIDFrom(ctx context.Context) string {
 		return call.RequestID
 	}
 	return ""
+}
+
+// ServedBy notes which node answered for the conversation; of several words the last counts. The edge names it in
+// X-Served-By, and itself when nothing was noted. It may be called from any goroutine until the handler returns.
+func ServedBy(ctx context.Context, node string) {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok && node != "" {
+		call.servedBy.Store(&node)
+	}
+}
+
+// StaleAllowed says that the caller would rather have a possibly old answer than none (X-Read-Consistency: stale).
+func StaleAllowed(ctx context.Context) bool {
+	call, ok := ctx.Value(callKey{}).(*Call)
+	return ok && call.wantsStale
+}
+
+// ServedStale notes that the answer was read from a replica that could not be confirmed: it may be old. The edge says
+// so in X-Read-Stale. Only where StaleAllowed.
+func ServedStale(ctx context.Context) {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok {
+		call.servedStale.Store(true)
+	}
+}
+
+// Apart returns a context for one of several conversations that a handler asks: which node answered for it does not
+// show, since no node answers for the whole.
+func Apart(ctx context.Context) context.Context {
+	call, ok := ctx.Value(callKey{}).(*Call)
+	if !ok {
+		return ctx
+	}
+	return WithCall(ctx, &Call{Caller: call.Caller, RequestID: call.RequestID, wantsStale: call.wantsStale})
 }

@@ -12,7 +12,7 @@ type CORS struct {
 	// Origins may call: exact origins ("https://app.example.com"), or "*" for any. Empty = CORS is off.
 	Origins []string
 	// Methods and Headers are what a preflight allows. Defaults: GET, POST, PATCH, DELETE, OPTIONS; Content-Type,
-	// Authorization, Last-Event-ID, X-Request-Id. Add the name of a custom token header here.
+	// Authorization, Last-Event-ID, X-Request-Id, X-Read-Consistency. Add the name of a custom token header here.
 	Methods, Headers []string
 	// MaxAge is how long a browser may keep a preflight's answer. Default 24 h.
 	MaxAge time.Duration
@@ -34,7 +34,7 @@ func newCORS(config CORS) *cors {
 		config.Methods = []string{"GET", "POST", "PATCH", "DELETE", "OPTIONS"}
 	}
 	if len(config.Headers) == 0 {
-		config.Headers = []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id"}
+		config.Headers = []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", headerConsistency}
 	}
 	if config.MaxAge <= 0 {
 		config.MaxAge = 24 * time.Hour

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,11 @@ import (
 
 // Header names of the edge, in canonical form.
 const (
-	headerRequestID = "X-Request-Id"
-	headerServedBy  = "X-Served-By"
-	headerNoSniff   = "X-Content-Type-Options"
+	headerRequestID   = "X-Request-Id"
+	headerServedBy    = "X-Served-By"
+	headerNoSniff     = "X-Content-Type-Options"
+	headerConsistency = "X-Read-Consistency"
+	headerReadStale   = "X-Read-Stale"
 )
 
 // exchange is one request and its answer. It is what handlers see as Stream and what authentication sees as Request;
@@ -100,14 +103,17 @@ func (x *exchange) begin() {
 // eachHeader calls set for every header that the edge adds to an answer, whatever the answer is.
 func (x *exchange) eachHeader(set func(name, value string)) {
 	set(headerRequestID, x.call.RequestID)
-	set(headerServedBy, x.mux.config.Node)
+	set(headerServedBy, cmp.Or(x.call.ServedBy(), x.mux.config.Node))
+	if x.call.ServedStale() {
+		set(headerReadStale, "true")
+	}
 	set(headerNoSniff, "nosniff")
 	if x.mux.cors == nil {
 		return
 	}
 	if allowed := x.mux.cors.allow(x.Header("Origin")); allowed != "" {
 		set("Access-Control-Allow-Origin", allowed)
-		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, Retry-After")
+		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, X-Read-Stale, Retry-After")
 	}
 	if !x.mux.cors.any {
 		set("Vary", "Origin")
@@ -151,6 +157,7 @@ func (x *exchange) answer() {
 		return
 	}
 	out, err := row.invoke(WithCall(ctx, x.call), x)
+	x.nameServer()
 	switch {
 	case err != nil:
 		x.serve = nil
@@ -161,6 +168,16 @@ func (x *exchange) answer() {
 		x.writeFile(out.file)
 	default:
 		x.writeResult(out.body)
+	}
+}
+
+// nameServer puts into the headers what the handler noted of where it was answered.
+func (x *exchange) nameServer() {
+	if name := x.call.ServedBy(); name != "" {
+		x.rc.Response.Header.Set(headerServedBy, name)
+	}
+	if x.call.ServedStale() {
+		x.rc.Response.Header.Set(headerReadStale, "true")
 	}
 }
 

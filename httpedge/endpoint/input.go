@@ -37,7 +37,7 @@ type Param struct {
 	Enum    []string
 	Doc     string
 
-	index  []int
+	index  []int // nil = of the request itself, not of the handler's input
 	number int
 }
 
@@ -127,7 +127,12 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) *machine.Fa
 	for i := range p.params {
 		param := &p.params[i]
 		text, failure := x.param(param)
-		if failure == nil {
+		switch {
+		case failure != nil:
+		case param.index == nil:
+			text, failure = param.chosen(text)
+			x.call.wantsStale = text == readStale
+		default:
 			failure = param.set(value.FieldByIndex(param.index), text)
 		}
 		if failure != nil {
@@ -166,6 +171,22 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 	return text, nil
 }
 
+// Values of X-Read-Consistency.
+const (
+	readFresh = "fresh"
+	readStale = "stale"
+)
+
+// consistencyParam is the header of StaleReads: it is no field of the input.
+func consistencyParam() Param {
+	return Param{
+		Source: FromHeader, Name: headerConsistency, Type: reflect.String,
+		Default: readFresh, Enum: []string{readFresh, readStale},
+		Doc: "stale: where the conversation's node is not to be had, answer with what this node holds, which may be old; " +
+			"the answer then has X-Read-Stale: true",
+	}
+}
+
 func (p *Param) set(field reflect.Value, text string) *machine.Failure {
 	if p.Type == reflect.Int {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
@@ -178,14 +199,22 @@ func (p *Param) set(field reflect.Value, text string) *machine.Failure {
 		field.SetInt(int64(n))
 		return nil
 	}
+	text, failure := p.chosen(text)
+	if failure == nil {
+		field.SetString(text)
+	}
+	return failure
+}
+
+// chosen is a text or its default, if it is one that may be.
+func (p *Param) chosen(text string) (string, *machine.Failure) {
 	if text == "" {
 		text = p.Default
 	}
 	if len(p.Enum) > 0 && !slices.Contains(p.Enum, text) {
-		return machine.Fail(failurepb.Code_VALIDATION, "%s must be one of: %s", p.Name, strings.Join(p.Enum, ", "))
+		return "", machine.Fail(failurepb.Code_VALIDATION, "%s must be one of: %s", p.Name, strings.Join(p.Enum, ", "))
 	}
-	field.SetString(text)
-	return nil
+	return text, nil
 }
 
 // check says what is wrong with a row; "" when nothing is.

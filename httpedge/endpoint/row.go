@@ -40,6 +40,7 @@ type Row struct {
 	Hidden  bool          // not in the document
 
 	public bool
+	stale  bool
 	pages  []page
 	input  *inputPlan
 	invoke func(context.Context, *exchange) (output, error)
@@ -78,6 +79,10 @@ func Timeout(limit time.Duration) Option { return func(r *Row) { r.Timeout = lim
 
 // Hidden leaves the route out of the document.
 func Hidden() Option { return func(r *Row) { r.Hidden = true } }
+
+// StaleReads lets callers accept an old answer where the conversation's node is not to be had: "X-Read-Consistency:
+// stale". The handler learns it by StaleAllowed.
+func StaleReads() Option { return func(r *Row) { r.stale = true } }
 
 // Public lets anybody in without authentication.
 func Public() Option { return func(r *Row) { r.public = true } }
@@ -137,6 +142,9 @@ func newRow[In, Out any](pattern, access string, kind Kind, handle any, options 
 		option(&row)
 	}
 	row.input = planInput(row.In, row.pages)
+	if row.stale {
+		row.input.params = append(row.input.params, consistencyParam())
+	}
 	return row
 }
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -24,6 +23,9 @@ import (
 type Config struct {
 	// RemotePprof shows profiles to other addresses than loopback, too. Default false.
 	RemotePprof bool
+	// RemoteAdmin lets other addresses than loopback drain nodes and take backups, too. Default false: there is no
+	// other check of who asks.
+	RemoteAdmin bool
 	// MaxConnections bounds open connections; further ones wait to be accepted. Default 64: probes, a scraper and a
 	// person need few, and more would be taken from the public side.
 	MaxConnections int
@@ -48,6 +50,7 @@ type Parts struct {
 	Gatherer prometheus.Gatherer
 	// Version is shown as JSON by /version. nil = what the build knows of itself.
 	Version any
+	Admin   Admin
 	Logger  *slog.Logger
 }
 
@@ -59,6 +62,8 @@ type Server struct {
 	started atomic.Bool
 	served  chan struct{} // closed when the accepting goroutine has ended
 	stop    sync.Once
+
+	backingUp atomic.Bool
 }
 
 // New returns a server that does not serve yet.
@@ -120,8 +125,8 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	bounded := func(handler http.Handler) http.Handler { return deadline(s.config.Timeout, handler) }
-	profile := func(handler http.HandlerFunc) http.Handler { return s.loopbackOnly(bounded(handler)) }
-	timed := func(handler http.HandlerFunc) http.Handler { return s.loopbackOnly(s.forSeconds(handler)) }
+	profile := func(handler http.HandlerFunc) http.Handler { return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", bounded(handler)) }
+	timed := func(handler http.HandlerFunc) http.Handler { return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", s.forSeconds(handler)) }
 
 	mux.Handle("GET /healthz", bounded(http.HandlerFunc(healthz)))
 	mux.Handle("GET /readyz", bounded(http.HandlerFunc(s.readyz)))
@@ -129,6 +134,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /metrics", bounded(promhttp.HandlerFor(s.parts.Gatherer, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4, Timeout: s.config.Timeout, EnableOpenMetrics: true,
 	})))
+	s.adminRoutes(mux, bounded)
 	mux.Handle("GET /debug/pprof/", profile(pprof.Index))
 	mux.Handle("GET /debug/pprof/cmdline", profile(pprof.Cmdline))
 	mux.Handle("GET /debug/pprof/symbol", profile(pprof.Symbol))
@@ -209,16 +215,5 @@ func (s *Server) forSeconds(next http.Handler) http.Handler {
 			seconds = parsed
 		}
 		deadline(s.config.Timeout+time.Duration(seconds*float64(time.Second)), next).ServeHTTP(w, r)
-	})
-}
-
-func (s *Server) loopbackOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		remote, err := netip.ParseAddrPort(r.RemoteAddr)
-		if !s.config.RemotePprof && (err != nil || !remote.Addr().Unmap().IsLoopback()) {
-			http.Error(w, "profiles are for loopback only (ops.remote_pprof)", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }

@@ -25,7 +25,8 @@ type fixture struct {
 	*Server
 	address string
 	reason  atomic.Pointer[string]
-	client  *http.Client
+
+	client *http.Client
 }
 
 func listen(t *testing.T) net.Listener {
@@ -142,7 +143,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/heap", nil)
 			request.RemoteAddr = remote
 			recorder := httptest.NewRecorder()
-			s.loopbackOnly(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(recorder, request)
+			s.localOnly(s.config.RemotePprof, "ops.remote_pprof", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(recorder, request)
 			require.Equal(t, allowed || open, recorder.Code == 200, remote)
 		}
 	}

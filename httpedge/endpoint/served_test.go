@@ -1,0 +1,105 @@
+package endpoint
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+type oneIn struct {
+	ID string `path:"id"`
+}
+
+func servedMux(t *testing.T, handle func(ctx context.Context, in *oneIn) (*Empty, error), options ...Option) *Mux {
+	t.Helper()
+	mux := newTestMux(t, On("GET /a/{id}", "a:read", handle, append(options, Status(204))...))
+	mux.config.Node = "edge"
+	return mux
+}
+
+func TestServedByNamesWhoAnswered(t *testing.T) {
+	cases := []struct {
+		name   string
+		handle func(ctx context.Context, in *oneIn) (*Empty, error)
+		want   string
+	}{
+		{"nobody_noted", func(context.Context, *oneIn) (*Empty, error) { return nil, nil }, "edge"}, //nolint:nilnil // 204
+		{"noted", func(ctx context.Context, _ *oneIn) (*Empty, error) {
+			ServedBy(ctx, "owner")
+			return nil, nil //nolint:nilnil // 204
+		}, "owner"},
+		{"last_word_counts", func(ctx context.Context, _ *oneIn) (*Empty, error) {
+			ServedBy(ctx, "old owner")
+			ServedBy(ctx, "new owner")
+			ServedBy(ctx, "")
+			return nil, nil //nolint:nilnil // 204
+		}, "new owner"},
+		{"apart", func(ctx context.Context, _ *oneIn) (*Empty, error) {
+			ServedBy(Apart(ctx), "one of several")
+			return nil, nil //nolint:nilnil // 204
+		}, "edge"},
+		{"refusal", func(ctx context.Context, _ *oneIn) (*Empty, error) {
+			ServedBy(ctx, "owner")
+			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no")
+		}, "owner"},
+		{"panic", func(ctx context.Context, _ *oneIn) (*Empty, error) {
+			ServedBy(ctx, "owner")
+			panic("broken")
+		}, "owner"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			rc := ask(servedMux(t, c.handle), "GET", "/x/a/1", "")
+			require.Equal(t, c.want, string(rc.Response.Header.Peek(headerServedBy)))
+		})
+	}
+	ServedBy(t.Context(), "nobody listens")
+	ServedStale(t.Context())
+	require.False(t, StaleAllowed(t.Context()))
+	require.Equal(t, t.Context(), Apart(t.Context()))
+}
+
+func TestReadConsistency(t *testing.T) {
+	cases := []struct {
+		name, header  string
+		options       []Option
+		status        int
+		allowed, told string
+	}{
+		{"default", "", []Option{StaleReads()}, 204, "", ""},
+		{"fresh", "fresh", []Option{StaleReads()}, 204, "", ""},
+		{"stale", "stale", []Option{StaleReads()}, 204, "yes", "true"},
+		{"unknown_word", "eventual", []Option{StaleReads()}, 400, "", ""},
+		{"route_without", "stale", nil, 204, "", ""},
+		{"route_without_any_word", "eventual", nil, 204, "", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			allowed := ""
+			mux := servedMux(t, func(ctx context.Context, _ *oneIn) (*Empty, error) {
+				if StaleAllowed(ctx) && StaleAllowed(Apart(ctx)) {
+					allowed = "yes"
+					ServedStale(ctx)
+				}
+				return nil, nil //nolint:nilnil // 204
+			}, c.options...)
+			rc := ask(mux, "GET", "/x/a/1", "", headerConsistency, c.header)
+			require.Equal(t, c.status, rc.Response.StatusCode())
+			require.Equal(t, c.allowed, allowed)
+			require.Equal(t, c.told, string(rc.Response.Header.Peek(headerReadStale)))
+		})
+	}
+}
+
+func TestUnavailableSaysWhenToComeBack(t *testing.T) {
+	mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) {
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
+	})
+	rc := ask(mux, "GET", "/x/a/1", "")
+	require.Equal(t, 503, rc.Response.StatusCode())
+	require.Equal(t, "1", string(rc.Response.Header.Peek("Retry-After")))
+}

@@ -1,0 +1,160 @@
+package opsapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// Admin is what an operator can see and do beyond the node itself. What is nil is answered with 404.
+type Admin struct {
+	// Status returns what this node knows of the cluster, in a form that encoding/json takes.
+	Status func(ctx context.Context) (any, error)
+	// Drain has a node give up its leaders and replicas for good; with drain false it may hold some again. It returns
+	// when that is written down, long before it is done: Status shows how far it is.
+	Drain func(ctx context.Context, node string, drain bool) error
+	// Backup writes a copy of the whole cluster's state. An error after the first byte cuts the answer off, so that
+	// nobody takes the half for the whole. Only one runs at a time.
+	Backup func(ctx context.Context, w io.Writer) error
+}
+
+func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http.Handler) {
+	local := func(handler http.HandlerFunc) http.Handler {
+		return s.localOnly(s.config.RemoteAdmin, "ops.remote_admin", notFromPages(handler))
+	}
+	admin := s.parts.Admin
+	if admin.Status != nil {
+		mux.Handle("GET /v1/status", bounded(http.HandlerFunc(s.status)))
+	}
+	if admin.Drain != nil {
+		mux.Handle("POST /v1/nodes/{name}/drain", bounded(local(s.drain(true))))
+		mux.Handle("DELETE /v1/nodes/{name}/drain", bounded(local(s.drain(false))))
+	}
+	if admin.Backup != nil {
+		mux.Handle("GET /v1/backup", local(s.backup))
+	}
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.config.Timeout)
+	defer cancel()
+	status, err := s.parts.Admin.Status(ctx)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, status)
+}
+
+func (s *Server) drain(drain bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.config.Timeout)
+		defer cancel()
+		name := r.PathValue("name")
+		if err := s.parts.Admin.Drain(ctx, name, drain); err != nil {
+			refuse(w, err)
+			return
+		}
+		s.parts.Logger.Info("node's state was changed by an operator", slog.String("node", name), slog.Bool("drain", drain))
+		writeJSON(w, http.StatusOK, map[string]any{"node": name, "draining": drain})
+	}
+}
+
+// backup streams. Its client must take what is written within the configured time, however long the whole takes.
+func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
+	if !s.backingUp.CompareAndSwap(false, true) {
+		refuse(w, machine.Fail(failurepb.Code_UNAVAILABLE, "a backup is running already"))
+		return
+	}
+	defer s.backingUp.Store(false)
+	body := &patient{out: w, control: http.NewResponseController(w), timeout: s.config.Timeout}
+	if err := s.parts.Admin.Backup(r.Context(), body); err != nil {
+		s.parts.Logger.Error("backup failed", slog.Any("err", err))
+		if !body.begun {
+			refuse(w, err)
+			return
+		}
+		panic(http.ErrAbortHandler) //nolint:forbidigo // the server's way to cut an answer off
+	}
+}
+
+// patient gives every write of a long answer a deadline of its own.
+type patient struct {
+	out     http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	begun   bool
+}
+
+// Write implements io.Writer.
+func (p *patient) Write(data []byte) (int, error) {
+	if !p.begun {
+		p.begun = true
+		p.out.Header().Set("Content-Type", "application/octet-stream")
+		p.out.Header().Set("Cache-Control", "no-store")
+	}
+	if err := p.control.SetWriteDeadline(time.Now().Add(p.timeout)); err != nil {
+		return 0, err
+	}
+	return p.out.Write(data)
+}
+
+// refuse words an error. Whoever may ask here may read what broke.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var failure *machine.Failure
+	switch {
+	case errors.As(err, &failure):
+		status = statusOf(failure.Code)
+	case errors.Is(err, context.DeadlineExceeded):
+		status = http.StatusServiceUnavailable
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, status, map[string]string{"error": err.Error()})
+}
+
+func statusOf(code failurepb.Code) int {
+	switch code {
+	case failurepb.Code_VALIDATION:
+		return http.StatusBadRequest
+	case failurepb.Code_NOT_FOUND:
+		return http.StatusNotFound
+	case failurepb.Code_UNAVAILABLE:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// notFromPages refuses what a browser sends for a page: an operator's browser reaches loopback, and so do the pages
+// of strangers in it.
+func notFromPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+			http.Error(w, "not for pages", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// localOnly lets only this machine in, unless a setting lets everybody.
+func (s *Server) localOnly(open bool, setting string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		remote, err := netip.ParseAddrPort(r.RemoteAddr)
+		if !open && (err != nil || !remote.Addr().Unmap().IsLoopback()) {
+			http.Error(w, "for loopback only ("+setting+")", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
