@@ -282,7 +282,10 @@ type State struct {
 	LastRunId       string                 `protobuf:"bytes,28,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"`
 	LastUserMessage uint64                 `protobuf:"varint,29,opt,name=last_user_message,json=lastUserMessage,proto3" json:"last_user_message,omitempty"` // number of the newest user message
 	// First outcomes of the newest commands, so that a repeated command id is answered, not run again.
-	Outcomes      []*Outcome `protobuf:"bytes,30,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Outcomes []*Outcome `protobuf:"bytes,30,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// Epoch in which the last run, now ended, was taken over from a former owner, 0 = it was not: until that owner must
+	// be silent, a cancel is not settled.
+	TakenOver     uint64 `protobuf:"varint,31,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,11 +530,18 @@ func (x *State) GetOutcomes() []*Outcome {
 	return nil
 }
 
+func (x *State) GetTakenOver() uint64 {
+	if x != nil {
+		return x.TakenOver
+	}
+	return 0
+}
+
 type Outcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	UserMessageId string                 `protobuf:"bytes,3,opt,name=user_message_id,json=userMessageId,proto3" json:"user_message_id,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`                           // of a send, and of a cancel
+	UserMessageId string                 `protobuf:"bytes,3,opt,name=user_message_id,json=userMessageId,proto3" json:"user_message_id,omitempty"` // of a send
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -659,6 +669,8 @@ type Lease struct {
 	Attempt       uint32                 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`                           // 1, and one more for each recovery
 	Cancelling    bool                   `protobuf:"varint,8,opt,name=cancelling,proto3" json:"cancelling,omitempty"`                     // a cancel was accepted
 	Steps         uint32                 `protobuf:"varint,9,opt,name=steps,proto3" json:"steps,omitempty"`                               // journalled steps of this turn
+	AttemptAt     int64                  `protobuf:"varint,10,opt,name=attempt_at,json=attemptAt,proto3" json:"attempt_at,omitempty"`     // when this attempt began, 0 = started_at
+	Quick         uint32                 `protobuf:"varint,11,opt,name=quick,proto3" json:"quick,omitempty"`                              // how many attempts before this one, in a row, ended soon after they began
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -752,6 +764,20 @@ func (x *Lease) GetCancelling() bool {
 func (x *Lease) GetSteps() uint32 {
 	if x != nil {
 		return x.Steps
+	}
+	return 0
+}
+
+func (x *Lease) GetAttemptAt() int64 {
+	if x != nil {
+		return x.AttemptAt
+	}
+	return 0
+}
+
+func (x *Lease) GetQuick() uint32 {
+	if x != nil {
+		return x.Quick
 	}
 	return 0
 }
@@ -1741,6 +1767,7 @@ type TurnEnded struct {
 	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	Error         *TurnError             `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	Continuable   bool                   `protobuf:"varint,4,opt,name=continuable,proto3" json:"continuable,omitempty"`
+	TakenOver     uint64                 `protobuf:"varint,5,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"` // epoch in which the run was taken over from a former owner, 0 = it was not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1803,11 +1830,19 @@ func (x *TurnEnded) GetContinuable() bool {
 	return false
 }
 
+func (x *TurnEnded) GetTakenOver() uint64 {
+	if x != nil {
+		return x.TakenOver
+	}
+	return 0
+}
+
 type TurnRecovered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Quick         uint32                 `protobuf:"varint,4,opt,name=quick,proto3" json:"quick,omitempty"` // see Lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1863,8 +1898,16 @@ func (x *TurnRecovered) GetAttempt() uint32 {
 	return 0
 }
 
+func (x *TurnRecovered) GetQuick() uint32 {
+	if x != nil {
+		return x.Quick
+	}
+	return 0
+}
+
 type CancelRequested struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1899,9 +1942,17 @@ func (*CancelRequested) Descriptor() ([]byte, []int) {
 	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
 }
 
+func (x *CancelRequested) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
 type Updated struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Patch         *Patch                 `protobuf:"bytes,1,opt,name=patch,proto3" json:"patch,omitempty"`
+	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1941,6 +1992,13 @@ func (x *Updated) GetPatch() *Patch {
 		return x.Patch
 	}
 	return nil
+}
+
+func (x *Updated) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
 }
 
 // Patch changes what it names.
@@ -2522,7 +2580,8 @@ func (x *Cancel) GetSettleWaitMs() int64 {
 type CancelTimeout struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Final         bool                   `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"` // the turn still has not ended: end it without its report
+	Final         bool                   `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"`   // the turn still has not ended: end it without its report
+	Silent        bool                   `protobuf:"varint,3,opt,name=silent,proto3" json:"silent,omitempty"` // by now a former owner of the ended run must be silent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2567,6 +2626,13 @@ func (x *CancelTimeout) GetRunId() string {
 func (x *CancelTimeout) GetFinal() bool {
 	if x != nil {
 		return x.Final
+	}
+	return false
+}
+
+func (x *CancelTimeout) GetSilent() bool {
+	if x != nil {
+		return x.Silent
 	}
 	return false
 }
@@ -3604,7 +3670,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xcb\b\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xea\b\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -3641,7 +3707,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0fruntime_context\x18\x1b \x01(\fR\x0eruntimeContext\x12\x1e\n" +
 	"\vlast_run_id\x18\x1c \x01(\tR\tlastRunId\x12*\n" +
 	"\x11last_user_message\x18\x1d \x01(\x04R\x0flastUserMessage\x128\n" +
-	"\boutcomes\x18\x1e \x03(\v2\x1c.parley.conversation.OutcomeR\boutcomes\"y\n" +
+	"\boutcomes\x18\x1e \x03(\v2\x1c.parley.conversation.OutcomeR\boutcomes\x12\x1d\n" +
+	"\n" +
+	"taken_over\x18\x1f \x01(\x04R\ttakenOver\"y\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
@@ -3650,7 +3718,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xa7\x02\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xdc\x02\n" +
 	"\x05Lease\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
@@ -3663,7 +3731,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"cancelling\x18\b \x01(\bR\n" +
 	"cancelling\x12\x14\n" +
-	"\x05steps\x18\t \x01(\rR\x05steps\"\xf5\x01\n" +
+	"\x05steps\x18\t \x01(\rR\x05steps\x12\x1d\n" +
+	"\n" +
+	"attempt_at\x18\n" +
+	" \x01(\x03R\tattemptAt\x12\x14\n" +
+	"\x05quick\x18\v \x01(\rR\x05quick\"\xf5\x01\n" +
 	"\rPendingAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
@@ -3754,20 +3826,27 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
 	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\"F\n" +
 	"\fAgentMessage\x126\n" +
-	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\xd7\x01\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\xf6\x01\n" +
 	"\tTurnEnded\x12@\n" +
 	"\vstop_reason\x18\x01 \x01(\x0e2\x1f.parley.conversation.StopReasonR\n" +
 	"stopReason\x120\n" +
 	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x124\n" +
 	"\x05error\x18\x03 \x01(\v2\x1e.parley.conversation.TurnErrorR\x05error\x12 \n" +
-	"\vcontinuable\x18\x04 \x01(\bR\vcontinuable\"S\n" +
+	"\vcontinuable\x18\x04 \x01(\bR\vcontinuable\x12\x1d\n" +
+	"\n" +
+	"taken_over\x18\x05 \x01(\x04R\ttakenOver\"i\n" +
 	"\rTurnRecovered\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x11\n" +
-	"\x0fCancelRequested\";\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x14\n" +
+	"\x05quick\x18\x04 \x01(\rR\x05quick\"0\n" +
+	"\x0fCancelRequested\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\"Z\n" +
 	"\aUpdated\x120\n" +
-	"\x05patch\x18\x01 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"\x9e\x02\n" +
+	"\x05patch\x18\x01 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x02 \x01(\tR\tcommandId\"\x9e\x02\n" +
 	"\x05Patch\x12\x19\n" +
 	"\x05title\x18\x01 \x01(\tH\x00R\x05title\x88\x01\x01\x12\x1b\n" +
 	"\x06pinned\x18\x02 \x01(\bH\x01R\x06pinned\x88\x01\x01\x12\x1f\n" +
@@ -3817,10 +3896,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
 	"\x04wait\x18\x04 \x01(\bR\x04wait\".\n" +
 	"\x06Cancel\x12$\n" +
-	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"<\n" +
+	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"T\n" +
 	"\rCancelTimeout\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
-	"\x05final\x18\x02 \x01(\bR\x05final\"e\n" +
+	"\x05final\x18\x02 \x01(\bR\x05final\x12\x16\n" +
+	"\x06silent\x18\x03 \x01(\bR\x06silent\"e\n" +
 	"\x06Update\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +
