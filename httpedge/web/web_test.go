@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"encoding/json"
 	"io/fs"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(index), `content="/api/&#34;agents&#34;"`)
 	require.NotContains(t, string(index), basePathMark)
-	for _, name := range []string{"app.js", "stream.js", "style.css", "icon.svg"} {
+	for _, name := range []string{"app.js", "cluster.js", "stream.js", "style.css", "icon.svg"} {
 		text, unread := fs.ReadFile(site, name)
 		require.NoError(t, unread)
 		require.NotEmpty(t, text)
@@ -26,4 +28,21 @@ func TestFiles(t *testing.T) {
 	require.NotContains(t, string(index), "style=")
 	_, err = fs.ReadFile(site, "absent")
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestClusterRow(t *testing.T) {
+	view := View{Node: "n1", Owner: "n2", Epoch: 7, Nodes: []NodeView{{Name: "n1", State: NodeUp, Leads: 8, Replicas: 17}}}
+	asked := ""
+	row := ClusterRow(func(_ context.Context, id string) View { asked = id; return view })
+	require.True(t, row.Hidden)
+	route := clusterRoute{func(_ context.Context, id string) View { asked = id; return View{Node: "n1"} }}
+	got, err := route.getCluster(t.Context(), &clusterIn{Conversation: "conv_x"})
+	require.NoError(t, err)
+	require.Equal(t, "conv_x", asked)
+	text, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"node":"n1","nodes":[]}`, string(text))
+	text, err = json.Marshal(view)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"node":"n1","owner":"n2","epoch":7,"nodes":[{"name":"n1","state":"up","leads":8,"replicas":17}]}`, string(text))
 }

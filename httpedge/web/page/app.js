@@ -1,6 +1,7 @@
 // The playground. Everything it shows of a turn comes from the conversation's event stream, so that what it shows after
 // a lost connection or a restarted server is what the log says.
 
+import { Nodes } from './cluster.js';
 import { Follow, Refused, call, docsPath, served, settings, startTurn } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
@@ -8,6 +9,7 @@ const pageSize = 30;
 
 let agents = [];
 let rows = [];
+const nodes = new Nodes($('nodes'), $('banner'));
 let current = null; // { conversation, follow, lastSeq, streaming, messages, deltaRow, deltaCount }
 
 function element(tag, className, text) {
@@ -106,12 +108,14 @@ async function open(id) {
   if (read.messages.length === 0) showWelcome();
   showHead();
   showList();
+  nodes.watch(id);
   current.follow = new Follow(id, 0, { onFrame: onEvent, onState: onLink });
 }
 
 function close() {
   current?.follow?.close();
   current = null;
+  nodes.watch('');
   pill($('link'), 'off', 'not connected');
 }
 
@@ -263,6 +267,7 @@ function setStatus(status) {
 function onLink(state, status) {
   const words = { live: 'live', retry: 'reconnecting', refused: 'refused ' + status };
   pill($('link'), state, words[state]);
+  nodes.link(state === 'live');
 }
 
 function logRow(event) {
@@ -387,8 +392,11 @@ async function start() {
     option.value = agent.id;
     return option;
   }));
+  // "#conv_..." or, from a page of another node, "#conv_...&user=..."
+  const [wanted, ...rest] = location.hash.slice(1).split('&');
+  const user = new URLSearchParams(rest.join('&')).get('user');
+  if (user) settings.user = user;
   await loadList();
-  const wanted = location.hash.slice(1);
   if (wanted) await open(wanted);
   else showWelcome();
   document.body.dataset.ready = 'true';

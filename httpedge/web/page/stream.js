@@ -56,6 +56,14 @@ export async function call(method, path, body) {
   return response.status === 204 ? null : response.json();
 }
 
+/** What the node that serves the page knows of all nodes; null where it does not tell. */
+export async function fetchCluster(conversationId) {
+  const response = await fetch('cluster.json?conversation=' + encodeURIComponent(conversationId), { cache: 'no-store' });
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error('HTTP ' + response.status);
+  return response.json();
+}
+
 /**
  * Starts a turn and returns when the server has accepted the message. The turn does not hang on this connection: its
  * text and its end come by the event stream, whatever becomes of this request.
