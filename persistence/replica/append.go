@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -12,12 +13,14 @@ import (
 // maxAppendBatch is the size at which a batch is committed although more is queued.
 const maxAppendBatch = 8 << 20
 
-// appendItem is work for the append goroutine: a storage message, a cut of the log, or the news that a snapshot is installed.
+// appendItem is work for the append goroutine: a storage message, a cut of the log, the news that a snapshot is installed, or the end of the group.
 type appendItem struct {
 	group     *group
 	msg       *raftpb.Message
 	cut       position
 	installed bool
+	// drop is answered once the rows of the group are gone.
+	drop chan<- error
 }
 
 // appender writes the logs of all groups. Everything queued goes into one batch, committed once.
@@ -63,6 +66,8 @@ func (a *appender) stage(item appendItem) {
 		a.installed(g, item.msg)
 	case g.installing:
 		g.parked = append(g.parked, item)
+	case item.drop != nil:
+		a.stageDrop(g, item.drop)
 	case item.cut.index != 0:
 		a.stageCut(g, item.cut)
 	case !raft.IsEmptySnap(item.msg.GetSnapshot()):
@@ -90,6 +95,14 @@ func (a *appender) installed(g *group, msg *raftpb.Message) {
 			a.stage(item)
 		}
 	}
+}
+
+// stageDrop ends a group here: nothing of it is staged any more.
+func (a *appender) stageDrop(g *group, reply chan<- error) {
+	a.lazy = slices.DeleteFunc(a.lazy, func(other *group) bool { return other == g })
+	g.lazyHard = false
+	a.flush()
+	a.driver.startDestroy(g, g.stagedHard, reply)
 }
 
 func (a *appender) stageMessage(g *group, m *raftpb.Message, snapshot *raftpb.Snapshot) {

@@ -20,10 +20,13 @@ type Config struct {
 	// DB holds the log rows and the state. Required; opened and closed by the caller, after Stop. Its Options.Logger must not end the process on
 	// Fatalf silently: it either panics or calls Driver.Fail, both of which the driver takes as the failure of the store.
 	DB *pebble.DB
-	// Groups are the groups this node holds, the same set for the life of a store. Required.
+	// Groups are the groups a NEW store begins with; empty for a node that joins others: its replicas appear when the leader of a group sends it
+	// something. Ignored for a store that exists: it holds what it held.
 	Groups []GroupID
-	// Peers are the voters a NEW group starts with; they must be the same on every node. Default: this node alone. Ignored for a store that exists.
+	// Peers are the voters of the groups a NEW store begins with; they must be the same on every node. Default: this node alone.
 	Peers []NodeID
+	// MaxGroup is the highest group there is; what others say of higher ones is dropped. Default: the highest of Groups and of the store. At most 65,535.
+	MaxGroup GroupID
 	// Machine is the state behind the logs. Required.
 	Machine StateMachine
 	// Transport carries messages to other nodes. Nil is right for a node that is alone.
@@ -32,6 +35,9 @@ type Config struct {
 	// OnLeader tells that this node leads a group now (leader true: everything committed before its term is applied) or no longer does (false: term is
 	// that of the lost leadership). Called from the raft loop in order: it must not block, nor call the driver and wait. Optional.
 	OnLeader func(group GroupID, term uint64, leader bool)
+	// OnChange tells that the leader or the members of a group, or the groups that are here, changed: a reason to ask for the Status. Changes that come
+	// together are told once. It must not block. Optional.
+	OnChange func()
 	// OnSnapshot tells that a group's whole state was replaced by a snapshot, so that caches built from it are void. It must not block. Optional.
 	OnSnapshot func(group GroupID)
 	// OnFatal tells, once, why the store failed. It must not call Stop and wait. Optional.
@@ -86,6 +92,8 @@ const (
 	defaultMaxProposalBytes = 16 << 20
 	defaultMaxInbox         = 16_384
 	defaultKeyPrefix        = "r"
+
+	maxMaxGroup GroupID = 1<<16 - 1
 )
 
 func (c *Config) setDefaults() {
@@ -105,6 +113,9 @@ func (c *Config) setDefaults() {
 	if len(c.Peers) == 0 {
 		c.Peers = []NodeID{c.Node}
 	}
+	if len(c.Groups) > 0 {
+		c.MaxGroup = max(c.MaxGroup, slices.Max(c.Groups))
+	}
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
@@ -119,6 +130,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnSnapshot == nil {
 		c.OnSnapshot = func(GroupID) {}
+	}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
 	}
 	if c.OnFatal == nil {
 		c.OnFatal = func(error) {}
@@ -140,8 +154,6 @@ func (c *Config) validate() error {
 		return errors.New("db is required")
 	case c.Machine == nil:
 		return errors.New("machine is required")
-	case len(c.Groups) == 0:
-		return errors.New("groups must not be empty")
 	case slices.Contains(c.Peers, 0):
 		return errors.New("peers must not hold 0")
 	case c.TickInterval < time.Millisecond:
@@ -152,6 +164,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("keep entries %d must be below snapshot entries %d", c.KeepEntries, c.SnapshotEntries)
 	case c.TailBytes < 0 || c.MaxPending < 1 || c.MaxProposalBytes < 1 || c.MaxInbox < 1:
 		return errors.New("bounds must be positive")
+	case c.MaxGroup > maxMaxGroup:
+		return fmt.Errorf("group %d is above %d", c.MaxGroup, maxMaxGroup)
 	case c.MaxProposalBytes > 32<<20:
 		return fmt.Errorf("max proposal bytes %d exceed 32 MiB", c.MaxProposalBytes)
 	case c.Transport == nil && slices.ContainsFunc(c.Peers, func(p NodeID) bool { return p != c.Node }):
@@ -161,13 +175,12 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) validateSpans() error {
+	groups := slices.Sorted(slices.Values(c.Groups))
+	if len(slices.Compact(slices.Clone(groups))) < len(groups) {
+		return errors.New("a group is listed twice")
+	}
 	end := prefixEnd(c.KeyPrefix)
-	seen := make(map[GroupID]bool, len(c.Groups))
-	for _, g := range c.Groups {
-		if seen[g] {
-			return fmt.Errorf("group %d is listed twice", g)
-		}
-		seen[g] = true
+	for g := range c.MaxGroup + 1 {
 		lo, hi := c.Machine.Span(g)
 		if bytes.Compare(lo, hi) >= 0 {
 			return fmt.Errorf("span of group %d is empty", g)

@@ -16,8 +16,7 @@ type Driver struct {
 	cfg     Config
 	logger  *slog.Logger
 	metrics *metrics
-	groups  map[GroupID]*group
-	order   []*group
+	table   table
 
 	inbox   *inbox
 	appends *queue[appendItem]
@@ -25,6 +24,14 @@ type Driver struct {
 	pool    proposalPool
 
 	// Raft loop.
+	order []*group
+	// dropping are groups whose rows are being destroyed: nothing may bring them back before that is durable.
+	dropping map[GroupID]bool
+	// changed is set when Config.OnChange has something to tell.
+	changed bool
+	// now is the time since start, taken once per round.
+	now      time.Duration
+	start    time.Time
 	round    mail
 	dirty    []*group
 	outgoing map[NodeID][]Message
@@ -55,7 +62,8 @@ func newDriver(cfg Config) *Driver {
 	d := &Driver{
 		cfg:        cfg,
 		logger:     cfg.Logger,
-		groups:     make(map[GroupID]*group, len(cfg.Groups)),
+		dropping:   make(map[GroupID]bool),
+		start:      time.Now(),
 		inbox:      newInbox(cfg.MaxInbox),
 		appends:    newQueue[appendItem](),
 		applies:    newQueue[applyItem](),
@@ -205,13 +213,14 @@ func (d *Driver) guard(name string, f func()) {
 	f()
 }
 
-// Ready is true once every group has a known leader and this node has applied what it knew to be committed when it started.
+// Ready is true once every group that this node is a member of has a known leader and this node has applied what it knew to be committed when it
+// started. Replicas without a state yet, and those that know of their removal, do not count.
 func (d *Driver) Ready() bool {
 	if !d.running.Load() {
 		return false
 	}
-	for _, g := range d.order {
-		if !g.settled.Load() || g.view.Load() == nil {
+	for g := range d.table.all() {
+		if g.initialised.Load() && g.member.Load() && (!g.settled.Load() || g.view.Load() == nil) {
 			return false
 		}
 	}

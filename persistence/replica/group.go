@@ -3,6 +3,7 @@ package replica
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -41,6 +42,14 @@ type group struct {
 	sending []uint64
 	// spool is the snapshot file that was stepped and that raft may yet refuse.
 	spool string
+	// heard is when a leader last sent something, by Driver.now: whoever hears from a leader is a member.
+	heard time.Duration
+	// peers are the nodes that answered this leader.
+	peers []peer
+	// changed is set when Config.OnChange has something to tell.
+	changed bool
+	// gone is true once the replica is dropped.
+	gone bool
 
 	// Append goroutine.
 	stagedLast uint64
@@ -54,7 +63,12 @@ type group struct {
 	batch       []Entry
 	batchItems  []applyItem
 
-	// Anybody.
+	// Anybody. initialised: there is a state, of a snapshot or of a new group. replacing: a snapshot is taking its place. member: this node is a voter or
+	// learner, as far as it has heard.
+	initialised atomic.Bool
+	replacing   atomic.Bool
+	member      atomic.Bool
+
 	leading   atomic.Bool
 	aloneLead atomic.Bool
 	settled   atomic.Bool
@@ -80,6 +94,9 @@ type Members struct {
 func (g *group) setConf(cs *raftpb.ConfState) {
 	m := &Members{Voters: nodeIDs(cs.GetVoters()), Learners: nodeIDs(cs.GetLearners())}
 	g.members.Store(m)
+	g.initialised.Store(len(m.Voters) > 0)
+	g.member.Store(slices.Contains(m.Voters, g.self) || slices.Contains(m.Learners, g.self))
+	g.changed = true
 	g.alone = len(cs.GetVotersOutgoing()) == 0 && len(m.Learners) == 0 && slices.Equal(m.Voters, []NodeID{g.self})
 	g.publish()
 }
@@ -103,7 +120,10 @@ func (g *group) publish() {
 	case g.lead != 0 && g.lead != g.self:
 		view = &leaderView{node: g.lead, term: g.term}
 	}
-	g.view.Store(view)
+	if old := g.view.Load(); (old == nil) != (view == nil) || view != nil && *view != *old {
+		g.view.Store(view)
+		g.changed = true
+	}
 	if view != nil && g.applied.index >= g.settleAt {
 		g.settled.Store(true)
 	}
@@ -117,9 +137,9 @@ func (g *group) notLeader() error {
 	return err
 }
 
-// needsTicks is false for a group that has nobody to hear from and nothing to wait for.
+// needsTicks is false for a group that has nobody to hear from and nothing to wait for, or nothing to elect a leader for.
 func (g *group) needsTicks() bool {
-	return !g.alone || g.state != raft.StateLeader
+	return g.initialised.Load() && (!g.alone || g.state != raft.StateLeader)
 }
 
 // aloneEntries is the length at which the log of a group with one member is cut. Short enough that over all groups most

@@ -22,7 +22,8 @@ const (
 	restoreBatch = 1 << 20
 )
 
-// Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped.
+// Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped. A message from the leader of a group
+// that is not here makes a replica of it.
 func (d *Driver) Deliver(msgs ...Message) {
 	if !d.running.Load() {
 		return
@@ -38,7 +39,10 @@ func (d *Driver) Deliver(msgs ...Message) {
 
 // acceptable lets through what another node's raft has to say to this one's. Snapshots come by ReceiveSnapshot, proposals and reads are not forwarded.
 func (d *Driver) acceptable(m Message) bool {
-	if m.raft == nil || d.groups[m.Group] == nil || m.To() != d.cfg.Node || m.From() == 0 || m.From() == d.cfg.Node || m.raft.GetTerm() == 0 {
+	if m.raft == nil || m.To() != d.cfg.Node || m.From() == 0 || m.From() == d.cfg.Node || m.raft.GetTerm() == 0 {
+		return false
+	}
+	if d.table.get(m.Group) == nil && (!fromLeader(m.raft) || m.Group > d.cfg.MaxGroup) {
 		return false
 	}
 	switch m.raft.GetType() {
@@ -55,9 +59,8 @@ func (d *Driver) acceptable(m Message) bool {
 // ReceiveSnapshot takes the stream of a snapshot, makes it durable and hands it to the group, which installs it unless it has moved on. One
 // at a time per group: ErrBusy otherwise.
 func (d *Driver) ReceiveSnapshot(ctx context.Context, header Message, r io.Reader) error {
-	g := d.groups[header.Group]
 	switch {
-	case g == nil:
+	case header.Group > d.cfg.MaxGroup:
 		return fmt.Errorf("%w %d", ErrUnknownGroup, header.Group)
 	case d.cfg.SpoolDir == "":
 		return errors.New("this node takes no snapshots: no spool directory")
@@ -66,10 +69,15 @@ func (d *Driver) ReceiveSnapshot(ctx context.Context, header Message, r io.Reade
 		return fmt.Errorf("%w: header", errBadSnapshot)
 	case !d.running.Load() || d.Err() != nil:
 		return d.closedErr()
-	case !g.receiving.CompareAndSwap(false, true):
+	}
+	g, err := d.ensure(ctx, header.Group, header.raft)
+	if err != nil {
+		return err
+	}
+	if !g.receiving.CompareAndSwap(false, true) {
 		return ErrBusy
 	}
-	err := d.receive(ctx, g, header, r)
+	err = d.receive(ctx, g, header, r)
 	outcome := "received"
 	if err != nil {
 		g.receiving.Store(false)
@@ -150,8 +158,11 @@ func (d *Driver) dropSpool(g *group) {
 	if g.spool == "" {
 		return
 	}
-	name := g.spool
+	d.discardSpool(g.spool)
 	g.spool = ""
+}
+
+func (d *Driver) discardSpool(name string) {
 	d.background(func(context.Context) {
 		if err := d.removeSpool(name); err != nil {
 			d.logger.Warn("spool file left behind", slog.String("file", name), slog.Any("err", err))
@@ -187,12 +198,11 @@ func (d *Driver) cleanSpool() error {
 
 // startInstall replaces the group's state in the background. The append goroutine holds back the group's messages meanwhile; the other groups go on.
 func (d *Driver) startInstall(g *group, m *raftpb.Message) {
+	g.replacing.Store(true)
 	d.background(func(ctx context.Context) {
-		barrier := make(chan struct{})
-		if !d.applies.push(applyItem{barrier: barrier}) {
+		if !d.applyBarrier() {
 			return
 		}
-		<-barrier
 		begin := time.Now()
 		err := d.recordIntent(g, m.GetSnapshot())
 		if err == nil {
@@ -276,9 +286,12 @@ func (d *Driver) stageInstalled(batch *pebble.Batch, g *group, meta *raftpb.Snap
 	if err != nil {
 		return err
 	}
-	hard, err := parseHardState(row)
-	if err != nil {
-		return err
+	var hard hardState
+	if row != nil {
+		// None yet: the snapshot is the first that this node hears of the group.
+		if hard, err = parseHardState(row); err != nil {
+			return err
+		}
 	}
 	// The vote stands unless the snapshot is from a newer term, in which this node cannot have voted yet.
 	if at.term > hard.term {

@@ -21,7 +21,7 @@ type transfer struct {
 
 // Leader is the node that leads a group and its term, as far as this node knows. This node is named only once it may be read and proposed to.
 func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
-	g := d.groups[group]
+	g := d.table.get(group)
 	if g == nil {
 		return 0, 0, false
 	}
@@ -62,7 +62,7 @@ func (d *Driver) loseLeadership(g *group, cause error) {
 
 // TransferLeader hands the leadership of a group to another voter and returns when this node knows of it. Proposals are refused with ErrNotLeader meanwhile.
 func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) error {
-	g := d.groups[group]
+	g := d.table.get(group)
 	if g == nil {
 		return fmt.Errorf("%w %d", ErrUnknownGroup, group)
 	}

@@ -31,6 +31,7 @@ func (d *Driver) loop() {
 		if d.Err() != nil {
 			return
 		}
+		d.now = time.Since(d.start)
 		d.inbox.take(&d.round)
 		d.step()
 		d.finishRound()
@@ -57,11 +58,19 @@ func (d *Driver) step() {
 	}
 	for i, r := range d.round.reads {
 		d.round.reads[i] = nil
+		if r.group.gone {
+			r.done <- r.group.notLeader()
+			continue
+		}
 		d.touch(r.group)
 		r.group.asking = append(r.group.asking, r)
 	}
 	for i, p := range d.round.proposals {
 		d.round.proposals[i] = nil
+		if p.group.gone {
+			d.answer(p, nil, p.group.notLeader())
+			continue
+		}
 		d.touch(p.group)
 		p.group.incoming = append(p.group.incoming, p)
 	}
@@ -79,6 +88,9 @@ func (d *Driver) touch(g *group) {
 func (d *Driver) finishRound() {
 	for _, g := range d.dirty {
 		g.dirty = false
+		if g.gone {
+			continue
+		}
 		d.stepReads(g)
 		d.stepProposals(g)
 		for g.node.HasReady() {
@@ -88,6 +100,8 @@ func (d *Driver) finishRound() {
 		d.announce(g)
 		d.answerReads(g)
 		d.cutLog(g)
+		d.changed = d.changed || g.changed
+		g.changed = false
 	}
 	clear(d.dirty)
 	d.dirty = d.dirty[:0]
@@ -99,6 +113,10 @@ func (d *Driver) finishRound() {
 		d.ticks.enable(d.cfg.TickInterval)
 	} else {
 		d.ticks.disable()
+	}
+	if d.changed {
+		d.changed = false
+		d.cfg.OnChange()
 	}
 }
 
@@ -123,8 +141,12 @@ func (d *Driver) tick() {
 
 func (d *Driver) stepAppended(a appended) {
 	g := a.group
+	if g.gone {
+		return
+	}
 	d.touch(g)
 	if a.snapshot != nil {
+		g.replacing.Store(false)
 		meta := a.snapshot.GetMetadata()
 		g.applied = position{index: meta.GetIndex(), term: meta.GetTerm()}
 		g.log.reset(g.applied)
@@ -139,6 +161,9 @@ func (d *Driver) stepAppended(a appended) {
 
 func (d *Driver) stepApplied(a applied) {
 	g := a.group
+	if g.gone {
+		return
+	}
 	d.touch(g)
 	if a.at.index > g.applied.index {
 		g.applied = a.at
@@ -174,11 +199,26 @@ func (d *Driver) campaignAlone(g *group) {
 }
 
 func (d *Driver) stepMessage(m Message) {
-	g := d.groups[m.Group]
+	g := d.table.get(m.Group)
+	if g == nil {
+		g = d.createFor(m.Group, m.raft)
+	}
+	if g == nil {
+		if m.raft.GetType() == raftpb.MsgSnap {
+			d.discardSpool(string(m.raft.GetSnapshot().GetData()))
+		}
+		return
+	}
 	d.touch(g)
-	if m.raft.GetType() == raftpb.MsgSnap {
+	switch {
+	case m.raft.GetType() == raftpb.MsgSnap:
 		g.receiving.Store(false)
 		g.spool = string(m.raft.GetSnapshot().GetData())
+		g.heard = d.now
+	case fromLeader(m.raft) && m.raft.GetTerm() >= g.term:
+		g.heard = d.now
+	case g.state == raft.StateLeader:
+		g.hear(m.From(), d.now)
 	}
 	if err := g.node.Step(m.raft); err != nil {
 		d.logger.Debug("raft refused a message", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
@@ -283,6 +323,7 @@ func (d *Driver) changeRole(g *group, rd raft.Ready) {
 			return
 		}
 		g.ownFirst = rd.Entries[own].GetIndex()
+		g.peers = g.peers[:0]
 	}
 	g.publish()
 	d.checkTransfers(g)
@@ -399,6 +440,7 @@ func (d *Driver) closeLoop() {
 
 // standDown ends the leaderships of the groups that match.
 func (d *Driver) standDown(match func(*group) bool) {
+	defer d.cfg.OnChange()
 	for _, g := range d.order {
 		if !match(g) {
 			continue

@@ -29,12 +29,14 @@ const (
 type Change struct {
 	Kind ChangeKind
 	Node NodeID
+	// Expect, when not nil, are the members without which the change is refused with ErrConflict: what the caller saw when it decided.
+	Expect *Members
 }
 
-// Members are the nodes of a group, as far as this node has heard.
+// Members are the nodes of a group, as far as this node has heard; false when it holds no replica, or one without a state.
 func (d *Driver) Members(group GroupID) (Members, bool) {
-	g := d.groups[group]
-	if g == nil {
+	g := d.table.get(group)
+	if g == nil || !g.initialised.Load() {
 		return Members{}, false
 	}
 	m := g.members.Load()
@@ -42,7 +44,7 @@ func (d *Driver) Members(group GroupID) (Members, bool) {
 }
 
 // ChangeMembers makes one change to the members of a group and returns once it is in force here. One change at a time: ErrBusy asks to come back, also
-// while a learner that is to be promoted is still behind. Otherwise its errors are those of Propose.
+// while a learner that is to be promoted is silent or still behind. ErrConflict and ErrUnsafe refuse. Otherwise its errors are those of Propose.
 func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change) error {
 	kind, ok := map[ChangeKind]raftpb.ConfChangeType{
 		AddLearner: raftpb.ConfChangeAddLearnerNode,
@@ -67,28 +69,55 @@ func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change
 	}
 	p := d.pool.get()
 	p.group, p.data, p.kind = g, data, raftpb.EntryConfChangeV2
-	p.check = func() error { return g.checkChange(change) }
+	p.check = func() error { return d.checkChange(g, change) }
 	_, err = d.await(ctx, p)
 	return err
 }
 
 // checkChange runs in the raft loop: raft would panic on a change that empties a group, and stall on a voter that is far behind.
-func (g *group) checkChange(change Change) error {
+func (d *Driver) checkChange(g *group, change Change) error {
 	m := g.members.Load()
 	voter, learner := slices.Contains(m.Voters, change.Node), slices.Contains(m.Learners, change.Node)
 	switch {
 	case g.confs > 0, slices.ContainsFunc(g.stepped, func(p *proposal) bool { return p.kind != raftpb.EntryNormal }):
 		return ErrBusy
+	case change.Expect != nil && !m.equal(*change.Expect):
+		return fmt.Errorf("%w: group %d has voters %v, learners %v", ErrConflict, g.id, m.Voters, m.Learners)
 	case change.Kind == AddLearner && voter:
 		return fmt.Errorf("node %d is a voter of group %d already", change.Node, g.id)
 	case change.Kind == Promote && !learner && !voter:
 		return fmt.Errorf("node %d is not a learner of group %d", change.Node, g.id)
-	case change.Kind == Promote && learner && g.lag(change.Node) > maxLearnerLag:
+	case change.Kind == Promote && learner && (!d.active(g, change.Node) || g.lag(change.Node) > maxLearnerLag):
 		return fmt.Errorf("%w: node %d has not caught up", ErrBusy, change.Node)
 	case change.Kind == Remove && change.Node == g.self:
 		return fmt.Errorf("node %d leads group %d: transfer the leadership before removing it", g.self, g.id)
+	case change.Kind == Remove && voter && !d.safeWithout(g, m.Voters, change.Node):
+		return fmt.Errorf("%w: group %d without node %d", ErrUnsafe, g.id, change.Node)
 	}
 	return nil
+}
+
+// safeWithout is true when the other voters that answer this leader are a majority by themselves.
+func (d *Driver) safeWithout(g *group, voters []NodeID, node NodeID) bool {
+	live, all := 0, 0
+	for _, v := range voters {
+		if v == node {
+			continue
+		}
+		all++
+		if d.active(g, v) {
+			live++
+		}
+	}
+	return live > all/2
+}
+
+// equal compares sets.
+func (m *Members) equal(other Members) bool {
+	same := func(a, b []NodeID) bool {
+		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	}
+	return same(m.Voters, other.Voters) && same(m.Learners, other.Learners)
 }
 
 // lag is how many entries a node is known to be behind.
@@ -96,7 +125,7 @@ func (g *group) lag(node NodeID) uint64 {
 	lag := g.log.last.index
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		if NodeID(id) == node {
-			lag = g.log.last.index - min(pr.Match, g.log.last.index)
+			lag = g.behind(pr.Match)
 		}
 	})
 	return lag

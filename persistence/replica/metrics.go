@@ -61,7 +61,7 @@ func newMetrics(reg prometheus.Registerer, d *Driver) *metrics {
 		Name: "parley_replica_pending_proposals", Help: "Proposals waiting for their answer.",
 	}, func() float64 {
 		var sum int64
-		for _, g := range d.order {
+		for g := range d.table.all() {
 			sum += g.pending.Load()
 		}
 		return float64(sum)
@@ -75,7 +75,7 @@ func newMetrics(reg prometheus.Registerer, d *Driver) *metrics {
 
 func (d *Driver) count(match func(*group) bool) float64 {
 	n := 0
-	for _, g := range d.order {
+	for g := range d.table.all() {
 		if match(g) {
 			n++
 		}

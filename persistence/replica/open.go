@@ -28,17 +28,18 @@ func Open(cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("replica config: %w", err)
 	}
 	d := newDriver(cfg)
-	d.metrics = newMetrics(cfg.Registerer, d)
-	if err := d.openStore(); err != nil {
+	groups, err := d.openStore()
+	if err != nil {
 		return nil, err
 	}
-	for _, id := range cfg.Groups {
+	d.table = make(table, d.cfg.MaxGroup+1)
+	d.metrics = newMetrics(cfg.Registerer, d)
+	for _, id := range groups {
 		g, err := d.openGroup(id)
 		if err != nil {
 			return nil, fmt.Errorf("open group %d: %w", id, err)
 		}
-		d.groups[id] = g
-		d.order = append(d.order, g)
+		d.add(g)
 	}
 	if err := d.cleanSpool(); err != nil {
 		return nil, err
@@ -46,26 +47,75 @@ func Open(cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-func (d *Driver) openStore() error {
+// openStore returns the groups that are here.
+func (d *Driver) openStore() ([]GroupID, error) {
 	row, err := d.get(storeKey(d.cfg.KeyPrefix))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if row == nil {
-		return d.createStore()
+		return slices.Sorted(slices.Values(d.cfg.Groups)), d.createStore()
 	}
-	node, groups, err := parseStore(row)
+	node, listed, err := parseStore(row)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if node != d.cfg.Node {
-		return inconsistent("it belongs to node %d, this is node %d", node, d.cfg.Node)
+		return nil, inconsistent("it belongs to node %d, this is node %d", node, d.cfg.Node)
 	}
-	want := slices.Sorted(slices.Values(d.cfg.Groups))
-	if !slices.Equal(groups, want) {
-		return inconsistent("it holds the groups %v, configured are %v", groups, want)
+	groups, err := d.findGroups()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	for _, id := range listed {
+		if !slices.Contains(groups, id) {
+			return nil, inconsistent("group %d is lost", id)
+		}
+	}
+	if len(listed) > 0 {
+		// From the time when a node held the same groups for ever. A program of that time must not take a dropped group for a lost one.
+		if err := d.cfg.DB.Set(storeKey(d.cfg.KeyPrefix), encodeStore(node), pebble.Sync); err != nil {
+			return nil, fmt.Errorf("write store row: %w", err)
+		}
+	}
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	highest := groups[len(groups)-1]
+	if d.cfg.MaxGroup == 0 && highest <= maxMaxGroup {
+		d.cfg.MaxGroup = highest
+	}
+	if highest > d.cfg.MaxGroup {
+		return nil, inconsistent("it holds group %d, the highest there can be is %d", highest, d.cfg.MaxGroup)
+	}
+	return groups, nil
+}
+
+// findGroups returns the groups that have more rows than the vote that a dropped replica leaves behind.
+func (d *Driver) findGroups() ([]GroupID, error) {
+	start, end := groupArea(d.cfg.KeyPrefix)
+	it, err := d.cfg.DB.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return nil, fmt.Errorf("read store: %w", err)
+	}
+	defer it.Close() //nolint:errcheck // it.Error is checked below
+	var groups []GroupID
+	for ok := it.First(); ok; {
+		id, kind, err := parseGroupKey(it.Key(), len(start))
+		if err != nil {
+			return nil, err
+		}
+		if kind == kindHardState {
+			ok = it.Next()
+			continue
+		}
+		groups = append(groups, id)
+		ok = it.SeekGE(prefixEnd(keysOf(d.cfg.KeyPrefix, id).prefix))
+	}
+	if err := it.Error(); err != nil {
+		return nil, fmt.Errorf("read store: %w", err)
+	}
+	return groups, nil
 }
 
 // createStore makes all groups in one batch: as if a snapshot at index 1, term 1, with the first voters existed, so that every replica begins alike.
@@ -73,32 +123,14 @@ func (d *Driver) createStore() error {
 	if err := d.checkEmpty(d.cfg.KeyPrefix, prefixEnd(d.cfg.KeyPrefix)); err != nil {
 		return err
 	}
-	voters := make([]uint64, 0, len(d.cfg.Peers))
-	for _, p := range d.cfg.Peers {
-		voters = append(voters, uint64(p))
-	}
-	slices.Sort(voters)
-	conf, err := encodeMessage(&raftpb.ConfState{Voters: slices.Compact(voters)})
-	if err != nil {
-		return err
-	}
-	first := position{index: 1, term: 1}
 	batch := d.cfg.DB.NewBatch()
 	defer batch.Close() //nolint:errcheck // nothing to do about a batch that does not close
-	groups := slices.Sorted(slices.Values(d.cfg.Groups))
-	set := func(key, value []byte) {
-		err = errors.Join(err, batch.Set(key, value, nil))
-	}
-	set(storeKey(d.cfg.KeyPrefix), encodeStore(d.cfg.Node, groups))
-	for _, id := range groups {
+	err := SeedStore(batch, d.cfg.KeyPrefix, d.cfg.Node)
+	for _, id := range d.cfg.Groups {
 		if foreign := d.checkEmpty(d.cfg.Machine.Span(id)); foreign != nil {
 			return foreign
 		}
-		keys := keysOf(d.cfg.KeyPrefix, id)
-		set(keys.row(kindHardState), encodeHardState(hardState{term: 1, commit: 1}))
-		set(keys.row(kindStart), encodePosition(first))
-		set(keys.row(kindApplied), encodePosition(first))
-		set(keys.row(kindConfState), conf)
+		err = errors.Join(err, Seed(batch, d.cfg.KeyPrefix, GroupSeed{Group: id, Index: 1, Term: 1, Voters: d.cfg.Peers}))
 	}
 	if err != nil {
 		return fmt.Errorf("create store: %w", err)
@@ -106,7 +138,7 @@ func (d *Driver) createStore() error {
 	if err := batch.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	d.logger.Info("created raft groups", slog.Int("groups", len(groups)), slog.Uint64("node", uint64(d.cfg.Node)))
+	d.logger.Info("created raft groups", slog.Int("groups", len(d.cfg.Groups)), slog.Uint64("node", uint64(d.cfg.Node)))
 	return nil
 }
 
@@ -147,29 +179,42 @@ func getRow(r pebble.Reader, key []byte) ([]byte, error) {
 }
 
 func (d *Driver) openGroup(id GroupID) (*group, error) {
-	g := &group{id: id, self: d.cfg.Node, keys: keysOf(d.cfg.KeyPrefix, id)}
+	g := d.newGroup(id)
 	if err := d.redoInstall(g); err != nil {
 		return nil, err
 	}
-	l := &groupLog{db: d.cfg.DB, keys: g.keys, tailLimit: d.cfg.TailBytes, snapshot: func() (*raftpb.Snapshot, error) { return d.snapshotMeta(g) }}
-	g.log = l
 	if err := d.loadGroup(g); err != nil {
 		return nil, err
 	}
 	if err := g.checkLoaded(); err != nil {
 		return nil, err
 	}
+	return g, d.startNode(g)
+}
+
+func (d *Driver) newGroup(id GroupID) *group {
+	g := &group{id: id, self: d.cfg.Node, keys: keysOf(d.cfg.KeyPrefix, id)}
+	g.log = &groupLog{
+		db: d.cfg.DB, keys: g.keys, conf: &raftpb.ConfState{}, tailLimit: d.cfg.TailBytes,
+		snapshot: func() (*raftpb.Snapshot, error) { return d.snapshotMeta(g) },
+	}
+	return g
+}
+
+// startNode makes the raft node of a group whose log is loaded.
+func (d *Driver) startNode(g *group) error {
 	node, err := d.newNode(g)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	l := g.log
 	g.node = node
 	g.term = l.hard.term
 	g.settleAt = l.hard.commit
 	g.stagedLast, g.stagedHard = l.last.index, l.hard
 	g.appliedLast = g.applied.index
 	g.setConf(l.conf)
-	return g, nil
+	return nil
 }
 
 func (d *Driver) loadGroup(g *group) error {
@@ -182,7 +227,6 @@ func (d *Driver) loadGroup(g *group) error {
 		}
 		rows[kind] = row
 	}
-	l.conf = &raftpb.ConfState{}
 	var errs [4]error
 	l.hard, errs[0] = parseHardState(rows[kindHardState])
 	l.start, errs[1] = parsePosition("log start", rows[kindStart])

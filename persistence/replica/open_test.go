@@ -27,6 +27,14 @@ func smallConfig(db *pebble.DB) Config {
 	return Config{Node: 1, DB: db, Groups: []GroupID{0, 1}, Machine: nothing{}}
 }
 
+// losesGroup is a store of the time when the store row listed the groups, from which one of them is missing.
+func losesGroup(t *testing.T, db *pebble.DB) {
+	t.Helper()
+	keys := keysOf([]byte("r"), 1)
+	require.NoError(t, db.Set(storeKey([]byte("r")), encodeNumbers(1, 0, 1), pebble.Sync))
+	require.NoError(t, db.DeleteRange(keys.prefix, prefixEnd(keys.prefix), pebble.Sync))
+}
+
 // usedStore is a store with twenty entries in group 1.
 func usedStore(t *testing.T) *pebble.DB {
 	t.Helper()
@@ -63,7 +71,8 @@ func TestOpenRefusesWhatDoesNotFit(t *testing.T) {
 		says   string
 	}{
 		"other node":          {config: func(c *Config) { c.Node = 2 }, says: "belongs to node 1"},
-		"other groups":        {config: func(c *Config) { c.Groups = []GroupID{0, 1, 2} }, says: "holds the groups [0 1]"},
+		"fewer groups":        {damage: set(keysOf([]byte("r"), 2).row(kindStart), nil), config: func(c *Config) { c.MaxGroup = 1 }, says: "the highest there can be is 1"},
+		"group is gone":       {damage: losesGroup, says: "group 1 is lost"},
 		"store row lost":      {damage: remove(storeKey([]byte("r"))), says: "no store row"},
 		"store row malformed": {damage: set(storeKey([]byte("r")), []byte("no")), says: "store row"},
 		"hard state lost":     {damage: remove(keys.row(kindHardState)), says: "hard state"},
@@ -111,7 +120,7 @@ func TestOpenRefusesBadConfig(t *testing.T) {
 		"node must not be 0":       func(c *Config) { c.Node = 0 },
 		"db is required":           func(c *Config) { c.DB = nil },
 		"machine is required":      func(c *Config) { c.Machine = nil },
-		"groups must not be empty": func(c *Config) { c.Groups = nil },
+		"is above 65535":           func(c *Config) { c.MaxGroup = 65536 },
 		"listed twice":             func(c *Config) { c.Groups = []GroupID{1, 1} },
 		"peers need a transport":   func(c *Config) { c.Peers = []NodeID{1, 2} },
 		"peers must not hold 0":    func(c *Config) { c.Peers = []NodeID{1, 0} },

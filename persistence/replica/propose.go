@@ -63,7 +63,7 @@ func (d *Driver) Propose(ctx context.Context, group GroupID, data []byte) (any, 
 
 // admit decides, without the loop, whether a proposal may enter.
 func (d *Driver) admit(ctx context.Context, id GroupID, size int) (*group, error) {
-	g := d.groups[id]
+	g := d.table.get(id)
 	switch {
 	case g == nil:
 		return nil, fmt.Errorf("%w %d", ErrUnknownGroup, id)

@@ -26,28 +26,66 @@ type readBatch struct {
 // ReadBarrier returns nil once a read of this node's state sees everything acknowledged before the call. Only the leader can give it. On a node that is
 // the only member it costs two atomic loads: what was acknowledged is applied, and nobody else can lead.
 func (d *Driver) ReadBarrier(ctx context.Context, group GroupID) error {
-	g := d.groups[group]
+	r, err := d.askRead(group)
+	if r == nil {
+		return err
+	}
+	return d.awaitRead(ctx, r)
+}
+
+// ReadBarriers is ReadBarrier for several groups: it asks for all of them before it waits, so that it takes one round trip and not one for each.
+func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
+	var asked []*read
+	var first error
+	for _, group := range groups {
+		r, err := d.askRead(group)
+		if err != nil {
+			first = err
+			break
+		}
+		if r != nil {
+			asked = append(asked, r)
+		}
+	}
+	for _, r := range asked {
+		if first != nil {
+			r.group.asked.Add(-1) // its answer has room, and nobody reads it
+			continue
+		}
+		first = d.awaitRead(ctx, r)
+	}
+	return first
+}
+
+// askRead asks the loop for a read point. Without error and read there is nothing to wait for.
+func (d *Driver) askRead(group GroupID) (*read, error) {
+	g := d.table.get(group)
 	switch {
 	case g == nil:
-		return fmt.Errorf("%w %d", ErrUnknownGroup, group)
+		return nil, fmt.Errorf("%w %d", ErrUnknownGroup, group)
 	case g.aloneLead.Load():
-		return nil
+		return nil, nil
 	case d.Err() != nil:
-		return d.Err()
+		return nil, d.Err()
 	case !d.running.Load():
-		return ErrStopped
+		return nil, ErrStopped
 	case !g.leading.Load():
-		return g.notLeader()
+		return nil, g.notLeader()
 	}
 	if g.asked.Add(1) > int64(d.cfg.MaxPending) {
 		g.asked.Add(-1)
-		return ErrBusy
+		return nil, ErrBusy
 	}
-	defer g.asked.Add(-1)
 	r := &read{group: g, done: make(chan error, 1)}
 	if !d.inbox.read(r) {
-		return d.closedErr()
+		g.asked.Add(-1)
+		return nil, d.closedErr()
 	}
+	return r, nil
+}
+
+func (d *Driver) awaitRead(ctx context.Context, r *read) error {
+	defer r.group.asked.Add(-1)
 	select {
 	case err := <-r.done:
 		return err

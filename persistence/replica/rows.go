@@ -11,11 +11,12 @@ import (
 
 // Rows of the driver, all under Config.KeyPrefix:
 //
-//	prefix 0                    the store: format, node, groups
+//	prefix 0                    the store: format, node
 //	prefix 1 group kind         one row per group and kind
 //	prefix 1 group kind index   the log entries
 //
-// Numbers are big-endian, so entries lie in log order. Every value starts with the row format.
+// Numbers are big-endian, so entries lie in log order. Every value starts with the row format. A group that has no row but its hard state is not here: it
+// was dropped, or never got a state, and the row keeps it from voting twice in one term.
 const (
 	areaStore byte = 0
 	areaGroup byte = 1
@@ -28,6 +29,8 @@ const (
 	kindEntry     byte = 16
 
 	rowFormat byte = 1
+	// storeFormat is the format of the store row. In format 1 it listed the groups, which were the same for the life of a store.
+	storeFormat byte = 2
 )
 
 // entryHeader is what precedes the data in an entry row: format and type in one byte, and the term.
@@ -45,6 +48,19 @@ func keysOf(prefix []byte, group GroupID) groupKeys {
 }
 
 func storeKey(prefix []byte) []byte { return append(slices.Clone(prefix), areaStore) }
+
+// groupArea is the range of all rows of all groups.
+func groupArea(prefix []byte) (start, end []byte) {
+	start = append(slices.Clone(prefix), areaGroup)
+	return start, prefixEnd(start)
+}
+
+func parseGroupKey(key []byte, area int) (GroupID, byte, error) {
+	if len(key) < area+5 {
+		return 0, 0, inconsistent("key %x is not of a group", key)
+	}
+	return GroupID(binary.BigEndian.Uint32(key[area:])), key[area+4], nil
+}
 
 func (k groupKeys) row(kind byte) []byte { return append(slices.Clone(k.prefix), kind) }
 
@@ -148,17 +164,13 @@ func parseMessage(name string, row []byte, m proto.Message) error {
 	return nil
 }
 
-func encodeStore(node NodeID, groups []GroupID) []byte {
-	numbers := make([]uint64, 0, 1+len(groups))
-	numbers = append(numbers, uint64(node))
-	for _, g := range groups {
-		numbers = append(numbers, uint64(g))
-	}
-	return encodeNumbers(numbers...)
+func encodeStore(node NodeID) []byte {
+	return binary.BigEndian.AppendUint64([]byte{storeFormat}, uint64(node))
 }
 
+// parseStore returns the node, and the groups that a row of format 1 lists.
 func parseStore(row []byte) (NodeID, []GroupID, error) {
-	if len(row) < 9 || (len(row)-1)%8 != 0 || row[0] != rowFormat {
+	if len(row) < 9 || (len(row)-1)%8 != 0 || row[0] == 0 || row[0] > storeFormat || row[0] == storeFormat && len(row) != 9 {
 		return 0, nil, inconsistent("store row is malformed or of a newer format")
 	}
 	node := NodeID(binary.BigEndian.Uint64(row[1:]))

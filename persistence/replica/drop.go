@@ -1,0 +1,123 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+)
+
+// Drop destroys the replica of a group that this node is no member of any more: its state and its log. Term and vote stay, so that a replica that is
+// made here later does not vote twice. asOf is an index up to which the leader had applied the log when this node was not among its members: a
+// replica that has applied more was added again since. Returns nil once the rows are gone for good, or when there is no replica; ErrStillMember refuses.
+// When ctx ends first, it goes on. Calls for one group at a time: ErrBusy.
+func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
+	return d.ask(ctx, func(reply chan<- error) {
+		g := d.table.get(group)
+		switch {
+		case d.dropping[group]:
+			reply <- ErrBusy
+		case g == nil:
+			reply <- nil
+		default:
+			if err := d.mayDrop(g, asOf); err != nil {
+				reply <- err
+				return
+			}
+			d.remove(g)
+			if !d.appends.push(appendItem{group: g, drop: reply}) {
+				reply <- d.closedErr()
+			}
+		}
+	})
+}
+
+// mayDrop refuses while this node may count as a member. A leader that adds it again may hear from it, and count on what it said, before it has
+// applied anything: so who hears from a leader is a member, whatever it has applied.
+func (d *Driver) mayDrop(g *group, asOf uint64) error {
+	switch silence := d.electionTimeout(); {
+	case g.state == raft.StateLeader:
+		return fmt.Errorf("%w: node %d leads group %d", ErrStillMember, g.self, g.id)
+	case g.applied.index > asOf:
+		return fmt.Errorf("%w: group %d has applied %d, beyond %d", ErrStillMember, g.id, g.applied.index, asOf)
+	case g.heard != 0 && d.now-g.heard < silence, g.receiving.Load():
+		return fmt.Errorf("%w: the leader of group %d sends to node %d", ErrStillMember, g.id, g.self)
+	}
+	return nil
+}
+
+func (d *Driver) electionTimeout() time.Duration {
+	return time.Duration(d.cfg.ElectionTicks) * d.cfg.TickInterval
+}
+
+// remove takes a replica from the raft loop: nobody finds it, nothing steps it, and none can take its place before its rows are gone.
+func (d *Driver) remove(g *group) {
+	g.gone = true
+	d.dropping[g.id] = true
+	d.forget(g)
+	d.answerAll(g.incoming, g.notLeader())
+	d.answerAll(g.stepped, ErrOutcomeUnknown)
+	d.answerAll(g.waiting, ErrOutcomeUnknown)
+	g.incoming, g.stepped, g.waiting = nil, nil, nil
+	g.answerAllReads(g.notLeader())
+	for _, t := range g.transfers {
+		t.reply <- ErrTransferFailed
+	}
+	g.transfers = nil
+	d.dropSpool(g)
+	d.changed = true
+}
+
+// startDestroy deletes the rows of a replica behind everything the apply goroutine still writes for it. The append goroutine has nothing more of it.
+func (d *Driver) startDestroy(g *group, hard hardState, reply chan<- error) {
+	d.background(func(context.Context) {
+		if !d.applyBarrier() {
+			return
+		}
+		err := d.destroy(g, hard)
+		switch {
+		case d.Err() != nil:
+			return
+		case err != nil:
+			d.Fail(fmt.Errorf("drop replica of group %d: %w", g.id, err))
+			return
+		}
+		d.logger.Info("replica dropped", slog.Uint64("shard", uint64(g.id)))
+		d.inbox.call(func() {
+			delete(d.dropping, g.id)
+			reply <- nil
+		})
+	})
+}
+
+// applyBarrier waits until everything that was handed to the apply goroutine is committed. False when that will not be.
+func (d *Driver) applyBarrier() bool {
+	barrier := make(chan struct{})
+	if !d.applies.push(applyItem{barrier: barrier}) {
+		return false
+	}
+	<-barrier
+	return d.Err() == nil
+}
+
+func (d *Driver) destroy(g *group, hard hardState) error {
+	hard.commit = 0
+	start, end := d.cfg.Machine.Span(g.id)
+	batch := d.cfg.DB.NewBatch()
+	err := errors.Join(
+		batch.DeleteRange(start, end, nil),
+		batch.DeleteRange(g.keys.prefix, prefixEnd(g.keys.prefix), nil),
+		batch.Set(g.keys.row(kindHardState), encodeHardState(hard), nil),
+	)
+	if err != nil {
+		return fmt.Errorf("stage drop: %w", err)
+	}
+	if !d.commit("drop replica", batch, pebble.Sync) {
+		return errCommit
+	}
+	return nil
+}
