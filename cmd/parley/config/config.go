@@ -218,4 +218,7 @@ type SSE struct {
 type Ops struct {
 	// Serves /debug/pprof to other addresses than loopback, too. Profiles may show what is in memory. Default false.
 	RemotePprof bool `key:"remote_pprof"`
+	// Takes operators' commands (drain, backup) from other addresses than loopback, too. There is no authentication.
+	// Default false.
+	RemoteAdmin bool `key:"remote_admin"`
 }
