@@ -46,6 +46,12 @@ func attributes(done *endpoint.Done) []slog.Attr {
 	if done.Call.Caller.UserID != "" {
 		attrs = append(attrs, slog.String("caller", done.Call.Caller.UserID))
 	}
+	if owner := done.Call.ServedBy(); owner != "" {
+		attrs = append(attrs, slog.String("served_by", owner))
+	}
+	if done.Call.ServedStale() {
+		attrs = append(attrs, slog.Bool("stale", true))
+	}
 	if done.Streamed {
 		attrs = append(attrs, slog.Bool("stream", true))
 	}

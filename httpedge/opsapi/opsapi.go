@@ -125,8 +125,12 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	bounded := func(handler http.Handler) http.Handler { return deadline(s.config.Timeout, handler) }
-	profile := func(handler http.HandlerFunc) http.Handler { return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", bounded(handler)) }
-	timed := func(handler http.HandlerFunc) http.Handler { return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", s.forSeconds(handler)) }
+	profile := func(handler http.HandlerFunc) http.Handler {
+		return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", bounded(handler))
+	}
+	timed := func(handler http.HandlerFunc) http.Handler {
+		return s.localOnly(s.config.RemotePprof, "ops.remote_pprof", s.forSeconds(handler))
+	}
 
 	mux.Handle("GET /healthz", bounded(http.HandlerFunc(healthz)))
 	mux.Handle("GET /readyz", bounded(http.HandlerFunc(s.readyz)))

@@ -135,8 +135,9 @@ func (t *topic) page(ctx context.Context, f *follower) bool {
 	return true
 }
 
-// readTries is how often a stream's read of the log may fail in a row.
-const readTries = 6
+// readTries is how often a stream's read of the log may fail in a row: with growing pauses, longer than a change of
+// owners takes.
+const readTries = 12
 
 func (t *topic) retry(f *follower, err error) bool {
 	f.tries++
@@ -145,6 +146,7 @@ func (t *topic) retry(f *follower, err error) bool {
 		f.part(Lost)
 		return false
 	}
-	time.AfterFunc(t.hub.cfg.RetryMin<<f.tries, func() { t.hub.catchup.add(f) })
+	pause := min(t.hub.cfg.RetryMin<<f.tries, t.hub.cfg.RetryMax)
+	time.AfterFunc(pause, func() { t.hub.catchup.add(f) })
 	return false
 }

@@ -36,6 +36,9 @@ type Config struct {
 	// ReadTimeout bounds one read of the log, OpenTimeout one subscription. Defaults 5 s, 10 s.
 	ReadTimeout time.Duration
 	OpenTimeout time.Duration
+	// AcquireTimeout bounds how long a new stream waits for a conversation to be followed, before it is refused as
+	// UNAVAILABLE. Default 4 s: a change of owners, not the loss of most nodes.
+	AcquireTimeout time.Duration
 	// Linger keeps the subscription after the last stream of a conversation has left. Default 2 s: long enough for a
 	// reload of the page or the next message.
 	Linger time.Duration
@@ -65,6 +68,7 @@ func DefaultConfig() Config {
 		CatchupPage:    64,
 		ReadTimeout:    5 * time.Second,
 		OpenTimeout:    10 * time.Second,
+		AcquireTimeout: 4 * time.Second,
 		Linger:         2 * time.Second,
 		RetryMin:       20 * time.Millisecond,
 		RetryMax:       2 * time.Second,
@@ -101,6 +105,7 @@ func (c Config) Validate() error {
 	positive("stall_timeout", c.StallTimeout)
 	positive("read_timeout", c.ReadTimeout)
 	positive("open_timeout", c.OpenTimeout)
+	positive("acquire_timeout", c.AcquireTimeout)
 	positive("retry_min", c.RetryMin)
 	positive("retry_max", c.RetryMax)
 	positive("give_up", c.GiveUp)

@@ -183,6 +183,8 @@ type Lease struct {
 //
 // Acquire before a message is sent, and its first events are still in the ring when the stream opens.
 func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.AcquireTimeout)
+	defer cancel()
 	for {
 		t, err := h.join(conversationID)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,80 @@ func TestLostSubscriptionContinuesWhereItWas(t *testing.T) {
 	e.upstream.publish("c", updated("4"))
 	c.expect(t, "updated", "4", 4)
 	require.InDelta(t, 1, reading(e.hub.metrics.resyncs), 0)
+}
+
+// TestNewOwner: the owner is gone, and what the next one knows of the running text differs from what was streamed.
+func TestNewOwner(t *testing.T) {
+	cases := map[string]struct {
+		text   string // of the new owner's snapshot
+		expect []string
+	}{
+		"nothing_yet":   {"", []string{"snapshot r|0|", "delta r|0|!"}},
+		"the_same":      {"abc", []string{"delta r|3|!"}},
+		"less":          {"ab", []string{"snapshot r|0|ab", "delta r|2|!"}},
+		"more":          {"abcd", []string{"delta r|3|d", "delta r|4|!"}},
+		"something_new": {"xyz", []string{"snapshot r|0|xyz", "delta r|3|!"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := newEdge(t, testConfig())
+			e.upstream.create("c")
+			e.upstream.publish("c", updated("1"))
+			client := e.follow("c", 0)
+			client.expect(t, "updated", "1", 1)
+			e.upstream.startRun("c", "r")
+			e.upstream.say("c", "abc")
+			client.expect(t, "delta", "r|0|abc", 0)
+			var owned atomic.Bool
+			e.upstream.mu.Lock()
+			e.upstream.follow = func() error {
+				if !owned.Load() {
+					return errors.New("no owner")
+				}
+				return nil
+			}
+			e.upstream.mu.Unlock()
+			e.upstream.cut("c", false)
+			e.upstream.mu.Lock()
+			log := e.upstream.logs["c"]
+			log.epoch += 3
+			log.text = c.text
+			recovered := &conversationpb.Event{Seq: 2, RunId: "r", Body: &conversationpb.Event_TurnRecovered{}}
+			log.events = append(log.events, recovered)
+			e.upstream.mu.Unlock()
+			owned.Store(true)
+			frame, err := client.next()
+			require.NoError(t, err)
+			require.EqualValues(t, 2, frame.id, "what is stored comes first, and once")
+			for _, want := range c.expect {
+				kind, data, _ := strings.Cut(want, " ")
+				if data == "r|"+strconv.Itoa(len(c.text))+"|!" {
+					e.upstream.say("c", "!")
+				}
+				client.expect(t, kind, data, 0)
+			}
+			require.InDelta(t, 1, reading(e.hub.metrics.resyncs), 0)
+		})
+	}
+}
+
+// TestNewStreamsDoNotHangWithoutAnOwner: a conversation that is being followed anew keeps its streams for a while, but
+// newcomers are told soon.
+func TestNewStreamsDoNotHangWithoutAnOwner(t *testing.T) {
+	cfg := testConfig()
+	cfg.AcquireTimeout, cfg.GiveUp = 50*time.Millisecond, time.Minute
+	e := newEdge(t, cfg)
+	e.upstream.create("c")
+	e.follow("c", 0)
+	e.upstream.mu.Lock()
+	e.upstream.follow = func() error { return errors.New("no owner") }
+	e.upstream.mu.Unlock()
+	e.upstream.cut("c", false)
+	require.Eventually(t, func() bool { return reading(e.hub.metrics.resyncs) == 1 }, 5*time.Second, time.Millisecond)
+	_, err := e.hub.Acquire(t.Context(), "c")
+	var failure *machine.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, failurepb.Code_UNAVAILABLE, failure.Code)
 }
 
 // early tells the sink of a change before its subscription is answered.
