@@ -1,0 +1,131 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Member is a node as gossip sees it.
+type Member struct {
+	Name    string
+	Node    uint64 // identity of its data directory
+	Boot    string // names the start of its process
+	Cluster string
+	// Addresses, host:port.
+	PeerAddr, ActorAddr, HTTPAddr, OpsAddr string
+	// Leaving says that it stops or is drained: give it nothing new.
+	Leaving bool
+	// Version is the newest format of messages between nodes that it speaks.
+	Version uint32
+}
+
+// Config is what a Membership needs. Self with Name, Boot and Cluster, and Bind are required.
+type Config struct {
+	Self Member
+	// Bind is the address (host:port, the host an IP or empty) for UDP and TCP.
+	Bind string
+	// Advertise is the address that others use; empty means Bind.
+	Advertise string
+	// Seeds are addresses of nodes to find the others by; this node's own may be among them.
+	Seeds []string
+	// Key encrypts the gossip: 16, 24 or 32 bytes; empty = not encrypted.
+	Key []byte
+	// Transport replaces the network, for tests; nil = the real one.
+	Transport memberlist.Transport
+	// OnChange is told that Members or Known have changed.
+	OnChange func()
+	// OnConflict is told that another live process has this node's name and is older: this process must end.
+	OnConflict func(error)
+	// Probe is how often one of the others is checked; a dead one is gone after about four of these times. Shorter
+	// finds out sooner and takes more slow nodes for dead ones. Default 500 ms.
+	Probe time.Duration
+	// Rejoin is how often nodes that are missing are looked for. Default 5 s.
+	Rejoin     time.Duration
+	Logger     *slog.Logger          // nil = silent
+	Registerer prometheus.Registerer // nil = no metrics
+}
+
+func (c *Config) setDefaults() {
+	if c.Advertise == "" {
+		c.Advertise = c.Bind
+	}
+	if c.Probe == 0 {
+		c.Probe = 500 * time.Millisecond
+	}
+	if c.Rejoin == 0 {
+		c.Rejoin = 5 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
+	}
+	if c.OnConflict == nil {
+		c.OnConflict = func(error) {}
+	}
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Self.Name == "" || c.Self.Boot == "" || c.Self.Cluster == "":
+		return errors.New("membership: Self.Name, Self.Boot and Self.Cluster are required")
+	case c.Probe < 0 || c.Rejoin < 0:
+		return errors.New("membership: Probe and Rejoin must not be negative")
+	}
+	switch len(c.Key) {
+	case 0, 16, 24, 32:
+	default:
+		return fmt.Errorf("membership: a gossip key has 16, 24 or 32 bytes, not %d", len(c.Key))
+	}
+	return nil
+}
+
+// gossip makes the settings of memberlist. The times are those of findings-actors-and-edge.md: with the defaults a
+// dead node is gone after 2 to 3 s.
+func (c *Config) gossip() (*memberlist.Config, error) {
+	g := memberlist.DefaultLANConfig()
+	g.Name = c.Self.Name
+	g.Label = c.Self.Cluster
+	g.SecretKey = c.Key
+	g.Transport = c.Transport
+	var err error
+	if g.BindAddr, g.BindPort, err = address(c.Bind); err != nil {
+		return nil, fmt.Errorf("membership: bind address: %w", err)
+	}
+	if g.AdvertiseAddr, g.AdvertisePort, err = address(c.Advertise); err != nil {
+		return nil, fmt.Errorf("membership: advertised address: %w", err)
+	}
+	g.ProbeInterval = c.Probe
+	g.ProbeTimeout = c.Probe * 2 / 5
+	g.SuspicionMult = 3
+	g.SuspicionMaxTimeoutMult = 2
+	g.GossipInterval = 100 * time.Millisecond
+	g.PushPullInterval = 10 * time.Second
+	g.TCPTimeout = 2 * time.Second
+	// A node that died may come back elsewhere as soon as it is known to be dead.
+	g.DeadNodeReclaimTime = 100 * time.Millisecond
+	return g, nil
+}
+
+func address(text string) (string, int, error) {
+	host, portText, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("port %q: %w", portText, err)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	return host, int(port), nil
+}

@@ -1,0 +1,106 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/hashicorp/memberlist"
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/nodepb"
+)
+
+// The gossip calls these with its lock held: they must not call it, and only leave word for watch.
+
+// NodeMeta implements memberlist.Delegate.
+func (m *Membership) NodeMeta(limit int) []byte {
+	meta, err := proto.Marshal(m.meta())
+	if err != nil || len(meta) > limit {
+		return nil
+	}
+	return meta
+}
+
+// NotifyMsg implements memberlist.Delegate.
+func (m *Membership) NotifyMsg([]byte) {}
+
+// GetBroadcasts implements memberlist.Delegate.
+func (m *Membership) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate.
+func (m *Membership) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (m *Membership) MergeRemoteState([]byte, bool) {}
+
+// NotifyJoin implements memberlist.EventDelegate.
+func (m *Membership) NotifyJoin(*memberlist.Node) { m.poke() }
+
+// NotifyLeave implements memberlist.EventDelegate.
+func (m *Membership) NotifyLeave(*memberlist.Node) { m.poke() }
+
+// NotifyUpdate implements memberlist.EventDelegate.
+func (m *Membership) NotifyUpdate(*memberlist.Node) { m.poke() }
+
+// NotifyAlive implements memberlist.AliveDelegate: it refuses what is no node of this cluster.
+func (m *Membership) NotifyAlive(node *memberlist.Node) error {
+	member, err := decode(node)
+	if err != nil {
+		return err
+	}
+	if member.Cluster != m.config.Self.Cluster {
+		return fmt.Errorf("it belongs to cluster %q", member.Cluster)
+	}
+	return nil
+}
+
+// rival is another process with this node's name.
+type rival struct {
+	address *memberlist.Node
+	started int64
+}
+
+// NotifyConflict implements memberlist.ConflictDelegate.
+func (m *Membership) NotifyConflict(existing, other *memberlist.Node) {
+	if existing.Name != m.config.Self.Name {
+		m.log.Warn("two processes go by one name", slog.String("node", existing.Name),
+			slog.String("first", existing.Address()), slog.String("second", other.Address()))
+		return
+	}
+	meta := &nodepb.Member{}
+	if proto.Unmarshal(other.Meta, meta) != nil || meta.GetBoot() == m.config.Self.Boot {
+		return
+	}
+	select {
+	case m.rivals <- rival{address: other, started: meta.GetStarted()}:
+	default: // one is being looked at
+	}
+}
+
+// judge decides which of two processes with one name must end: the younger. The rival may be no more than the memory
+// of this node's former start, so it has to answer first.
+func (m *Membership) judge(r rival) {
+	if _, err := m.list.Ping(m.config.Self.Name, udpAddress(r.address)); err != nil {
+		return
+	}
+	if m.started >= r.started {
+		m.config.OnConflict(fmt.Errorf("another process goes by the name %q, at %s: names must be unique", m.config.Self.Name, r.address.Address()))
+	}
+}
+
+// decode reads what a member says about itself.
+func decode(node *memberlist.Node) (Member, error) {
+	meta := &nodepb.Member{}
+	if err := proto.Unmarshal(node.Meta, meta); err != nil {
+		return Member{}, fmt.Errorf("decode member: %w", err)
+	}
+	if meta.GetBoot() == "" {
+		return Member{}, errors.New("member does not name its start")
+	}
+	return Member{
+		Name: node.Name, Node: meta.GetNode(), Boot: meta.GetBoot(), Cluster: meta.GetCluster(),
+		PeerAddr: meta.GetPeerAddr(), ActorAddr: meta.GetActorAddr(), HTTPAddr: meta.GetHttpAddr(), OpsAddr: meta.GetOpsAddr(),
+		Leaving: meta.GetLeaving(), Version: meta.GetVersion(),
+	}, nil
+}

@@ -1,0 +1,233 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/proto/nodepb"
+)
+
+// Membership is this node's part in the gossip. Make it with Start, end it with Stop.
+type Membership struct {
+	config  Config
+	log     *slog.Logger
+	started int64 // Unix ms
+	list    *memberlist.Memberlist
+	poked   chan struct{} // capacity 1: something changed
+	rivals  chan rival    // capacity 1: somebody else has our name
+
+	leaving atomic.Bool
+	alive   atomic.Pointer[[]Member]
+	known   atomic.Pointer[[]Member]
+	places  atomic.Pointer[map[string]string] // newest gossip address of every known member, by name
+
+	life  context.Context //nolint:containedctx // the gossip's own life, not a request's
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+	once  sync.Once
+	err   error // of stopping
+
+	members prometheus.Gauge
+	changes prometheus.Counter
+}
+
+// reconcile is how often the members are compared with the gossip without having been told of a change.
+const reconcile = time.Second
+
+// Start takes part in the gossip. Not finding anybody is no error: the others are looked for until Stop.
+func Start(_ context.Context, config Config) (*Membership, error) {
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	gossip, err := config.gossip()
+	if err != nil {
+		return nil, err
+	}
+	m := &Membership{
+		config:  config,
+		log:     config.Logger,
+		started: time.Now().UnixMilli(),
+		poked:   make(chan struct{}, 1),
+		rivals:  make(chan rival, 1),
+		members: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_membership_members", Help: "Live members of the cluster, this node included.",
+		}),
+		changes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_membership_changes_total", Help: "Changes of the list of live members.",
+		}),
+	}
+	if size := len(m.NodeMeta(memberlist.MetaMaxSize)); size == 0 || size > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("membership: name and addresses of this node take more than %d bytes", memberlist.MetaMaxSize)
+	}
+	gossip.Delegate, gossip.Events, gossip.Alive, gossip.Conflict = m, m, m, m
+	gossip.LogOutput = logWriter{m.log}
+	m.alive.Store(&[]Member{config.Self})
+	m.known.Store(&[]Member{config.Self})
+	m.places.Store(&map[string]string{})
+	if m.list, err = memberlist.Create(gossip); err != nil {
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(m.members, m.changes)
+	}
+	m.life, m.end = context.WithCancel(context.Background())
+	m.tasks.Go(m.watch)
+	m.tasks.Go(m.rejoin)
+	return m, nil
+}
+
+// Members returns the live members, this node included, sorted by name.
+func (m *Membership) Members() []Member { return *m.alive.Load() }
+
+// Known returns the newest that is known of every member since Start, also of those that have died or left.
+func (m *Membership) Known() []Member { return *m.known.Load() }
+
+// Address returns the gossip address that others use for this node.
+func (m *Membership) Address() string { return m.list.LocalNode().Address() }
+
+// SetLeaving tells everybody that this node is about to go.
+func (m *Membership) SetLeaving() {
+	if m.leaving.Swap(true) {
+		return
+	}
+	if err := m.list.UpdateNode(leaveTimeout); err != nil {
+		m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+	}
+	m.poke()
+}
+
+// leaveTimeout bounds the telling of the others that this node goes. Who is not told finds out by probing.
+const leaveTimeout = 500 * time.Millisecond
+
+// Stop leaves the gossip and waits for its goroutines. It may be called again.
+func (m *Membership) Stop(ctx context.Context) error {
+	m.once.Do(func() {
+		timeout := leaveTimeout
+		if deadline, bounded := ctx.Deadline(); bounded {
+			timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
+		}
+		if err := m.list.Leave(timeout); err != nil {
+			m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+		}
+		m.end()
+		m.err = m.list.Shutdown()
+		m.tasks.Wait()
+	})
+	return m.err
+}
+
+func (m *Membership) poke() {
+	select {
+	case m.poked <- struct{}{}:
+	default: // somebody looks soon anyway
+	}
+}
+
+// watch turns the gossip's news into snapshots, one at a time.
+func (m *Membership) watch() {
+	ticker := time.NewTicker(reconcile)
+	defer ticker.Stop()
+	for {
+		m.refresh()
+		select {
+		case <-m.poked:
+		case r := <-m.rivals:
+			m.judge(r)
+		case <-ticker.C:
+		case <-m.life.Done():
+			return
+		}
+	}
+}
+
+// refresh takes a snapshot of the gossip.
+func (m *Membership) refresh() {
+	var alive []Member
+	addresses := map[string]string{}
+	for _, node := range m.list.Members() {
+		member, err := decode(node)
+		if err != nil {
+			m.log.Warn("member with unreadable data", slog.String("node", node.Name), slog.Any("err", err))
+			continue
+		}
+		alive = append(alive, member)
+		addresses[member.Name] = node.Address()
+	}
+	slices.SortFunc(alive, byName)
+	known := merge(*m.known.Load(), alive)
+	for _, member := range *m.alive.Load() {
+		if addresses[member.Name] == "" {
+			m.log.Info("member is gone", slog.String("node", member.Name), slog.String("boot", member.Boot))
+		}
+	}
+	places := maps.Clone(*m.places.Load())
+	maps.Copy(places, addresses)
+	m.places.Store(&places)
+	if slices.Equal(alive, *m.alive.Load()) {
+		return
+	}
+	for _, member := range alive {
+		if !slices.Contains(*m.alive.Load(), member) {
+			m.log.Info("member", slog.String("node", member.Name), slog.String("boot", member.Boot), slog.Bool("leaving", member.Leaving))
+		}
+	}
+	m.members.Set(float64(len(alive)))
+	m.changes.Inc()
+	m.known.Store(&known)
+	m.alive.Store(&alive)
+	m.config.OnChange()
+}
+
+func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
+
+// merge returns the known members with the news of those that are alive.
+func merge(known, alive []Member) []Member {
+	merged := slices.Clone(alive)
+	for _, member := range known {
+		if _, found := slices.BinarySearchFunc(alive, member, byName); !found {
+			merged = append(merged, member)
+		}
+	}
+	slices.SortFunc(merged, byName)
+	return merged
+}
+
+func (m *Membership) meta() *nodepb.Member {
+	self := m.config.Self
+	return &nodepb.Member{
+		Cluster: self.Cluster, Node: self.Node, Boot: self.Boot, Started: m.started,
+		PeerAddr: self.PeerAddr, ActorAddr: self.ActorAddr, HttpAddr: self.HTTPAddr, OpsAddr: self.OpsAddr,
+		Leaving: self.Leaving || m.leaving.Load(), Version: self.Version,
+	}
+}
+
+// logWriter passes the gossip's own log on. Most of it is of interest only to who looks for a fault in the gossip.
+type logWriter struct{ log *slog.Logger }
+
+var _ io.Writer = logWriter{}
+
+// Write implements io.Writer.
+func (w logWriter) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	level := slog.LevelDebug
+	if strings.Contains(text, "[ERR]") {
+		level = slog.LevelInfo
+	}
+	if _, after, found := strings.Cut(text, "memberlist: "); found {
+		text = after
+	}
+	w.log.Log(context.Background(), level, "gossip", slog.String("said", text))
+	return len(line), nil
+}

@@ -1,0 +1,114 @@
+package membership
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// rejoin looks for nodes that should be there and are not. The gossip itself never looks again for a node that it has
+// forgotten, so two sides of a long partition would stay apart.
+func (m *Membership) rejoin() {
+	pause := m.config.Rejoin / 20
+	for {
+		missing := m.missing()
+		if len(missing) > 0 {
+			m.join(missing)
+		}
+		// Soon again as long as there is nobody, as when a cluster starts; then at leisure.
+		if len(missing) == 0 || m.list.NumMembers() > 1 {
+			pause = m.config.Rejoin
+		} else {
+			pause = min(2*pause, m.config.Rejoin)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-m.life.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// missing returns the addresses of the seeds, and of members that died, where no live member is.
+func (m *Membership) missing() []string {
+	var alive []string
+	for _, node := range m.list.Members() {
+		alive = append(alive, node.Address())
+	}
+	alive = append(alive, m.list.LocalNode().Address())
+	var missing []string
+	for _, address := range m.wanted() {
+		if !slices.Contains(alive, address) && !slices.Contains(missing, address) {
+			missing = append(missing, address)
+		}
+	}
+	return missing
+}
+
+// wanted returns the addresses of the seeds and of every member that was ever seen.
+func (m *Membership) wanted() []string {
+	wanted := slices.Collect(maps.Values(*m.places.Load()))
+	for _, seed := range m.config.Seeds {
+		wanted = append(wanted, m.resolve(seed)...)
+	}
+	return wanted
+}
+
+// resolve returns the addresses of a seed; none when its name is not known right now.
+func (m *Membership) resolve(seed string) []string {
+	host, port, err := net.SplitHostPort(seed)
+	if err != nil {
+		return nil
+	}
+	if net.ParseIP(host) != nil {
+		return []string{net.JoinHostPort(host, port)}
+	}
+	ctx, cancel := context.WithTimeout(m.life, resolveTimeout)
+	defer cancel()
+	hosts, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		m.log.Debug("seed has no address", slog.String("seed", seed), slog.Any("err", err))
+		return nil
+	}
+	addresses := make([]string, 0, len(hosts))
+	for _, h := range hosts {
+		addresses = append(addresses, net.JoinHostPort(h, port))
+	}
+	return addresses
+}
+
+const resolveTimeout = 2 * time.Second
+
+// join greets nodes, all at once: one that does not answer takes its whole timeout.
+func (m *Membership) join(addresses []string) {
+	var all sync.WaitGroup
+	for _, address := range addresses {
+		all.Go(func() {
+			if _, err := m.list.Join([]string{address}); err != nil {
+				m.log.Debug("node is not there", slog.String("address", address), slog.Any("err", err))
+			}
+		})
+	}
+	all.Wait()
+}
+
+func udpAddress(node *memberlist.Node) net.Addr {
+	return stringAddress(net.JoinHostPort(node.Addr.String(), strconv.Itoa(int(node.Port))))
+}
+
+type stringAddress string
+
+// Network implements net.Addr.
+func (stringAddress) Network() string { return "udp" }
+
+// String implements net.Addr.
+func (a stringAddress) String() string { return string(a) }
