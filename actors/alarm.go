@@ -52,6 +52,8 @@ func (g *grain) wake() {
 func (g *grain) ring(al *alarm) {
 	if i := slices.Index(g.alarms, al); i >= 0 {
 		g.alarms = slices.Delete(g.alarms, i, i+1)
+		g.host.active.Add(1)
+		defer g.host.finished()
 		g.guard(func() {
 			if err := g.serve(al.command); worthRetry(err) {
 				g.retry(al.command, al.retries+1)

@@ -15,6 +15,7 @@ type ask struct {
 	id      string
 	kind    *Kind
 	command proto.Message // nil: only activate the entity
+	inside  bool          // from the shell or a turn: not held while the shard is drained
 	reply   chan outcome  // capacity 1: answering never blocks
 	gone    atomic.Bool   // the caller has given up
 }
@@ -33,12 +34,22 @@ func (a *ask) answer(reply proto.Message, err error) {
 	}
 }
 
-func (s *System) newAsk(id string, kind *Kind, command proto.Message) *ask {
+// question is a command for an entity, before it is known who answers.
+type question struct {
+	id      string
+	command proto.Message
+	inside  bool
+}
+
+func outside(id string, command proto.Message) question { return question{id, command, false} }
+func inside(id string, command proto.Message) question  { return question{id, command, true} }
+
+func (s *System) newAsk(kind *Kind, q question) *ask {
 	a, ok := s.asks.Get().(*ask)
 	if !ok {
 		a = &ask{reply: make(chan outcome, 1)}
 	}
-	a.id, a.kind, a.command = id, kind, command
+	a.id, a.kind, a.command, a.inside = q.id, kind, q.command, q.inside
 	return a
 }
 

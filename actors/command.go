@@ -40,8 +40,9 @@ func (g *grain) serve(command proto.Message) error {
 
 // execute runs a command against the current state, again when the journal turned out to be ahead of it.
 func (g *grain) execute(command proto.Message) error {
-	if g.epoch != g.host.epoch.Load() {
-		return g.answer(nil, g.host.notOwner())
+	g.fresh = false
+	if g.tenure.over.Load() {
+		return g.answer(nil, g.host.refusal())
 	}
 	for attempt := 1; ; attempt++ {
 		assumed := attempt == 1 && g.assumeAbsent(command)
@@ -88,18 +89,21 @@ func (g *grain) activate() error {
 		g.drop() // cannot be, and what is stored is right
 	}
 	s := g.host.system
-	ctx, cancel := context.WithTimeout(s.life, s.config.LoadTimeout)
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.LoadTimeout)
 	head, found, err := s.config.Journal.Load(ctx, g.host.shard, g.id)
 	cancel()
 	if err != nil {
 		return g.unread(err)
 	}
+	g.tenure.prove(start)
+	g.fresh = true
 	if !found {
 		g.state, g.loaded = nil, true
 		return nil
 	}
-	if head.Epoch > g.epoch {
-		g.host.fenced(g.epoch)
+	if head.Epoch > g.tenure.epoch {
+		g.host.fenced(g.tenure)
 		return g.host.notOwner()
 	}
 	state := g.kind.Machine.NewState()
@@ -146,10 +150,11 @@ func (g *grain) unsent(command proto.Message) error {
 
 func (g *grain) env() machine.Env {
 	return machine.Env{
-		Now:   time.Now(),
-		Node:  g.host.system.config.Node,
-		Epoch: g.epoch,
-		NewID: func(kind string) string { return g.host.system.config.IDs.NewID(kind, g.host.shard) },
+		Now:        time.Now(),
+		Node:       g.host.system.config.Node,
+		Epoch:      g.tenure.epoch,
+		EpochSince: g.tenure.since,
+		NewID:      func(kind string) string { return g.host.system.config.IDs.NewID(kind, g.host.shard) },
 	}
 }
 
@@ -158,6 +163,9 @@ func (g *grain) step(command proto.Message) error {
 	rules := g.kind.Machine
 	decision, failure := rules.Decide(g.state, command, g.env())
 	if failure != nil {
+		if err := g.confirm(); err != nil {
+			return g.answer(nil, err)
+		}
 		return g.answer(nil, failure)
 	}
 	if decision.Wait != "" && g.sender != nil && !g.roomToWait() {
@@ -166,6 +174,9 @@ func (g *grain) step(command proto.Message) error {
 	g.perform(decision.Urgent)
 	before := g.state
 	if len(decision.Events) == 0 && !decision.Create && !decision.Delete {
+		if err := g.confirm(); err != nil {
+			return g.answer(nil, err)
+		}
 		return g.conclude(&decision, nil)
 	}
 	var after proto.Message
@@ -181,7 +192,7 @@ func (g *grain) step(command proto.Message) error {
 	case err == nil:
 	case errors.Is(err, errBehind):
 		return err
-	case decision.IfUnwritten != nil && !isNotOwner(err):
+	case decision.IfUnwritten != nil && surelyUnwritten(err):
 		_ = g.answer(decision.IfUnwritten, nil)
 		return err
 	default:
@@ -189,7 +200,7 @@ func (g *grain) step(command proto.Message) error {
 	}
 	g.state = after
 	return g.conclude(&decision, &Commit{
-		Shard: g.host.shard, Epoch: g.epoch, ID: g.id, Before: before, After: after, Events: decision.Events,
+		Shard: g.host.shard, Epoch: g.tenure.epoch, ID: g.id, Before: before, After: after, Events: decision.Events,
 	})
 }
 
@@ -197,7 +208,7 @@ func (g *grain) step(command proto.Message) error {
 func (g *grain) entry(decision *machine.Decision, after proto.Message) (*logpb.Append, error) {
 	rules := g.kind.Machine
 	entry := &logpb.Append{
-		Id: g.id, Epoch: g.epoch, Create: decision.Create, DeleteEntity: decision.Delete,
+		Id: g.id, Epoch: g.tenure.epoch, Create: decision.Create, DeleteEntity: decision.Delete,
 		Events: make([][]byte, len(decision.Events)),
 	}
 	if g.state != nil {
@@ -224,7 +235,7 @@ var errBehind = errors.New("the journal is ahead of the state")
 func (g *grain) write(entry *logpb.Append) error {
 	s := g.host.system
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(s.life, s.config.AppendTimeout)
+	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.AppendTimeout)
 	result, err := s.config.Journal.Append(ctx, g.host.shard, entry)
 	cancel()
 	s.metrics.appends.Observe(time.Since(start).Seconds())
@@ -233,13 +244,14 @@ func (g *grain) write(entry *logpb.Append) error {
 	}
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
+		g.tenure.prove(start)
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
 		g.drop()
 		return errBehind
 	case logpb.Outcome_FENCED:
 		g.drop()
-		g.host.fenced(g.epoch)
+		g.host.fenced(g.tenure)
 		return g.host.notOwner()
 	default:
 		return g.unwritten(fmt.Errorf("append said %s", result.GetOutcome()))
@@ -270,21 +282,49 @@ func (g *grain) unwritten(err error) error {
 		return unavailable("storage is busy: nothing was written")
 	}
 	count("unknown")
-	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
-		slog.Any("err", err))
 	g.drop()
+	unknown := &UnknownOutcomeError{Shard: g.host.shard, Epoch: g.tenure.epoch, Moved: true}
+	if g.tenure.over.Load() {
+		return unknown
+	}
+	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.tenure.epoch),
+		slog.Any("err", err))
 	g.wake()
-	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
+	// A journal that gave up by itself has lost the shard, and this node is about to hear it.
+	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)
+	return unknown
 }
 
+// confirm makes sure, before an answer that no append stands behind, that it is not the past: another node may own the
+// shard by now, and this one not have heard of it. Nobody to answer, nothing to confirm.
+func (g *grain) confirm() error {
+	if g.fresh || g.sender == nil {
+		return nil
+	}
+	s := g.host.system
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.LoadTimeout)
+	err := s.config.Journal.Confirm(ctx, g.host.shard)
+	cancel()
+	if err != nil {
+		return g.unread(err)
+	}
+	g.tenure.prove(start)
+	g.fresh = true
+	return nil
+}
+
+// unread turns a fault of a read into an answer. Nothing was done.
 func (g *grain) unread(err error) error {
 	switch {
+	case g.tenure.over.Load():
+		return g.host.refusal()
 	case errors.Is(err, ErrNotOwner):
 		return g.host.notOwner()
 	case errors.Is(err, ErrFailed):
 		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed")
 	}
-	g.host.system.log.Warn("head record could not be read", slog.String("entity", g.id), slog.Any("err", err))
+	g.host.system.log.Warn("shard could not be read", slog.String("entity", g.id), slog.Any("err", err))
 	return unavailable("the stored state could not be read in time")
 }
 
@@ -304,7 +344,9 @@ func (g *grain) conclude(decision *machine.Decision, commit *Commit) error {
 	if commit != nil && g.kind.OnCommit != nil {
 		g.kind.OnCommit(*commit)
 	}
-	g.perform(decision.Effects)
+	if !g.tenure.over.Load() { // else the next owner does what is to be done
+		g.perform(decision.Effects)
+	}
 	return nil
 }
 
@@ -325,7 +367,7 @@ func (g *grain) perform(effects []machine.Effect) {
 }
 
 func (g *grain) entity() Entity {
-	return Entity{Shard: g.host.shard, Epoch: g.epoch, ID: g.id, system: g.host.system}
+	return Entity{Shard: g.host.shard, Epoch: g.tenure.epoch, ID: g.id, system: g.host.system}
 }
 
 // answer answers the sender, if there is one and it has not been, and passes the error on.
@@ -352,6 +394,12 @@ func worthRetry(err error) bool {
 	default:
 		return false
 	}
+}
+
+// surelyUnwritten says of a fault of an append that this node still owns the shard and that nothing was written.
+func surelyUnwritten(err error) bool {
+	var unknown *UnknownOutcomeError
+	return !isNotOwner(err) && !errors.As(err, &unknown)
 }
 
 func isNotOwner(err error) bool {

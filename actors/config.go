@@ -45,6 +45,10 @@ type Config struct {
 	MaxQueued int
 	// MaxWaiters bounds the callers that wait for one entity's turn to end. Default 64.
 	MaxWaiters int
+	// StreamLease is how long after the newest proof of ownership text is still published. It must be well below
+	// conversation.Limits.TakeoverSilence, by which the next owner knows that this one is silent. Longer rides out
+	// slower networks without a pause in the text. Default 1 s.
+	StreamLease time.Duration
 	// RecoverConcurrency bounds the entities that are recovered at the same time after a change of owner, over all
 	// shards: more finds interrupted turns sooner, and starts their model calls in a bigger burst. Default 64.
 	RecoverConcurrency int
@@ -64,6 +68,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxQueued, 256)
 	orDefault(&c.MaxWaiters, 64)
 	orDefault(&c.RecoverConcurrency, 64)
+	orDefault(&c.StreamLease, time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -96,6 +101,7 @@ func (c *Config) validate() error {
 		{"MaxQueued", int64(c.MaxQueued)},
 		{"MaxWaiters", int64(c.MaxWaiters)},
 		{"RecoverConcurrency", int64(c.RecoverConcurrency)},
+		{"StreamLease", int64(c.StreamLease)},
 	}
 	for _, limit := range limits {
 		if limit.value < 0 {

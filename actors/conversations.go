@@ -30,6 +30,11 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 			}
 		},
 		OnRelease: runner.Release,
+		Starts: func(command proto.Message) bool {
+			c, ok := command.(*conversationpb.Command)
+			return ok && c.GetSend() != nil
+		},
+		Finish: runner.Wait,
 		Creates: func(command proto.Message) bool {
 			c, ok := command.(*conversationpb.Command)
 			return ok && c.GetCreate() != nil

@@ -4,12 +4,12 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
-	"parley/actors/turn"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -35,6 +35,9 @@ type FeedsConfig struct {
 // conversation or a turn streams into it, whether or not the conversation's actor is active. Durable events come from
 // the actor after each commit, text straight from the turn: no mailbox between a model's token and a follower.
 //
+// Text is published only while no other node can have owned the shard for longer than a lease: what comes later waits
+// for a new proof of ownership. So the next owner knows when a former one has fallen silent, even one that was paused.
+//
 // What a follower hears, in this order and once each: every event after its snapshot's last_seq; and of the active
 // run, after its RunStarted or the snapshot's text, every piece of text before the events that end the run.
 type Feeds struct {
@@ -42,6 +45,10 @@ type Feeds struct {
 	seed      maphash.Seed
 	shelves   [feedShelves]shelf
 	followers prometheus.Gauge
+
+	lease    time.Duration // how old the newest proof of ownership may be for text to be published; 0 = any age
+	tenures  sync.Map      // shard -> *tenure, in force now or last
+	governed atomic.Bool   // a system says which shards are owned
 }
 
 const feedShelves = 64
@@ -204,6 +211,9 @@ func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversatio
 		return nil, fl.reason
 	}
 	run := fd.run
+	if run != nil {
+		run.flushLocked("")
+	}
 	if head.GetLastSeq() >= fd.lastSeq && run != nil && head.GetLease().GetRunId() != run.runID {
 		run = nil
 	}
@@ -211,7 +221,7 @@ func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversatio
 	fl.ready = true
 	snapshot := &conversationpb.Snapshot{Epoch: epoch, LastSeq: fl.cursor}
 	if run != nil {
-		snapshot.RunId, snapshot.Text, snapshot.UserMessage = run.runID, string(run.text), run.userMessage
+		snapshot.RunId, snapshot.Text, snapshot.UserMessage = run.runID, string(run.text[:run.sent]), run.userMessage
 	}
 	return snapshot, nil
 }
@@ -234,17 +244,27 @@ func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
 	if len(events) == 0 {
 		return
 	}
+	if fd.run != nil && endsRun(events, fd.run.runID) {
+		fd.run.publishLocked("") // what is durable needs no other proof
+	}
 	fd.epoch = commit.Epoch
 	fd.lastSeq = max(fd.lastSeq, events[len(events)-1].GetSeq())
 	change := &conversationpb.Change{Epoch: commit.Epoch, Events: events}
 	for _, fl := range fd.followers {
 		fl.hear(change)
 	}
+	if fd.run != nil && endsRun(events, fd.run.runID) {
+		fd.run = nil
+	}
+}
+
+func endsRun(events []*conversationpb.Event, run string) bool {
 	for _, event := range events {
-		if event.GetTurnEnded() != nil && fd.run != nil && fd.run.runID == event.GetRunId() {
-			fd.run = nil
+		if event.GetTurnEnded() != nil && event.GetRunId() == run {
+			return true
 		}
 	}
+	return false
 }
 
 // hear passes on the events that the follower does not know yet.
@@ -327,6 +347,11 @@ func (f *Feeds) close(reason error) {
 }
 
 func (f *Feeds) closeWhere(reason error, match func(*feed) bool) {
+	f.visit(match, func(fd *feed) { fd.closeLocked(reason) })
+}
+
+// visit shows the feeds that match, each locked.
+func (f *Feeds) visit(match func(*feed) bool, show func(*feed)) {
 	for i := range f.shelves {
 		s := &f.shelves[i]
 		var found []*feed
@@ -339,99 +364,9 @@ func (f *Feeds) closeWhere(reason error, match func(*feed) bool) {
 		s.mu.RUnlock()
 		for _, fd := range found {
 			fd.mu.Lock()
-			fd.closeLocked(reason)
+			show(fd)
 			fd.unlock()
 		}
-	}
-}
-
-// output is the text of one run as it grows.
-type output struct {
-	feed        *feed
-	runID       string
-	userMessage *conversationpb.Message
-	epoch       uint64
-	text        []byte // under the feed's lock, like sealed
-	sealed      bool
-}
-
-// deltaChange is a delta in one allocation.
-type deltaChange struct {
-	change conversationpb.Change
-	delta  conversationpb.Delta
-}
-
-// Begin starts the stream of a run and tells followers so. A run that streamed there before is cut off.
-func (f *Feeds) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
-	fd := f.lock(at.Shard, at.ConversationID)
-	defer fd.unlock()
-	o := &output{feed: fd, runID: runID, userMessage: userMessage, epoch: at.Epoch}
-	if fd.run != nil {
-		fd.run.sealed = true
-	}
-	fd.run = o
-	var change *conversationpb.Change
-	for _, fl := range fd.followers {
-		if !fl.ready || fl.quit.Load() {
-			continue
-		}
-		if change == nil {
-			change = &conversationpb.Change{
-				Epoch:      at.Epoch,
-				RunStarted: &conversationpb.RunStarted{RunId: runID, UserMessage: userMessage},
-			}
-		}
-		fl.sink.Change(change)
-	}
-	return o
-}
-
-// Write appends a piece of text and passes it on.
-func (o *output) Write(piece string) {
-	if piece == "" {
-		return
-	}
-	fd := o.feed
-	fd.mu.Lock()
-	defer fd.unlock()
-	if o.sealed {
-		return
-	}
-	offset := uint64(len(o.text))
-	o.text = append(o.text, piece...)
-	if fd.run != o {
-		return // the followers are gone, or follow another run
-	}
-	var change *conversationpb.Change
-	for _, fl := range fd.followers {
-		if !fl.ready || fl.quit.Load() {
-			continue
-		}
-		if change == nil {
-			c := &deltaChange{}
-			c.delta.RunId, c.delta.Offset, c.delta.Text = o.runID, offset, piece
-			c.change.Epoch, c.change.Delta = o.epoch, &c.delta
-			change = &c.change
-		}
-		fl.sink.Change(change)
-	}
-}
-
-// Seal ends the stream: nothing of the run is published after it. It returns the whole text, each time it is called.
-func (o *output) Seal() string {
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
-	o.sealed = true
-	return string(o.text)
-}
-
-// Release ends the stream of a run that nobody reports.
-func (o *output) Release() {
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
-	o.sealed = true
-	if o.feed.run == o {
-		o.feed.run = nil
 	}
 }
 

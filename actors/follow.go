@@ -2,7 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,33 +16,38 @@ import (
 // Follow subscribes to a conversation. It returns what was before, and from then on the sink hears every event with a
 // seq above the snapshot's and every piece of text after the snapshot's; the first of them may come before Follow has
 // returned. Ctx bounds the set-up only; cancel ends the follow, from anywhere and more than once. Following does not
-// activate the conversation.
+// activate the conversation. NotOwnerError where another node might own the shard by now.
 func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
 	if s.stopping.Load() {
-		return nil, nil, unavailable("the node is stopping")
+		return nil, nil, s.stoppingAnswer(shard)
 	}
 	h := s.hostIf(shard)
 	if h == nil {
 		return nil, nil, &NotOwnerError{Shard: shard}
 	}
-	epoch := h.epoch.Load()
-	if epoch == 0 {
+	t := h.tenure.Load()
+	if t == nil {
 		return nil, nil, h.notOwner()
 	}
 	fl, err := s.feeds.register(shard, id, sink)
 	if err != nil {
 		return nil, nil, err
 	}
-	head, err := s.readHead(ctx, shard, id)
-	// Looked at again after registering: a release from here on closes what is registered.
-	if err == nil && h.epoch.Load() != epoch {
+	// The head is not the past: the journal says so. Whether the tenure goes on is looked at again after registering: a
+	// release from here on closes what is registered.
+	start := time.Now()
+	head, err := s.readHead(ctx, t, shard, id)
+	switch {
+	case t.over.Load(), errors.Is(err, ErrNotOwner):
 		err = h.notOwner()
+	case err == nil:
+		t.prove(start)
 	}
 	if err != nil {
 		fl.cancel()
 		return nil, nil, err
 	}
-	snapshot, err := fl.open(epoch, head)
+	snapshot, err := fl.open(t.epoch, head)
 	if err != nil {
 		fl.cancel()
 		return nil, nil, err
@@ -48,12 +55,18 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink)
 	return snapshot, fl.cancel, nil
 }
 
-func (s *System) readHead(ctx context.Context, shard uint32, id string) (*conversationpb.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.LoadTimeout)
+func (s *System) readHead(ctx context.Context, t *tenure, shard uint32, id string) (*conversationpb.State, error) {
+	within, cancel := t.bound(ctx, s.config.LoadTimeout)
 	defer cancel()
-	head, found, err := s.config.Journal.Load(ctx, shard, id)
-	if err != nil {
+	head, found, err := s.config.Journal.Load(within, shard, id)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, errors.Is(err, ErrNotOwner):
 		return nil, fmt.Errorf("read head: %w", err)
+	case errors.Is(err, ErrFailed):
+		return nil, fmt.Errorf("read head: %w: %w", failed(failurepb.Code_STORAGE_FAILED, "the store has failed"), err)
+	default:
+		return nil, fmt.Errorf("read head: %w: %w", unavailable("the stored state could not be read in time"), err)
 	}
 	if !found {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")

@@ -29,6 +29,9 @@ func (c *cell) Receive(ctx actor.Context) {
 	case *forget:
 		c.grain.purge()
 		c.grain.note()
+	case *evicted:
+		c.grain.settleAll(c.grain.host.refusal())
+		c.grain.note()
 	case *actor.Stopping:
 		c.grain.stop()
 	case *actor.Stopped:
@@ -38,11 +41,11 @@ func (c *cell) Receive(ctx actor.Context) {
 
 // grain is one active entity.
 type grain struct {
-	host  *host
-	kind  *Kind
-	id    string
-	epoch uint64
-	pid   *actor.PID
+	host   *host
+	kind   *Kind
+	id     string
+	tenure *tenure
+	pid    *actor.PID
 
 	// The host's.
 	newer, older *grain
@@ -53,9 +56,11 @@ type grain struct {
 	// Written by the grain, read by the host.
 	queued  atomic.Int32 // commands in the mailbox or being handled
 	working atomic.Bool  // something is open: a turn, a waiter, a timer
+	awaited atomic.Bool  // a caller waits for something to end
 
 	// The grain's own.
 	loaded  bool
+	fresh   bool          // what is known was confirmed while the command was here
 	state   proto.Message // nil: does not exist, or is packed
 	packed  []byte        // the state in its stored form, a third of the size, until the next command
 	sender  *ask          // of the command being handled, until it is answered
@@ -78,6 +83,7 @@ func (g *grain) engaged() bool { return g.queued.Load() > 0 || g.working.Load() 
 
 // note tells the host whether something is open.
 func (g *grain) note() {
+	g.awaited.Store(g.waiting > 0)
 	busy := g.waiting > 0 || len(g.alarms) > 0
 	if !busy && g.loaded && g.state != nil && g.kind.Busy != nil {
 		busy = g.kind.Busy(g.state)
@@ -93,6 +99,7 @@ func (g *grain) handle(a *ask) {
 	g.note() // before the count: the host must not see a gap
 	g.queued.Add(-1)
 	g.host.inFlight.Add(-1)
+	g.host.finished()
 }
 
 // guard keeps a fault of the rules or of an effect inside the command that met it.
@@ -100,7 +107,7 @@ func (g *grain) guard(run func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			g.host.system.metrics.panics.Inc()
-			g.host.system.log.Error("command panicked", slog.String("entity", g.id), slog.Uint64("epoch", g.epoch),
+			g.host.system.log.Error("command panicked", slog.String("entity", g.id), slog.Uint64("epoch", g.tenure.epoch),
 				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
 			g.drop()
 			g.next = nil
@@ -124,6 +131,6 @@ func (g *grain) pack() {
 // stop ends an activation: whoever still waits is told to come back.
 func (g *grain) stop() {
 	g.disarm()
-	g.settleAll(unavailable("the entity moved while you waited: ask again"))
+	g.settleAll(g.host.refusal())
 	g.drop()
 }

@@ -27,12 +27,18 @@ type host struct {
 	pid    *actor.PID
 	props  *actor.Props // of grains; shared
 
-	epoch    atomic.Uint64 // owned under this epoch; 0 = not owned
-	newest   atomic.Uint64 // newest epoch ever owned here
-	inFlight atomic.Int64  // commands queued or being decided
+	tenure   atomic.Pointer[tenure] // under which the shard is owned; nil = not owned
+	newest   atomic.Uint64          // newest epoch ever owned here
+	inFlight atomic.Int64           // commands queued, held or being decided
+	active   atomic.Int64           // of them those that a grain has, and the grains' own
+	watched  atomic.Bool            // somebody waits for active to be 0
+	stopped  atomic.Bool            // the shard was owned when the system was stopped
 
 	// The rest belongs to the actor.
-	serving  uint64            // epoch as the actor knows it
+	serving  *tenure           // as the actor knows it
+	holding  hold              // which commands are held
+	held     []*ask            // in the order they came
+	quiet    []chan<- struct{} // closed when active is 0
 	grains   map[string]*grain // one per active entity
 	lru      grain             // ring: lru.newer is the least, lru.older the most recently used
 	ticks    uint64
@@ -45,12 +51,14 @@ type host struct {
 
 type (
 	ownership struct {
-		epoch uint64
-		done  func()
+		tenure *tenure
+		done   func()
 	}
 	tick struct{ quota int }
 	gone struct{ grain *grain }
 	pack struct{}
+	// evicted tells a grain that its shard is lost, ahead of its turn to be retired.
+	evicted struct{}
 	// warmth is a grain that was used in a tick.
 	warmth struct {
 		grain *grain
@@ -70,6 +78,14 @@ func (h *host) notOwner() *NotOwnerError {
 	return &NotOwnerError{Shard: h.shard, Epoch: h.newest.Load()}
 }
 
+// refusal is the answer to what comes when the shard is not owned any more.
+func (h *host) refusal() error {
+	if h.stopped.Load() {
+		return errStopping()
+	}
+	return h.notOwner()
+}
+
 // Receive is one turn of the host's mailbox.
 func (h *host) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
@@ -85,13 +101,21 @@ func (h *host) Receive(ctx actor.Context) {
 		h.buried(m.grain)
 	case *ownership:
 		h.change(m)
+	case *holdOrder:
+		h.obey(m)
+	case *becameQuiet:
+		h.tellQuiet()
 	}
 }
 
 // route hands a command to its grain.
 func (h *host) route(a *ask) {
-	if h.serving == 0 {
-		h.refuse(a, h.notOwner())
+	if h.serving == nil {
+		h.refuse(a, h.refusal())
+		return
+	}
+	if h.holds(a) {
+		h.held = append(h.held, a)
 		return
 	}
 	g := h.grains[a.id]
@@ -115,6 +139,7 @@ func (h *host) forward(g *grain, a *ask) {
 		return
 	}
 	g.queued.Add(1)
+	h.active.Add(1)
 	h.touch(g)
 	h.system.root.Send(g.pid, a)
 }
@@ -125,7 +150,7 @@ func (h *host) refuse(a *ask, err error) {
 }
 
 func (h *host) spawn(id string, kind *Kind) *grain {
-	g := &grain{host: h, kind: kind, id: id, epoch: h.serving}
+	g := &grain{host: h, kind: kind, id: id, tenure: h.serving}
 	g.pid = h.system.root.Spawn(h.props)
 	h.system.root.Send(g.pid, g) // the cell learns who it is
 	h.grains[id] = g
@@ -202,7 +227,7 @@ func (h *host) retire(g *grain) {
 	h.system.root.Poison(g.pid)
 }
 
-// buried ends a grain that has stopped, and starts its successor when commands have come meanwhile.
+// buried ends a grain that has stopped. What has come for it meanwhile goes to its successor.
 func (h *host) buried(g *grain) {
 	h.retiring--
 	delete(h.grains, g.id)
@@ -210,37 +235,34 @@ func (h *host) buried(g *grain) {
 	h.system.metrics.passivations.Inc()
 	pending := g.pending
 	g.pending = nil
-	if h.serving == 0 {
-		for _, a := range pending {
-			h.refuse(a, h.notOwner())
-		}
-	} else if len(pending) > 0 {
-		next := h.spawn(g.id, g.kind)
-		for _, a := range pending {
-			h.forward(next, a)
-		}
+	for _, a := range pending {
+		h.route(a)
 	}
 	h.drain()
 }
 
-// change retires every grain of a former epoch. Until one is gone, commands for it wait when the shard is still owned
-// here, else they are refused.
+// change retires every grain of a former tenure, and tells those at once for which callers wait. Until one is gone,
+// commands for it wait when the shard is still owned here, else they are refused.
 func (h *host) change(m *ownership) {
 	if m.done != nil {
 		h.done = append(h.done, m.done)
 	}
-	if h.serving != 0 && h.serving != m.epoch {
-		h.draining = max(h.draining, h.serving)
+	if h.serving != nil && h.serving != m.tenure {
+		h.draining = max(h.draining, h.serving.epoch)
 		for _, g := range h.grains {
 			if g.stopping {
 				continue
+			}
+			if g.awaited.Load() {
+				h.system.root.Send(g.pid, &evicted{})
 			}
 			g.stopping = true
 			g.unlink()
 			h.leaving = append(h.leaving, g)
 		}
 	}
-	h.serving = m.epoch
+	h.serving = m.tenure
+	h.release()
 	h.drain()
 }
 
@@ -273,7 +295,7 @@ func (h *host) drain() {
 }
 
 // fenced gives the shard up: its log holds an entry of a newer owner.
-func (h *host) fenced(epoch uint64) {
-	h.system.log.Warn("fenced by a newer owner", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch))
-	h.system.disown(h, epoch)
+func (h *host) fenced(t *tenure) {
+	h.system.log.Warn("fenced by a newer owner", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
+	h.system.disown(h, t)
 }

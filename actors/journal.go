@@ -9,14 +9,18 @@ import (
 )
 
 // Journal is what the shell needs of storage. Implementations are safe for concurrent use and give up when ctx ends.
-// Where an error wraps none of the sentinels below, nothing is assumed about what was written.
+// Where an error wraps none of the sentinels below, nothing is assumed about what was written. Reads are as new as the
+// shard: they fail with ErrNotOwner where another node might own it by now.
 type Journal interface {
-	// Load returns an entity's head as of all appends applied so far; false when there is no such entity.
+	// Load returns an entity's head as of all appends acknowledged before the call; false when there is no such entity.
 	Load(ctx context.Context, shard uint32, id string) (Head, bool, error)
 	// Append makes an entry durable and returns what applying it said. It must not change the entry.
 	Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error)
 	// Running visits the entities with an open turn lease: those to recover after a change of owner.
 	Running(ctx context.Context, shard uint32, visit func(id string)) error
+	// Confirm returns nil when this node owned the shard at some moment after the call, so that what it knows of it is
+	// not the past.
+	Confirm(ctx context.Context, shard uint32) error
 }
 
 // Head is an entity's stored state. State is only read.
@@ -41,8 +45,9 @@ var (
 	ErrBusy = errors.New("storage is busy")
 )
 
-// NotOwnerError answers a command or a follow for a shard that this node does not own (any more). Nothing was done:
-// the command may be sent again, to the owner.
+// NotOwnerError answers a command or a follow for a shard that this node does not own (any more). Nothing was done, or
+// what was done is durable and the caller only waited (for a turn to end): the command may be sent again, to the owner,
+// who answers a repeated command id with the first outcome.
 type NotOwnerError struct {
 	Shard uint32
 	Epoch uint64 // newest epoch of the shard known here, 0 = none
@@ -54,3 +59,23 @@ func (e *NotOwnerError) Error() string {
 
 // NotOwner lets callers that do not import this package tell the error apart.
 func (e *NotOwnerError) NotOwner() (shard uint32, epoch uint64) { return e.Shard, e.Epoch }
+
+// UnknownOutcomeError answers a command that was being made durable, and nobody knows whether it is: it may be sent again
+// with the same command id, then it is done once. A client is told UNAVAILABLE.
+type UnknownOutcomeError struct {
+	Shard uint32
+	Epoch uint64 // under which it was tried
+	Moved bool   // the shard is changing hands: send it again at once, to whoever owns it now
+}
+
+func (e *UnknownOutcomeError) Error() string {
+	return fmt.Sprintf("outcome of a command is not known (shard %d, epoch %d, moved %t)", e.Shard, e.Epoch, e.Moved)
+}
+
+// Lost lets callers that do not import this package tell apart what is worth sending again at once.
+func (e *UnknownOutcomeError) Lost() bool { return e.Moved }
+
+// Unwrap is what a client is told when nobody sends it again.
+func (e *UnknownOutcomeError) Unwrap() error {
+	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
+}

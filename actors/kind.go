@@ -9,7 +9,7 @@ import (
 )
 
 // Kind is one sort of entity: its rules, and what their effects do. The functions are called on the entity's own
-// goroutine and must not block; all but Machine may be nil.
+// goroutine and must not block, but for Finish and Drain; all but Machine may be nil.
 type Kind struct {
 	Machine machine.Machine
 	// Perform runs an effect, Urgent or after commit. The command it returns, if any, is the next one of the entity:
@@ -23,6 +23,11 @@ type Kind struct {
 	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
 	// may be called twice for the same epoch, and from any goroutine.
 	OnRelease func(shard uint32, epoch uint64)
+	// Starts says that a command begins something that Finish would wait for. While a shard is being drained such
+	// commands are held first, all others later. Nil means that none does.
+	Starts func(command proto.Message) bool
+	// Finish waits until nothing of a shard runs outside any more, or ctx ends.
+	Finish func(ctx context.Context, shard uint32)
 	// Creates says that a command makes its entity, under an id that was minted for it. Nil means that none does: each
 	// entity's first command then reads its head record.
 	Creates func(command proto.Message) bool
@@ -44,7 +49,7 @@ type Entity struct {
 // Ask sends a command to the entity, also while the system is stopping. Not for use in Perform, which would wait for
 // itself.
 func (e Entity) Ask(ctx context.Context, command proto.Message) (proto.Message, error) {
-	return e.system.ask(ctx, e.Shard, e.ID, command)
+	return e.system.ask(ctx, e.Shard, inside(e.ID, command))
 }
 
 // Commit is a durable change of an entity. Before is nil on create, After on delete. All of it is shared: only read.

@@ -13,6 +13,7 @@ type metrics struct {
 	appends      prometheus.Histogram
 	owned        prometheus.Gauge
 	refused      *prometheus.CounterVec
+	drains       prometheus.Histogram
 }
 
 // newMetrics registers the shell's metrics; a nil registerer keeps them private.
@@ -44,8 +45,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "parley_actors_unwritten_total", Help: "Commands whose events could not be made durable, by reason.",
 		}, []string{"reason"}),
 	}
+	m.drains = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "parley_actors_drain_seconds", Help: "Time in which a shard became quiet before it was handed over.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+	})
 	if registerer != nil {
-		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.panics, m.appends, m.owned, m.refused)
+		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.panics, m.appends, m.owned,
+			m.refused, m.drains)
 	}
 	return m
 }

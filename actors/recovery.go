@@ -11,10 +11,10 @@ import (
 // recover activates every entity of a shard that a former owner left with an open turn: activation begins with the
 // machine's own recovery command. Entities that cannot be activated yet are tried again until they can, or until the
 // epoch is over. No turn stays open because nobody asked for its conversation.
-func (s *System) recover(h *host, epoch uint64) {
-	pause := 50 * time.Millisecond
-	for s.work.Err() == nil && h.epoch.Load() == epoch {
-		found, err := s.recoverOnce(h, epoch)
+func (s *System) recover(h *host, t *tenure) {
+	pause, epoch := 50*time.Millisecond, t.epoch
+	for s.work.Err() == nil && !t.over.Load() {
+		found, err := s.recoverOnce(h, t)
 		if err == nil {
 			if found > 0 {
 				s.log.Info("open turns recovered", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch),
@@ -22,9 +22,12 @@ func (s *System) recover(h *host, epoch uint64) {
 			}
 			return
 		}
+		if t.over.Load() {
+			return
+		}
 		s.log.Warn("recovery of open turns goes on later", slog.Uint64("shard", uint64(h.shard)),
 			slog.Uint64("epoch", epoch), slog.Any("err", err))
-		if !sleep(s.work, pause) {
+		if !sleep(s.work, t.ctx, pause) {
 			return
 		}
 		pause = min(2*pause, 5*time.Second)
@@ -32,14 +35,16 @@ func (s *System) recover(h *host, epoch uint64) {
 }
 
 // recoverOnce makes one pass and returns how many entities it found, and one of the errors.
-func (s *System) recoverOnce(h *host, epoch uint64) (int, error) {
+func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
 	var ids []string
-	ctx, cancel := context.WithTimeout(s.work, s.config.LoadTimeout)
+	start := time.Now()
+	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
 	err := s.config.Journal.Running(ctx, h.shard, func(id string) { ids = append(ids, id) })
 	cancel()
 	if err != nil {
 		return 0, err
 	}
+	t.prove(start)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var failed atomic.Pointer[error]
@@ -51,10 +56,10 @@ func (s *System) recoverOnce(h *host, epoch uint64) (int, error) {
 		}
 		wg.Go(func() {
 			defer func() { <-s.slots }()
-			if h.epoch.Load() != epoch {
+			if t.over.Load() {
 				return
 			}
-			if _, wakeErr := s.ask(s.work, h.shard, id, nil); wakeErr != nil {
+			if _, wakeErr := s.ask(s.work, h.shard, inside(id, nil)); wakeErr != nil {
 				failed.Store(&wakeErr)
 				return
 			}
@@ -68,14 +73,16 @@ func (s *System) recoverOnce(h *host, epoch uint64) (int, error) {
 	return len(ids), nil
 }
 
-// sleep waits; false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits; false when one of the contexts ended first.
+func sleep(ctx, other context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
+		return false
+	case <-other.Done():
 		return false
 	}
 }

@@ -45,7 +45,9 @@ type journal struct {
 	faults   []fault // of the next appends
 	loadErrs []error // of the next loads
 	scanErrs []error // of the next Running
+	confErrs []error // of the next Confirm
 	delay    time.Duration
+	confirms atomic.Int64
 	appends  atomic.Int64
 	loads    atomic.Int64
 	watch    func(what string)
@@ -98,6 +100,13 @@ func (j *journal) Running(_ context.Context, in uint32, visit func(string)) erro
 		}
 	}
 	return nil
+}
+
+func (j *journal) Confirm(context.Context, uint32) error {
+	j.confirms.Add(1)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return take(&j.confErrs)
 }
 
 func (j *journal) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
@@ -451,7 +460,7 @@ func codeOf(err error) failurepb.Code {
 func (s *shell) entryOf(t *testing.T, words string) *logpb.Append {
 	t.Helper()
 	before := s.journal.state(testID)
-	g := &grain{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, epoch: 1, state: before}
+	g := &grain{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, tenure: newTenure(t.Context(), 1), state: before}
 	decision, failure := probe{}.Decide(before, say(words), g.env())
 	require.Nil(t, failure)
 	entry, err := g.entry(&decision, probe{}.Evolve(before, decision.Events))

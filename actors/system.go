@@ -81,7 +81,10 @@ func New(config Config) (*System, error) {
 	s.hosts.Store(&[]*host{})
 	s.life, s.end = context.WithCancel(context.Background())
 	s.work, s.endWork = context.WithCancel(s.life)
+	s.feeds.lease = config.StreamLease
+	s.feeds.governed.Store(true)
 	s.tasks.Go(s.sweep)
+	s.tasks.Go(s.keepProof)
 	return s, nil
 }
 
@@ -90,78 +93,99 @@ func New(config Config) (*System, error) {
 func (s *System) Own(shard uint32, epoch uint64) {
 	h := s.hostOf(shard)
 	s.mu.Lock()
-	before := h.epoch.Load()
-	if s.mu.closed || epoch == 0 || epoch <= before || epoch < h.newest.Load() {
+	before := h.tenure.Load()
+	if s.mu.closed || epoch == 0 || epoch <= epochOf(before) || epoch < h.newest.Load() {
 		s.mu.Unlock()
 		return
 	}
 	h.newest.Store(epoch)
-	s.setEpochLocked(h, epoch)
-	s.tasks.Go(func() { s.recover(h, epoch) })
+	t := newTenure(s.life, epoch)
+	s.setTenureLocked(h, t)
+	s.tasks.Go(func() { s.recover(h, t) })
 	s.mu.Unlock()
-	if before != 0 {
+	if before != nil {
 		s.released(shard, before)
 	}
 	s.log.Debug("shard owned", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", epoch))
 }
 
-// Disown says that this node does not own a shard any more: commands and follows are refused with NotOwnerError,
-// turns stop without a report, followers are told, entities are retired. It does not wait for the last of them.
+// Disown says that this node does not own a shard any more: commands, those that are held too, and follows are refused
+// with NotOwnerError, and so is at once whoever waits for a turn; turns stop without a report and nothing of them is
+// published any more; followers are told, entities are retired. It does not wait for the last of them.
 func (s *System) Disown(shard uint32) {
 	h := s.hostIf(shard)
 	if h == nil {
 		return
 	}
-	s.disown(h, h.epoch.Load())
+	s.disown(h, h.tenure.Load())
 }
 
-// disown gives up an epoch of a shard, unless a newer one has begun.
-func (s *System) disown(h *host, epoch uint64) {
+// disown ends a tenure, unless it has ended.
+func (s *System) disown(h *host, t *tenure) {
 	s.mu.Lock()
-	if epoch == 0 || h.epoch.Load() != epoch {
+	if t == nil || h.tenure.Load() != t {
 		s.mu.Unlock()
 		return
 	}
-	s.setEpochLocked(h, 0)
+	s.setTenureLocked(h, nil)
 	s.mu.Unlock()
-	s.released(h.shard, epoch)
-	s.log.Info("shard released", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch))
+	s.released(h.shard, t)
+	s.log.Info("shard released", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 }
 
-// setEpochLocked tells the host in the same order in which everyone else sees the epoch change.
-func (s *System) setEpochLocked(h *host, epoch uint64) {
-	before := h.epoch.Swap(epoch)
-	switch {
-	case before == 0 && epoch != 0:
-		s.metrics.owned.Inc()
-	case before != 0 && epoch == 0:
+// setTenureLocked tells the host in the same order in which everyone else sees it.
+func (s *System) setTenureLocked(h *host, t *tenure) {
+	before := h.tenure.Swap(t)
+	if before != nil {
+		before.over.Store(true)
 		s.metrics.owned.Dec()
 	}
-	s.root.Send(h.pid, &ownership{epoch: epoch})
+	if t != nil {
+		s.metrics.owned.Inc()
+	}
+	s.feeds.govern(h.shard, t)
+	s.root.Send(h.pid, &ownership{tenure: t})
+	if before != nil {
+		before.end() // appends under way are not waited for: their callers go to the next owner
+	}
 }
 
-// released ends what runs under an epoch that is over, and the streams of the shard.
-func (s *System) released(shard uint32, epoch uint64) {
+// released ends what runs under a tenure that is over, and the streams of the shard.
+func (s *System) released(shard uint32, t *tenure) {
 	for _, kind := range s.kinds {
 		if kind.OnRelease != nil {
-			kind.OnRelease(shard, epoch)
+			kind.OnRelease(shard, t.epoch)
 		}
 	}
-	s.feeds.closeShard(shard, &NotOwnerError{Shard: shard, Epoch: epoch})
+	s.feeds.closeShard(shard, &NotOwnerError{Shard: shard, Epoch: t.epoch})
 }
 
 // Ask sends a command to an entity and returns the reply, waiting for it until ctx ends. A refusal is a
-// *machine.Failure; NotOwnerError says that nothing was done here. When ctx ends first, the command may or may not
-// have been applied.
+// *machine.Failure; NotOwnerError says that the command belongs elsewhere, UnknownOutcomeError that it may have been
+// applied or not, and so does ctx when it ends first.
 func (s *System) Ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
 	if s.stopping.Load() {
-		return nil, unavailable("the node is stopping")
+		return nil, s.stoppingAnswer(shard)
 	}
-	return s.ask(ctx, shard, id, command)
+	return s.ask(ctx, shard, outside(id, command))
 }
 
-func (s *System) ask(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
-	prefix, _, _ := strings.Cut(id, "_")
+func errStopping() error { return unavailable("the node is stopping") }
+
+// stoppingAnswer refuses what comes while the system stops: what belongs elsewhere is sent there.
+func (s *System) stoppingAnswer(shard uint32) error {
+	h := s.hostIf(shard)
+	switch {
+	case h == nil:
+		return &NotOwnerError{Shard: shard}
+	case h.tenure.Load() == nil:
+		return h.refusal()
+	}
+	return errStopping()
+}
+
+func (s *System) ask(ctx context.Context, shard uint32, q question) (proto.Message, error) {
+	prefix, _, _ := strings.Cut(q.id, "_")
 	kind := s.kinds[prefix]
 	if kind == nil {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "there is no such entity")
@@ -170,14 +194,14 @@ func (s *System) ask(ctx context.Context, shard uint32, id string, command proto
 	if h == nil {
 		return nil, &NotOwnerError{Shard: shard}
 	}
-	if h.epoch.Load() == 0 {
-		return nil, h.notOwner()
+	if h.tenure.Load() == nil {
+		return nil, h.refusal()
 	}
 	if h.inFlight.Add(1) > int64(s.config.MaxInFlight) {
 		h.inFlight.Add(-1)
 		return nil, unavailable("too many commands are waiting")
 	}
-	a := s.newAsk(id, kind, command)
+	a := s.newAsk(kind, q)
 	s.root.Send(h.pid, a)
 	select {
 	case got := <-a.reply:
@@ -185,7 +209,7 @@ func (s *System) ask(ctx context.Context, shard uint32, id string, command proto
 		return got.reply, got.err
 	case <-ctx.Done():
 		a.gone.Store(true)
-		s.root.Send(h.pid, &forget{id: id})
+		s.root.Send(h.pid, &forget{id: q.id})
 		return nil, fmt.Errorf("wait for the reply: %w", ctx.Err())
 	}
 }
@@ -212,7 +236,7 @@ func (s *System) Stop(ctx context.Context) {
 	s.retireAll()
 	cutOff()
 	s.end()
-	s.feeds.close(unavailable("the node is stopping"))
+	s.feeds.close(errStopping())
 	s.engine.Shutdown()
 	s.workers.stop()
 	close(s.stopped)
@@ -227,7 +251,10 @@ func (s *System) retireAll() {
 			continue
 		}
 		retired.Add(1)
-		h.epoch.Store(0)
+		if t := h.tenure.Swap(nil); t != nil {
+			h.stopped.Store(true)
+			t.over.Store(true) // but not ended: what is being appended may finish
+		}
 		s.root.Send(h.pid, &ownership{done: retired.Done})
 	}
 	s.metrics.owned.Set(0)

@@ -6,8 +6,14 @@ import (
 	"parley/actors/machine"
 )
 
-// wait keeps the sender until its key is settled.
+// wait keeps the sender until its key is settled. When the shard is lost it is told at once: host.change looks at
+// awaited after it has ended the tenure, this looks at the tenure after it has set awaited.
 func (g *grain) wait(key string) {
+	g.awaited.Store(true)
+	if g.tenure.over.Load() {
+		_ = g.answer(nil, g.host.refusal())
+		return
+	}
 	a := g.sender
 	g.sender = nil
 	a.command, a.kind = nil, nil // it may be long until the answer
@@ -44,12 +50,14 @@ func (g *grain) settle(s machine.Settlement) {
 	}
 }
 
-// settleAll ends every wait with a refusal.
-func (g *grain) settleAll(failure *machine.Failure) {
-	for key := range g.waiters {
-		g.settle(machine.Settlement{Key: key, Failure: failure})
+// settleAll ends every wait with an error.
+func (g *grain) settleAll(err error) {
+	for _, waiters := range g.waiters {
+		for _, a := range waiters {
+			a.answer(nil, err)
+		}
 	}
-	g.waiters = nil
+	g.waiters, g.waiting = nil, 0
 }
 
 // purge forgets the waiters that have given up.

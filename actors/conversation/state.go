@@ -175,6 +175,7 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		LastRunId:       s.LastRunId,
 		LastUserMessage: s.LastUserMessage,
 		Outcomes:        s.Outcomes,
+		TakenOver:       s.TakenOver,
 	}
 	keepUnknown(s, next)
 	return next
@@ -191,6 +192,8 @@ func forkLease(l *conversationpb.Lease) *conversationpb.Lease {
 		Attempt:     l.GetAttempt(),
 		Cancelling:  l.GetCancelling(),
 		Steps:       l.GetSteps(),
+		AttemptAt:   l.GetAttemptAt(),
+		Quick:       l.GetQuick(),
 	}
 	keepUnknown(l, next)
 	return next

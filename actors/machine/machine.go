@@ -23,6 +23,8 @@ type Env struct {
 	Now   time.Time
 	Node  string // node that decides
 	Epoch uint64 // owner generation of the entity's shard
+	// EpochSince is when the node heard that it owns the shard under Epoch. Zero: long ago.
+	EpochSince time.Time
 	// NewID mints an id of a kind ("msg", "run", "act") that routes to the entity's shard.
 	NewID func(kind string) string
 }

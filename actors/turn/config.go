@@ -37,6 +37,8 @@ type Output interface {
 	Write(piece string)
 	// Seal ends the text and returns the whole of it. Nothing is published afterwards.
 	Seal() string
+	// Cut ends the text where it was published: what waits to be is not part of it.
+	Cut()
 	// Release seals the output of a run that will not be reported.
 	Release()
 }

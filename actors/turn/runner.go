@@ -67,10 +67,17 @@ type Runner struct {
 	mu      struct {
 		sync.Mutex
 		runs     map[string]*run // by run id; abandoned ones are not in it
-		count    int             // goroutines, abandoned ones included
+		shards   map[uint32]*busy
+		count    int // goroutines, abandoned ones included
 		draining bool
 		idle     chan struct{} // closed when draining and count is 0
 	}
+}
+
+// busy counts the runs of a shard, abandoned ones excluded.
+type busy struct {
+	runs int
+	idle chan struct{} // closed when there is none; nil when nobody waits for it
 }
 
 // run is one turn under way.
@@ -90,6 +97,7 @@ func New(config Config) (*Runner, error) {
 	}
 	r := &Runner{config: config, metrics: newMetrics(config.Registerer)}
 	r.mu.runs = make(map[string]*run)
+	r.mu.shards = make(map[uint32]*busy)
 	r.mu.idle = make(chan struct{})
 	return r, nil
 }
@@ -118,6 +126,10 @@ func (r *Runner) Start(job Job) error {
 		output: r.config.Publisher.Begin(job.Place, job.RunID, job.UserMessage),
 	}
 	r.mu.runs[job.RunID] = t
+	if r.mu.shards[job.Shard] == nil {
+		r.mu.shards[job.Shard] = &busy{}
+	}
+	r.mu.shards[job.Shard].runs++
 	r.mu.count++
 	r.metrics.started.Inc()
 	r.metrics.running.Inc()
@@ -141,7 +153,31 @@ func (r *Runner) Stop(runID string) {
 	r.mu.Unlock()
 	if t != nil {
 		t.stop(errStopped)
-		t.output.Seal()
+		t.output.Cut()
+	}
+}
+
+// Wait returns when no turn of a shard is under way, reports included, or when ctx ends. Others may start meanwhile.
+func (r *Runner) Wait(ctx context.Context, shard uint32) {
+	for {
+		r.mu.Lock()
+		busy := r.mu.shards[shard]
+		var idle chan struct{}
+		if busy != nil {
+			if busy.idle == nil {
+				busy.idle = make(chan struct{})
+			}
+			idle = busy.idle
+		}
+		r.mu.Unlock()
+		if idle == nil {
+			return
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -156,8 +192,21 @@ func (r *Runner) Release(shard uint32, epoch uint64) {
 	}
 }
 
-func (r *Runner) abandonLocked(t *run) {
+// removeLocked takes a run off the books.
+func (r *Runner) removeLocked(t *run) {
 	delete(r.mu.runs, t.job.RunID)
+	shard := r.mu.shards[t.job.Shard]
+	if shard.runs--; shard.runs > 0 {
+		return
+	}
+	delete(r.mu.shards, t.job.Shard)
+	if shard.idle != nil {
+		close(shard.idle)
+	}
+}
+
+func (r *Runner) abandonLocked(t *run) {
+	r.removeLocked(t)
 	t.abandon(errAbandoned)
 	t.output.Release()
 	r.metrics.abandoned.Inc()
@@ -217,7 +266,7 @@ func (r *Runner) ended(t *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.runs[t.job.RunID] == t {
-		delete(r.mu.runs, t.job.RunID)
+		r.removeLocked(t)
 	}
 	r.mu.count--
 	r.metrics.running.Dec()

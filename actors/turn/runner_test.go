@@ -99,6 +99,8 @@ func (p *page) Seal() string {
 	return p.text.String()
 }
 
+func (p *page) Cut() { p.Seal() }
+
 func (p *page) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

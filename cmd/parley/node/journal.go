@@ -56,6 +56,14 @@ func (j journal) Running(ctx context.Context, shard uint32, visit func(id string
 	}
 }
 
+// Confirm waits for the shard's quorum to say that this node still leads it.
+func (j journal) Confirm(ctx context.Context, shard uint32) error {
+	if _, _, err := j.store.Head(ctx, shard, ""); err != nil { // any read passes the barrier
+		return journalError(err)
+	}
+	return nil
+}
+
 // journalError translates what the store says into what the shell tells apart. The store's own words stay for the log.
 func journalError(err error) error {
 	for _, known := range []struct{ store, shell error }{

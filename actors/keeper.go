@@ -1,0 +1,51 @@
+package actors
+
+import "time"
+
+// keepProof renews the proof of ownership of the shards on which runs stream: appends bring it too, but a turn may
+// speak for long without one.
+func (s *System) keepProof() {
+	pause := max(s.config.StreamLease/4, time.Millisecond)
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.work.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, h := range *s.hosts.Load() {
+			if h == nil {
+				continue
+			}
+			t := h.tenure.Load()
+			if t == nil || t.streams.Load() == 0 {
+				continue
+			}
+			if t.unproven() >= pause && t.proving.CompareAndSwap(false, true) {
+				s.tasks.Go(func() { s.prove(h, t) })
+			} else if t.holding.Load() {
+				s.publishHeld(h, t)
+			}
+		}
+	}
+}
+
+// prove asks the journal once. That it fails needs no answer: who leads the shard is told by others.
+func (s *System) prove(h *host, t *tenure) {
+	defer t.proving.Store(false)
+	start := time.Now()
+	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
+	defer cancel()
+	if err := s.config.Journal.Confirm(ctx, h.shard); err != nil {
+		return
+	}
+	t.prove(start)
+	s.publishHeld(h, t)
+}
+
+func (s *System) publishHeld(h *host, t *tenure) {
+	if t.holding.Swap(false) {
+		s.feeds.flush(h.shard)
+	}
+}

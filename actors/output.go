@@ -1,0 +1,169 @@
+package actors
+
+import (
+	"parley/actors/turn"
+	"parley/proto/conversationpb"
+)
+
+// output is the text of one run as it grows. All of it is under the feed's lock.
+type output struct {
+	feed        *feed
+	tenure      *tenure // nil = no system governs the feeds
+	runID       string
+	userMessage *conversationpb.Message
+	epoch       uint64
+	text        []byte
+	sent        int // bytes of the text that were published; the rest waits for a proof of ownership
+	sealed      bool
+}
+
+// deltaChange is a delta in one allocation.
+type deltaChange struct {
+	change conversationpb.Change
+	delta  conversationpb.Delta
+}
+
+// govern says under which tenure a shard is owned, nil = not.
+func (f *Feeds) govern(shard uint32, t *tenure) {
+	f.governed.Store(true)
+	f.tenures.Store(shard, t)
+}
+
+// tenureOf finds the tenure under which a run was started; false when it is over.
+func (f *Feeds) tenureOf(at turn.Place) (*tenure, bool) {
+	if !f.governed.Load() {
+		return nil, true
+	}
+	found, _ := f.tenures.Load(at.Shard)
+	t, _ := found.(*tenure)
+	return t, t != nil && t.epoch == at.Epoch && !t.over.Load()
+}
+
+// Begin starts the stream of a run and tells followers so. A run that streamed there before is cut off. One whose
+// tenure is over is heard by nobody.
+func (f *Feeds) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
+	fd := f.lock(at.Shard, at.ConversationID)
+	defer fd.unlock()
+	t, current := f.tenureOf(at)
+	o := &output{feed: fd, tenure: t, runID: runID, userMessage: userMessage, epoch: at.Epoch, sealed: !current}
+	if !current {
+		return o
+	}
+	if t != nil {
+		t.streams.Add(1)
+	}
+	if fd.run != nil {
+		fd.run.sealLocked()
+	}
+	fd.run = o
+	var change *conversationpb.Change
+	for _, fl := range fd.followers {
+		if !fl.ready || fl.quit.Load() {
+			continue
+		}
+		if change == nil {
+			change = &conversationpb.Change{
+				Epoch:      at.Epoch,
+				RunStarted: &conversationpb.RunStarted{RunId: runID, UserMessage: userMessage},
+			}
+		}
+		fl.sink.Change(change)
+	}
+	return o
+}
+
+// Write appends a piece of text and passes it on.
+func (o *output) Write(piece string) {
+	if piece == "" {
+		return
+	}
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	if o.sealed {
+		return
+	}
+	o.text = append(o.text, piece...)
+	o.flushLocked(piece)
+}
+
+// flushLocked publishes what waits, if the node may still be heard. The newest piece spares a copy when it is all.
+func (o *output) flushLocked(newest string) {
+	if o.sent == len(o.text) || o.sealed {
+		return
+	}
+	if o.tenure != nil && !o.tenure.speaks(o.feed.registry.lease) {
+		o.tenure.holding.Store(true)
+		return
+	}
+	o.publishLocked(newest)
+}
+
+// publishLocked passes on what was not yet.
+func (o *output) publishLocked(newest string) {
+	if o.sent == len(o.text) {
+		return
+	}
+	offset := o.sent
+	o.sent = len(o.text)
+	if o.feed.run != o {
+		return // the followers are gone, or follow another run
+	}
+	var change *conversationpb.Change
+	for _, fl := range o.feed.followers {
+		if !fl.ready || fl.quit.Load() {
+			continue
+		}
+		if change == nil {
+			if len(newest) != len(o.text)-offset {
+				newest = string(o.text[offset:])
+			}
+			c := &deltaChange{}
+			c.delta.RunId, c.delta.Offset, c.delta.Text = o.runID, uint64(offset), newest
+			c.change.Epoch, c.change.Delta = o.epoch, &c.delta
+			change = &c.change
+		}
+		fl.sink.Change(change)
+	}
+}
+
+func (o *output) sealLocked() {
+	if !o.sealed && o.tenure != nil {
+		o.tenure.streams.Add(-1)
+	}
+	o.sealed = true
+}
+
+// Seal ends the text: it takes no more. What still waits is published with the event that ends the run.
+func (o *output) Seal() string {
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	o.sealLocked()
+	return string(o.text)
+}
+
+// Cut ends the text where the followers have heard it.
+func (o *output) Cut() {
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	o.sealLocked()
+	o.text = o.text[:o.sent]
+}
+
+// Release ends the stream of a run that nobody reports.
+func (o *output) Release() {
+	o.feed.mu.Lock()
+	defer o.feed.unlock()
+	o.sealLocked()
+	if o.feed.run == o {
+		o.feed.run = nil
+	}
+}
+
+// flush publishes what waits on a shard.
+func (f *Feeds) flush(shard uint32) {
+	f.visit(func(fd *feed) bool { return fd.shard == shard }, func(fd *feed) {
+		if fd.run != nil {
+			fd.run.flushLocked("")
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package actors
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// tenure is one epoch of a shard on this node: from when the node heard that it owns the shard until it heard that it
+// does not. Everything that is done under it looks at it again at the moment it matters.
+type tenure struct {
+	epoch uint64
+	since time.Time // when the node heard of it
+	// ctx ends soon after the tenure is over: nothing is waited for that was begun under it.
+	ctx  context.Context //nolint:containedctx // a tenure is a life, not a request
+	end  context.CancelFunc
+	over atomic.Bool
+
+	proven  atomic.Int64 // when the newest proof of ownership began, in ns after since; before the first: never
+	streams atomic.Int64 // runs that stream under it
+	holding atomic.Bool  // a run has text that waits for a proof
+	proving atomic.Bool  // a proof is under way
+}
+
+const neverProven = -1 << 62
+
+func newTenure(life context.Context, epoch uint64) *tenure {
+	t := &tenure{epoch: epoch, since: time.Now()}
+	t.ctx, t.end = context.WithCancel(life)
+	t.proven.Store(neverProven)
+	return t
+}
+
+// epochOf is the epoch of a tenure, 0 of none.
+func epochOf(t *tenure) uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.epoch
+}
+
+// prove notes that whatever began at start has shown that the node owned the shard then or later.
+func (t *tenure) prove(start time.Time) {
+	at := int64(start.Sub(t.since))
+	for known := t.proven.Load(); known < at && !t.proven.CompareAndSwap(known, at); known = t.proven.Load() {
+	}
+}
+
+// unproven is how long the newest proof is ago.
+func (t *tenure) unproven() time.Duration {
+	return time.Since(t.since) - time.Duration(t.proven.Load())
+}
+
+// bound is a context that ends with the tenure too, and after a timeout.
+func (t *tenure) bound(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	stop := context.AfterFunc(t.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// speaks says that no other owner can have been in office for longer than lease: what runs here may still be heard.
+func (t *tenure) speaks(lease time.Duration) bool {
+	return !t.over.Load() && t.unproven() < lease
+}
