@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -19,33 +18,34 @@ type Sink = interface {
 	Closed(reason error)
 }
 
-// Local is the shell of this node. "Not the owner" is an error with a method NotOwner() (shard uint32, epoch uint64)
-// in its chain.
+// Local is the shell of this node. It serves or says "not the owner"; it never passes a call on. What its errors may
+// say besides, by methods anywhere in their chain:
+//
+//	NotOwner() (shard uint32, epoch uint64)  nothing was done, this node does not own the shard (any more)
+//	Owner() string                           beside NotOwner: who owns it under that epoch, "" = not known
+//	Lost() bool                              true: it may have been done, and no answer will come
 type Local interface {
+	// Ask gives an entity a command.
 	Ask(ctx context.Context, in uint32, id string, command proto.Message) (proto.Message, error)
+	// Read answers a query of a shard.
+	Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error)
+	// Call does something about this node itself. from is the node that asks.
+	Call(ctx context.Context, from string, request proto.Message) (proto.Message, error)
+	// Follow subscribes to an entity: the snapshot is the state at which the changes begin. ctx is that of the call; the
+	// follow lives until it is cancelled or its sink is closed.
 	Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
 }
 
-// Remote is the shell of another node, reached over the network. Same answers as Local.
+// Remote is the shells of the other nodes, reached over the network. Same answers as Local; a node that cannot be
+// reached at all is "not the owner", because nothing was done.
 type Remote interface {
 	Ask(ctx context.Context, to Owner, id string, command proto.Message) (proto.Message, error)
+	Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error)
+	Call(ctx context.Context, node string, request proto.Message) (proto.Message, error)
 	Follow(ctx context.Context, to Owner, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
 }
 
-// Leaders knows who owns a shard.
-type Leaders interface {
-	// Owner returns the newest known owner, false when none is known. It does not block.
-	Owner(in shard.ID) (Owner, bool)
-}
-
-// Owner is a node that owns a shard under an epoch.
-type Owner struct {
-	Node  string
-	Shard shard.ID
-	Epoch shard.Epoch
-}
-
-// Config is what a Router needs. Zero values mean the defaults; Node, Shards, Local, Leaders and Refuse are required.
+// Config is what a Router needs. Zero values mean the defaults; Node, Shards, Local, Owners and Refuse are required.
 type Config struct {
 	// Node is the name of this node.
 	Node string
@@ -53,15 +53,17 @@ type Config struct {
 	Shards shard.Map
 	Local  Local
 	// Remote reaches the other nodes; nil on a cluster of one.
-	Remote  Remote
-	Leaders Leaders
+	Remote Remote
+	Owners *Owners
 	// Refuse makes the refusal that the edge understands.
 	Refuse func(code failurepb.Code, message string) error
-	// OwnerWait bounds how long a call waits for a shard to get an owner, within the caller's own deadline. Longer
-	// rides out an election, shorter tells the client sooner. Default 2 s.
+	// OwnerWait bounds how long a call waits in all for its shard to have an owner that answers, within the caller's own
+	// deadline; time in which an owner works on the call does not count. Longer rides out slower elections, shorter
+	// tells the client sooner. Default 2 s.
 	OwnerWait time.Duration
-	// OwnerPoll is the first pause before it looks again; pauses double up to twenty times that. Default 5 ms.
-	OwnerPoll time.Duration
+	// RetryPause is the first pause before a node that is believed to own a shard, but says it does not or cannot be
+	// reached, is asked again; pauses double up to twenty times that. A new owner is asked at once. Default 5 ms.
+	RetryPause time.Duration
 }
 
 // Router takes calls to owners. It is safe for concurrent use and owns no goroutines.
@@ -71,109 +73,67 @@ type Router struct {
 
 // New returns a router.
 func New(config Config) (*Router, error) {
-	if config.Node == "" || config.Local == nil || config.Leaders == nil || config.Refuse == nil || config.Shards.Count() == 0 {
-		return nil, errors.New("cluster: Node, Shards, Local, Leaders and Refuse are required")
+	if config.Node == "" || config.Local == nil || config.Owners == nil || config.Refuse == nil || config.Shards.Count() == 0 {
+		return nil, errors.New("cluster: Node, Shards, Local, Owners and Refuse are required")
 	}
-	if config.OwnerWait < 0 || config.OwnerPoll < 0 {
-		return nil, errors.New("cluster: OwnerWait and OwnerPoll must not be negative")
+	if config.OwnerWait < 0 || config.RetryPause < 0 {
+		return nil, errors.New("cluster: OwnerWait and RetryPause must not be negative")
 	}
 	if config.OwnerWait == 0 {
 		config.OwnerWait = 2 * time.Second
 	}
-	if config.OwnerPoll == 0 {
-		config.OwnerPoll = 5 * time.Millisecond
+	if config.RetryPause == 0 {
+		config.RetryPause = 5 * time.Millisecond
 	}
 	return &Router{config: config}, nil
 }
 
-// Ask sends a command to the owner of an entity and returns the reply.
-func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
-	var reply proto.Message
-	err := r.route(ctx, id, func(to Owner) error {
+// Shard returns the shard of an id; false for a text that is no id of ours.
+func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(id) }
+
+// Ask sends a command to the owner of an entity and returns its reply and the name of the node that gave it. A command
+// is sent again when its owner was lost before it answered, so it must carry an id that the entity remembers.
+func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (reply proto.Message, servedBy string, err error) {
+	in, valid := r.config.Shards.Of(id)
+	if !valid {
+		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+	}
+	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) error {
 		var err error
 		if to.Node == r.config.Node {
 			reply, err = r.config.Local.Ask(ctx, uint32(to.Shard), id, command)
-			return err
+		} else {
+			reply, err = r.config.Remote.Ask(ctx, to, id, command)
 		}
-		reply, err = r.config.Remote.Ask(ctx, to, id, command)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return reply, servedBy, err
 }
 
-// Follow subscribes to a conversation at its owner. See Local for the promises; when the owner changes, the sink is
-// closed and whoever is interested follows anew.
-func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
-	var (
-		snapshot *conversationpb.Snapshot
-		cancel   func()
-	)
-	err := r.route(ctx, id, func(to Owner) error {
+// Read sends a query to the owner of a shard and returns the answer and the name of the node that gave it.
+func (r *Router) Read(ctx context.Context, in shard.ID, query proto.Message) (answer proto.Message, servedBy string, err error) {
+	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) error {
 		var err error
-		if to.Node == r.config.Node {
-			snapshot, cancel, err = r.config.Local.Follow(ctx, uint32(to.Shard), id, sink)
-			return err
-		}
-		snapshot, cancel, err = r.config.Remote.Follow(ctx, to, id, sink)
+		answer, err = r.read(ctx, to, query)
 		return err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return snapshot, cancel, nil
+	return answer, servedBy, err
 }
 
-// route makes a call to the owner, and again only as long as it is told "not the owner".
-func (r *Router) route(ctx context.Context, id string, call func(to Owner) error) error {
-	in, valid := r.config.Shards.Of(id)
-	if !valid {
-		return r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+func (r *Router) read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error) {
+	if to.Node == r.config.Node {
+		return r.config.Local.Read(ctx, uint32(to.Shard), query)
 	}
-	var deadline time.Time // set when the first owner was not to be had: the usual path needs no clock
-	wait := r.config.OwnerPoll
-	for {
-		if to, known := r.config.Leaders.Owner(in); known && r.reachable(to) {
-			to.Shard = in
-			if err := call(to); !isNotOwner(err) {
-				return err
-			}
-		}
-		if deadline.IsZero() {
-			deadline = time.Now().Add(r.config.OwnerWait)
-		}
-		if time.Now().After(deadline) {
-			return r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
-		}
-		if err := pause(ctx, wait); err != nil {
-			return err
-		}
-		wait = min(2*wait, 20*r.config.OwnerPoll)
-	}
+	return r.config.Remote.Read(ctx, to, query)
 }
 
-// isNotOwner says that nothing was done, because the node does not own the shard (or has not heard of it yet).
-func isNotOwner(err error) bool {
-	var notOwner interface {
-		NotOwner() (uint32, uint64)
+// Call asks one node about itself. It is never repeated.
+func (r *Router) Call(ctx context.Context, node string, request proto.Message) (proto.Message, error) {
+	switch {
+	case node == r.config.Node:
+		return r.config.Local.Call(ctx, node, request)
+	case r.config.Remote == nil:
+		return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "the node cannot be reached: this one is alone")
 	}
-	return errors.As(err, &notOwner)
+	return r.config.Remote.Call(ctx, node, request)
 }
-
-func (r *Router) reachable(to Owner) bool { return to.Node == r.config.Node || r.config.Remote != nil }
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for an owner: %w", ctx.Err())
-	}
-}
-
-// Shard returns the shard of an id; false for a text that is no id of ours.
-func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(id) }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +17,23 @@ import (
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
-type notOwner struct{}
+type notOwner struct {
+	shard uint32
+	epoch uint64
+	owner string
+}
 
-func (notOwner) Error() string              { return "not the owner" }
-func (notOwner) NotOwner() (uint32, uint64) { return 1, 1 }
+func (notOwner) Error() string                { return "not the owner" }
+func (n notOwner) NotOwner() (uint32, uint64) { return n.shard, n.epoch }
+func (n notOwner) Owner() string              { return n.owner }
+
+type lost struct{}
+
+func (lost) Error() string { return "connection lost" }
+func (lost) Lost() bool    { return true }
 
 type refusal struct{ code failurepb.Code }
 
@@ -27,12 +41,24 @@ func (r refusal) Error() string { return r.code.String() }
 
 // node is a Local and a Remote whose answers are given.
 type node struct {
+	mu      sync.Mutex
 	calls   []string
 	answers []error // of the next calls; then nil
+	hang    bool    // calls hang until their context ends
+	sink    Sink    // of the newest follow
+	gone    int     // follows that were cancelled
 }
 
-func (n *node) answer(call string) error {
+func (n *node) answer(ctx context.Context, call string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.calls = append(n.calls, call)
+	if n.hang {
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return ctx.Err()
+	}
 	if len(n.answers) == 0 {
 		return nil
 	}
@@ -41,22 +67,52 @@ func (n *node) answer(call string) error {
 	return err
 }
 
-func (n *node) Ask(_ context.Context, in uint32, id string, _ proto.Message) (proto.Message, error) {
-	return &conversationpb.Reply{}, n.answer(fmt.Sprint("ask ", in, " ", id))
+func (n *node) follow(ctx context.Context, call string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+	if err := n.answer(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sink = sink
+	return &conversationpb.Snapshot{LastSeq: 7}, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.gone++
+	}, nil
 }
 
-func (n *node) Follow(_ context.Context, in uint32, id string, _ Sink) (*conversationpb.Snapshot, func(), error) {
-	return &conversationpb.Snapshot{LastSeq: 7}, func() {}, n.answer(fmt.Sprint("follow ", in, " ", id))
+func (n *node) Ask(ctx context.Context, in uint32, id string, _ proto.Message) (proto.Message, error) {
+	return &conversationpb.Reply{}, n.answer(ctx, fmt.Sprint("ask ", in, " ", id))
+}
+
+func (n *node) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
+	return query, n.answer(ctx, fmt.Sprint("read ", in))
+}
+
+func (n *node) Call(ctx context.Context, from string, _ proto.Message) (proto.Message, error) {
+	return &nodepb.Done{}, n.answer(ctx, "call from "+from)
+}
+
+func (n *node) Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+	return n.follow(ctx, fmt.Sprint("follow ", in, " ", id), sink)
 }
 
 type far struct{ node }
 
-func (f *far) Ask(_ context.Context, to Owner, id string, _ proto.Message) (proto.Message, error) {
-	return &conversationpb.Reply{}, f.answer(fmt.Sprint("ask ", to.Node, " ", to.Epoch, " ", id))
+func (f *far) Ask(ctx context.Context, to Owner, id string, _ proto.Message) (proto.Message, error) {
+	return &conversationpb.Reply{}, f.answer(ctx, fmt.Sprint("ask ", to.Node, " ", to.Epoch, " ", id))
 }
 
-func (f *far) Follow(_ context.Context, to Owner, id string, _ Sink) (*conversationpb.Snapshot, func(), error) {
-	return &conversationpb.Snapshot{}, func() {}, f.answer(fmt.Sprint("follow ", to.Node, " ", to.Epoch, " ", id))
+func (f *far) Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error) {
+	return query, f.answer(ctx, fmt.Sprint("read ", to.Node))
+}
+
+func (f *far) Call(ctx context.Context, node string, _ proto.Message) (proto.Message, error) {
+	return &nodepb.Done{}, f.answer(ctx, "call "+node)
+}
+
+func (f *far) Follow(ctx context.Context, to Owner, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+	return f.follow(ctx, fmt.Sprint("follow ", to.Node, " ", to.Epoch, " ", id), sink)
 }
 
 type fixture struct {
@@ -75,77 +131,150 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{local: &node{}, remote: &far{}, owners: &Owners{}, id: shards.MintIn("conv", 5, &[24]byte{}), in: 5}
 	var err error
 	f.Router, err = New(Config{
-		Node: "n1", Shards: shards, Local: f.local, Remote: f.remote, Leaders: f.owners,
+		Node: "n1", Shards: shards, Local: f.local, Remote: f.remote, Owners: f.owners,
 		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
 	})
 	require.NoError(t, err)
-	f.owners.Set(Owner{Node: "n1", Shard: 5, Epoch: 1})
+	f.owned("n1", 1)
 	return f
+}
+
+func (f *fixture) owned(by string, epoch shard.Epoch) {
+	f.owners.Set(Owner{Node: by, Shard: f.in, Epoch: epoch})
 }
 
 func (f *fixture) ask(t *testing.T) error {
 	t.Helper()
-	_, err := f.Ask(t.Context(), f.id, &conversationpb.Command{})
+	_, _, err := f.Ask(t.Context(), f.id, &conversationpb.Command{})
 	return err
 }
 
 func TestCallsGoToTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		require.NoError(t, f.ask(t))
-		snapshot, _, err := f.Follow(t.Context(), f.id, nil)
+		_, servedBy, err := f.Ask(t.Context(), f.id, &conversationpb.Command{})
 		require.NoError(t, err)
-		require.EqualValues(t, 7, snapshot.GetLastSeq())
-		require.Equal(t, []string{"ask 5 " + f.id, "follow 5 " + f.id}, f.local.calls)
-		f.owners.Set(Owner{Node: "n2", Shard: 5, Epoch: 2})
-		require.NoError(t, f.ask(t))
-		_, _, err = f.Follow(t.Context(), f.id, nil)
+		require.Equal(t, "n1", servedBy)
+		_, _, err = f.Read(t.Context(), f.in, &nodepb.StateQuery{})
 		require.NoError(t, err)
-		require.Equal(t, []string{"ask n2 2 " + f.id, "follow n2 2 " + f.id}, f.remote.calls)
+		s, err := f.Follow(t.Context(), f.id, nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, s.Snapshot.GetLastSeq())
+		require.Equal(t, "n1", s.Node)
+		_, err = f.Call(t.Context(), "n1", &nodepb.GetStatus{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"ask 5 " + f.id, "read 5", "follow 5 " + f.id, "call from n1"}, f.local.calls)
+
+		f.owned("n2", 2)
+		_, servedBy, err = f.Ask(t.Context(), f.id, &conversationpb.Command{})
+		require.NoError(t, err)
+		require.Equal(t, "n2", servedBy)
+		query := &nodepb.StateQuery{Id: "x"}
+		answer, servedBy, err := f.Read(t.Context(), f.in, query)
+		require.NoError(t, err)
+		require.Equal(t, "n2", servedBy)
+		require.Same(t, query, answer)
+		s, err = f.Follow(t.Context(), f.id, &sink{})
+		require.NoError(t, err)
+		require.Equal(t, "n2", s.Node)
+		s.Cancel()
+		_, err = f.Call(t.Context(), "n3", &nodepb.GetStatus{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"ask n2 2 " + f.id, "read n2", "follow n2 2 " + f.id, "call n3"}, f.remote.calls)
 	})
 }
 
-func TestOnlyNotOwnerIsRepeated(t *testing.T) {
+// TestWhatIsRepeated: what was not done, and what lost its owner; nothing else.
+func TestWhatIsRepeated(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []error
+		calls   int
+		want    error
+	}{
+		"not the owner":  {[]error{fmt.Errorf("ask: %w", notOwner{}), notOwner{}}, 3, nil},
+		"owner lost":     {[]error{fmt.Errorf("ask: %w", lost{}), lost{}}, 3, nil},
+		"a timeout":      {[]error{context.DeadlineExceeded}, 1, context.DeadlineExceeded},
+		"a refusal":      {[]error{refusal{failurepb.Code_CONVERSATION_BUSY}}, 1, refusal{failurepb.Code_CONVERSATION_BUSY}},
+		"not for always": {slices.Repeat([]error{lost{}}, 1000), 0, refusal{failurepb.Code_UNAVAILABLE}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, owner := range []string{"n1", "n2"} {
+					f := newFixture(t)
+					f.owned(owner, 2)
+					f.local.answers, f.remote.answers = slices.Clone(c.answers), slices.Clone(c.answers)
+					start := time.Now()
+					require.ErrorIs(t, f.ask(t), c.want)
+					calls := len(f.local.calls) + len(f.remote.calls)
+					if c.calls > 0 {
+						require.Equal(t, c.calls, calls)
+						continue
+					}
+					require.InDelta(t, 2, time.Since(start).Seconds(), 0.01)
+					require.InDelta(t, 25, calls, 5, "pauses grow")
+				}
+			})
+		})
+	}
+}
+
+// TestANewerOwnerIsAskedAtOnce, whoever says so.
+func TestANewerOwnerIsAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		f.local.answers = []error{fmt.Errorf("ask: %w", notOwner{}), notOwner{}}
-		require.NoError(t, f.ask(t))
-		require.Len(t, f.local.calls, 3)
+		start := time.Now()
+		f.local.answers = []error{fmt.Errorf("ask: %w", notOwner{shard: 5, epoch: 3, owner: "n2"})}
+		_, servedBy, err := f.Ask(t.Context(), f.id, &conversationpb.Command{})
+		require.NoError(t, err)
+		require.Equal(t, "n2", servedBy)
+		require.Zero(t, time.Since(start))
+		require.Equal(t, []string{"ask n2 3 " + f.id}, f.remote.calls)
 
-		f.local.calls, f.local.answers = nil, []error{context.DeadlineExceeded}
-		require.ErrorIs(t, f.ask(t), context.DeadlineExceeded)
-		require.Len(t, f.local.calls, 1)
+		// What is not newer is not believed, nor what was not asked for.
+		for _, hint := range []notOwner{{5, 3, "n9"}, {5, 2, "n9"}, {6, 9, "n9"}, {5, 9, ""}} {
+			f.remote.answers = []error{hint}
+			_, servedBy, err = f.Ask(t.Context(), f.id, &conversationpb.Command{})
+			require.NoError(t, err)
+			require.Equal(t, "n2", servedBy, "%v", hint)
+		}
 
-		broken := errors.New("broken")
-		f.local.calls, f.local.answers = nil, []error{broken}
-		_, _, err := f.Follow(t.Context(), f.id, nil)
-		require.ErrorIs(t, err, broken)
-		require.Len(t, f.local.calls, 1)
+		// An owner that is cut off or stopped does not answer; the call goes to its successor.
+		f.remote.hang = true
+		time.AfterFunc(time.Minute, func() { f.owned("n1", 4) })
+		start = time.Now()
+		_, servedBy, err = f.Ask(t.Context(), f.id, &conversationpb.Command{})
+		require.NoError(t, err)
+		require.Equal(t, "n1", servedBy)
+		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
 
 func TestShardWithoutAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
-		f.owners.Set(Owner{Shard: 5, Epoch: 2})
+		f.owners.Unset(Owner{Node: "n1", Shard: 5, Epoch: 2})
 		start := time.Now()
 		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, f.ask(t))
-		require.InDelta(t, 2, time.Since(start).Seconds(), 0.2)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		_, err := f.ReadAll(t.Context(), []shard.ID{5}, nil)
+		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
 
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := f.Ask(ctx, f.id, &conversationpb.Command{})
+		_, _, err = f.Ask(ctx, f.id, &conversationpb.Command{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		time.AfterFunc(500*time.Millisecond, func() { f.owners.Set(Owner{Node: "n1", Shard: 5, Epoch: 3}) })
+		time.AfterFunc(500*time.Millisecond, func() { f.owned("n1", 3) })
 		start = time.Now()
 		require.NoError(t, f.ask(t))
-		require.Less(t, time.Since(start), 700*time.Millisecond)
+		require.Equal(t, 500*time.Millisecond, time.Since(start), "asked the moment it is known")
 
 		alone := *f.Router
 		alone.config.Remote = nil
-		f.owners.Set(Owner{Node: "n9", Shard: 5, Epoch: 4})
-		_, err = alone.Ask(t.Context(), f.id, &conversationpb.Command{})
+		f.owned("n9", 4)
+		_, _, err = alone.Ask(t.Context(), f.id, &conversationpb.Command{})
+		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
+		_, err = alone.Call(t.Context(), "n9", &nodepb.GetStatus{})
 		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
 	})
 }
@@ -153,27 +282,141 @@ func TestShardWithoutAnOwner(t *testing.T) {
 func TestWhatIsNoID(t *testing.T) {
 	f := newFixture(t)
 	for _, id := range []string{"", "conv_", "conv_short", "conv_" + string(make([]byte, 21)), f.id + "x", "\xff\xfe"} {
-		_, err := f.Ask(t.Context(), id, &conversationpb.Command{})
+		_, _, err := f.Ask(t.Context(), id, &conversationpb.Command{})
 		require.Equal(t, refusal{failurepb.Code_NOT_FOUND}, err, "%q", id)
-		_, _, err = f.Follow(t.Context(), id, nil)
+		_, err = f.Follow(t.Context(), id, nil)
 		require.Equal(t, refusal{failurepb.Code_NOT_FOUND}, err, "%q", id)
 	}
 	require.Empty(t, f.local.calls)
+}
+
+type sink struct {
+	mu      sync.Mutex
+	changes int
+	closed  []error
+}
+
+func (s *sink) Change(*conversationpb.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+}
+
+func (s *sink) Closed(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = append(s.closed, reason)
+}
+
+// TestAFollowEndsWithItsOwner: also when the owner cannot say so.
+func TestAFollowEndsWithItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.owned("n2", 2)
+		heard := &sink{}
+		_, err := f.Follow(t.Context(), f.id, heard)
+		require.NoError(t, err)
+		f.remote.sink.Change(&conversationpb.Change{})
+		f.owned("n3", 3)
+		synctest.Wait()
+		f.remote.sink.Change(&conversationpb.Change{})
+		f.remote.sink.Closed(errors.New("late"))
+		require.Equal(t, 1, heard.changes)
+		require.Len(t, heard.closed, 1)
+		require.True(t, again(heard.closed[0]))
+		require.Equal(t, 1, f.remote.gone)
+
+		// The owner says so itself.
+		heard = &sink{}
+		s, err := f.Follow(t.Context(), f.id, heard)
+		require.NoError(t, err)
+		f.remote.sink.Closed(notOwner{})
+		f.owned("n2", 4)
+		synctest.Wait()
+		require.Equal(t, []error{notOwner{}}, heard.closed)
+		require.Equal(t, 1, f.remote.gone)
+		s.Cancel()
+		require.Equal(t, 2, f.remote.gone)
+
+		// The follower leaves.
+		heard = &sink{}
+		s, err = f.Follow(t.Context(), f.id, heard)
+		require.NoError(t, err)
+		s.Cancel()
+		f.owned("n3", 5)
+		synctest.Wait()
+		require.Empty(t, heard.closed)
+		require.Equal(t, 3, f.remote.gone)
+	})
+}
+
+func TestReadAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		var all []shard.ID
+		for in := shard.ID(1); in <= 16; in++ {
+			all = append(all, in)
+			f.owners.Set(Owner{Node: fmt.Sprint("n", 1+in%3), Shard: in, Epoch: 2})
+		}
+		f.owners.Unset(Owner{Node: "n2", Shard: 1, Epoch: 2})
+		time.AfterFunc(time.Second, func() { f.owners.Set(Owner{Node: "n3", Shard: 1, Epoch: 3}) })
+		f.remote.answers = []error{notOwner{}, lost{}}
+		query := func(of []shard.ID) proto.Message {
+			return &nodepb.StateQuery{Id: strings.Trim(fmt.Sprint(of), "[]")}
+		}
+		parts, err := f.ReadAll(t.Context(), all, query)
+		require.NoError(t, err)
+		var covered []shard.ID
+		for _, part := range parts {
+			covered = append(covered, part.Shards...)
+			require.True(t, proto.Equal(query(part.Shards), part.Answer))
+			for _, in := range part.Shards {
+				owner, _ := f.owners.Owner(in)
+				require.Equal(t, owner.Node, part.Node)
+			}
+		}
+		slices.Sort(covered)
+		require.Equal(t, all, covered)
+		require.Equal(t, []string{"read 3"}, f.local.calls)
+		require.Len(t, f.remote.calls, 5)
+
+		f.local.answers = []error{refusal{failurepb.Code_STORAGE_FAILED}}
+		f.remote.hang = true
+		_, err = f.ReadAll(t.Context(), all, query)
+		require.Equal(t, refusal{failurepb.Code_STORAGE_FAILED}, err)
+	})
 }
 
 func TestOwners(t *testing.T) {
 	var o Owners
 	_, known := o.Owner(1)
 	require.False(t, known)
+	_, known, changed := o.Watch(1)
+	require.False(t, known)
 	require.True(t, o.Set(Owner{Node: "a", Shard: 1, Epoch: 5}))
+	<-changed
+	_, _, changed = o.Watch(1)
 	require.True(t, o.Set(Owner{Node: "b", Shard: 2, Epoch: 1}))
-	require.False(t, o.Set(Owner{Node: "c", Shard: 1, Epoch: 4}), "old news")
+	for _, old := range []Owner{{"a", 1, 5}, {"c", 1, 4}, {"c", 1, 5}, {"", 1, 6}} {
+		require.False(t, o.Set(old), "%v", old)
+	}
+	for _, other := range []Owner{{"c", 1, 9}, {"a", 1, 4}, {"", 1, 9}} {
+		require.False(t, o.Unset(other), "%v", other)
+	}
 	owner, known := o.Owner(1)
 	require.True(t, known)
 	require.Equal(t, Owner{Node: "a", Shard: 1, Epoch: 5}, owner)
-	require.True(t, o.Set(Owner{Shard: 1, Epoch: 5}), "lost, and no newer one known")
-	_, known = o.Owner(1)
+	select {
+	case <-changed:
+		require.Fail(t, "nothing changed")
+	default:
+	}
+	require.True(t, o.Unset(Owner{Node: "a", Shard: 1, Epoch: 5}))
+	<-changed
+	owner, known, _ = o.Watch(1)
 	require.False(t, known)
+	require.Equal(t, Owner{Shard: 1, Epoch: 5}, owner, "the epoch is remembered")
+	require.True(t, o.Set(Owner{Node: "a", Shard: 1, Epoch: 5}), "and it may come back")
 	_, known = o.Owner(2)
 	require.True(t, known)
 }
@@ -186,4 +429,29 @@ func TestConfigIsChecked(t *testing.T) {
 	bad.OwnerWait = -1
 	_, err = New(bad)
 	require.ErrorContains(t, err, "negative")
+}
+
+func BenchmarkForwarded(b *testing.B) {
+	shards, _ := shard.New(16)
+	owners := &Owners{}
+	owners.Set(Owner{Node: "n2", Shard: 5, Epoch: 1})
+	remote := &quiet{}
+	r, err := New(Config{
+		Node: "n1", Shards: shards, Local: &node{}, Remote: remote, Owners: owners,
+		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
+	})
+	require.NoError(b, err)
+	id := shards.MintIn("conv", 5, &[24]byte{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := r.Ask(b.Context(), id, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type quiet struct{ far }
+
+func (*quiet) Ask(context.Context, Owner, string, proto.Message) (proto.Message, error) {
+	return nil, nil //nolint:nilnil // nothing to say
 }

@@ -256,14 +256,13 @@ func (n *Node) leaderChanged(change leaderChange) {
 	if in == shard.Directory {
 		return
 	}
-	owner := cluster.Owner{Shard: in, Epoch: shard.Epoch(change.epoch)}
+	owner := cluster.Owner{Node: n.config.Node.Name, Shard: in, Epoch: shard.Epoch(change.epoch)}
 	if !change.leader {
-		n.owners.Set(owner)
+		n.owners.Unset(owner)
 		n.system.Disown(change.group)
 		return
 	}
 	n.system.Own(change.group, change.epoch)
-	owner.Node = n.config.Node.Name
 	n.owners.Set(owner)
 }
 
@@ -279,7 +278,7 @@ func (n *Node) startStore(ctx context.Context) error {
 
 func (n *Node) startHub(context.Context) error {
 	router, err := cluster.New(cluster.Config{
-		Node: n.config.Node.Name, Shards: n.shards, Local: n.system, Leaders: &n.owners, Refuse: refuse,
+		Node: n.config.Node.Name, Shards: n.shards, Local: shell{n.system}, Owners: &n.owners, Refuse: refuse,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors"
 	"parley/actors/machine"
 	"parley/cluster"
 	"parley/httpedge/endpoint"
@@ -18,9 +21,20 @@ type runtime struct {
 	router *cluster.Router
 }
 
+// shell is this node's side of the router. Nothing is read or called through it yet.
+type shell struct{ *actors.System }
+
+func (shell) Read(context.Context, uint32, proto.Message) (proto.Message, error) {
+	return nil, errors.New("reads are not routed yet")
+}
+
+func (shell) Call(context.Context, string, proto.Message) (proto.Message, error) {
+	return nil, errors.New("calls are not routed yet")
+}
+
 // Ask routes a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	answer, err := r.router.Ask(ctx, command.GetConversationId(), command)
+	answer, _, err := r.router.Ask(ctx, command.GetConversationId(), command)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +47,11 @@ func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 
 // Follow subscribes to a conversation at its owner.
 func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
-	snapshot, cancel, err := r.router.Follow(ctx, id, sink)
+	followed, err := r.router.Follow(ctx, id, sink)
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint.Subscription{Snapshot: snapshot, Cancel: cancel}, nil
+	return &endpoint.Subscription{Snapshot: followed.Snapshot, Cancel: followed.Cancel}, nil
 }
 
 // refuse makes the refusals of the router what the edge understands.

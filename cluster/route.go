@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"parley/cluster/shard"
+	"parley/proto/failurepb"
+)
+
+// errMoved ends a call to an owner that is not the owner any more. The owner may have done it all the same.
+var errMoved = errors.New("the shard has another owner now")
+
+// route makes a call to the owner of a shard until an owner answers it, and returns who did. "Not the owner" means that
+// nothing was done. When the owner was lost the call may have been done: it is made again all the same, because reads
+// change nothing and commands carry ids that the owner remembers.
+func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.Context, to Owner) error) (servedBy string, err error) {
+	p := patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
+	for {
+		now := r.config.Owners.reign(in)
+		asked := now.known() && r.reachable(now.owner.Node)
+		if asked {
+			err = r.try(ctx, now, call)
+			if !again(err) {
+				return now.owner.Node, err
+			}
+			r.learn(err, in)
+		}
+		if p.left <= 0 {
+			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
+		}
+		if err := p.wait(ctx, now, asked); err != nil {
+			return "", err
+		}
+	}
+}
+
+// try makes the call to one owner. A call to another node ends when the owner changes: that node may be cut off or
+// stopped, and would let the caller wait.
+func (r *Router) try(ctx context.Context, now *reign, call func(ctx context.Context, to Owner) error) error {
+	if now.owner.Node == r.config.Node {
+		return call(ctx, now.owner)
+	}
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(now.over, func() { cancel(errMoved) })()
+	err := call(bounded, now.owner)
+	if err != nil && errors.Is(context.Cause(bounded), errMoved) {
+		return &lostError{fmt.Errorf("%w: %w", errMoved, err)}
+	}
+	return err
+}
+
+// learn takes from "not the owner" who is. What is said of shards that were not asked for is not listened to.
+func (r *Router) learn(err error, asked ...shard.ID) {
+	var notOwner interface {
+		NotOwner() (shard uint32, epoch uint64)
+	}
+	var named interface{ Owner() string }
+	if !errors.As(err, &notOwner) || !errors.As(err, &named) {
+		return
+	}
+	in, epoch := notOwner.NotOwner()
+	if slices.Contains(asked, shard.ID(in)) {
+		r.config.Owners.hint(Owner{Node: named.Owner(), Shard: shard.ID(in), Epoch: shard.Epoch(epoch)})
+	}
+}
+
+func (r *Router) reachable(node string) bool { return node == r.config.Node || r.config.Remote != nil }
+
+// again says that the call can be made again.
+func again(err error) bool {
+	if err == nil {
+		return false
+	}
+	var notOwner interface {
+		NotOwner() (shard uint32, epoch uint64)
+	}
+	var lost interface{ Lost() bool }
+	return errors.As(err, &notOwner) || errors.As(err, &lost) && lost.Lost()
+}
+
+// lostError says that a call may have been done, and that no answer will come.
+type lostError struct{ error }
+
+func (e *lostError) Lost() bool    { return true }
+func (e *lostError) Unwrap() error { return e.error }
+
+// patience is what a call has left of its time without an owner.
+type patience struct {
+	left, pause, longest time.Duration
+}
+
+// wait returns when something else is known of the owner, or after a pause when there is one that can be asked again.
+// The usual call does not come here: it costs no timer.
+func (p *patience) wait(ctx context.Context, now *reign, askAgain bool) error {
+	if ctx.Err() == nil && now.over.Err() != nil {
+		return nil // something is already
+	}
+	most := p.left
+	if askAgain {
+		most = min(p.pause, p.left)
+		p.pause = min(2*p.pause, p.longest)
+	}
+	start := time.Now()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-now.over.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for an owner: %w", ctx.Err())
+	}
+	p.left -= time.Since(start)
+	return nil
+}
