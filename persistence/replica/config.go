@@ -64,6 +64,9 @@ type Config struct {
 	SnapshotBytes   uint64
 	// KeepEntries are left behind a cut for followers that are a little late. Default 5,000; must be less than SnapshotEntries.
 	KeepEntries uint64
+	// SnapshotRate bounds each snapshot that is sent, in bytes per second; two are sent at a time. Default 64 MiB. Larger makes a new replica sooner, smaller
+	// disturbs the others less.
+	SnapshotRate int
 	// TailBytes of each group's log are kept in memory to serve followers and the apply goroutine. Default 2 MiB.
 	TailBytes int
 
@@ -87,6 +90,7 @@ const (
 	defaultSnapshotEntries  = 20_000
 	defaultSnapshotBytes    = 64 << 20
 	defaultKeepEntries      = 5_000
+	defaultSnapshotRate     = 64 << 20
 	defaultTailBytes        = 2 << 20
 	defaultMaxPending       = 8_192
 	defaultMaxProposalBytes = 16 << 20
@@ -103,6 +107,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.SnapshotEntries, defaultSnapshotEntries)
 	setDefault(&c.SnapshotBytes, defaultSnapshotBytes)
 	setDefault(&c.KeepEntries, min(defaultKeepEntries, c.SnapshotEntries/4))
+	setDefault(&c.SnapshotRate, defaultSnapshotRate)
 	setDefault(&c.TailBytes, defaultTailBytes)
 	setDefault(&c.MaxPending, defaultMaxPending)
 	setDefault(&c.MaxProposalBytes, defaultMaxProposalBytes)
@@ -162,7 +167,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("election ticks %d must exceed heartbeat ticks %d", c.ElectionTicks, c.HeartbeatTicks)
 	case c.KeepEntries >= c.SnapshotEntries:
 		return fmt.Errorf("keep entries %d must be below snapshot entries %d", c.KeepEntries, c.SnapshotEntries)
-	case c.TailBytes < 0 || c.MaxPending < 1 || c.MaxProposalBytes < 1 || c.MaxInbox < 1:
+	case c.TailBytes < 0 || c.SnapshotRate < 1 || c.MaxPending < 1 || c.MaxProposalBytes < 1 || c.MaxInbox < 1:
 		return errors.New("bounds must be positive")
 	case c.MaxGroup > maxMaxGroup:
 		return fmt.Errorf("group %d is above %d", c.MaxGroup, maxMaxGroup)

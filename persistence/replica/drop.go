@@ -44,7 +44,7 @@ func (d *Driver) mayDrop(g *group, asOf uint64) error {
 		return fmt.Errorf("%w: node %d leads group %d", ErrStillMember, g.self, g.id)
 	case g.applied.index > asOf:
 		return fmt.Errorf("%w: group %d has applied %d, beyond %d", ErrStillMember, g.id, g.applied.index, asOf)
-	case g.heard != 0 && d.now-g.heard < silence, g.receiving.Load():
+	case d.now-g.heard < silence, g.receiving.Load():
 		return fmt.Errorf("%w: the leader of group %d sends to node %d", ErrStillMember, g.id, g.self)
 	}
 	return nil
@@ -68,6 +68,7 @@ func (d *Driver) remove(g *group) {
 		t.reply <- ErrTransferFailed
 	}
 	g.transfers = nil
+	g.cancelSends(nobody)
 	d.dropSpool(g)
 	d.changed = true
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 )
 
 // group is this node's replica of one raft group. The blocks say which goroutine owns what.
@@ -15,13 +16,14 @@ type group struct {
 	keys groupKeys
 	self NodeID
 
-	// Raft loop.
+	// Raft loop. heard is when a leader last sent something, by Driver.now, or when this node started: whoever hears from a leader is a member.
 	node    *raft.RawNode
 	log     *groupLog
 	state   raft.StateType
 	lead    NodeID
 	term    uint64
 	applied position
+	heard   time.Duration
 	// settleAt is what was committed when the node started.
 	settleAt uint64
 	// ownFirst is the first entry of this node's own term as leader; 0 when it does not lead.
@@ -38,12 +40,10 @@ type group struct {
 	reads     []readBatch
 	readSeq   uint64
 	transfers []transfer
-	// sending are the indexes of snapshots on their way: the log is not cut behind them.
-	sending []uint64
+	// sending are the snapshots on their way: the log is not cut behind them.
+	sending []*sending
 	// spool is the snapshot file that was stepped and that raft may yet refuse.
 	spool string
-	// heard is when a leader last sent something, by Driver.now: whoever hears from a leader is a member.
-	heard time.Duration
 	// peers are the nodes that answered this leader.
 	peers []peer
 	// changed is set when Config.OnChange has something to tell.
@@ -95,7 +95,7 @@ func (g *group) setConf(cs *raftpb.ConfState) {
 	m := &Members{Voters: nodeIDs(cs.GetVoters()), Learners: nodeIDs(cs.GetLearners())}
 	g.members.Store(m)
 	g.initialised.Store(len(m.Voters) > 0)
-	g.member.Store(slices.Contains(m.Voters, g.self) || slices.Contains(m.Learners, g.self))
+	g.member.Store(g.holds(g.self))
 	g.changed = true
 	g.alone = len(cs.GetVotersOutgoing()) == 0 && len(m.Learners) == 0 && slices.Equal(m.Voters, []NodeID{g.self})
 	g.publish()
@@ -147,7 +147,8 @@ func (g *group) needsTicks() bool {
 const aloneEntries = 256
 
 // cutTo is how far the log may be cut now; 0 when it need not be.
-func (g *group) cutTo(cfg *Config) uint64 {
+func (d *Driver) cutTo(g *group) uint64 {
+	cfg := &d.cfg
 	behind := g.applied.index - g.log.start.index
 	keep := cfg.KeepEntries
 	switch {
@@ -163,11 +164,35 @@ func (g *group) cutTo(cfg *Config) uint64 {
 		return 0
 	}
 	to := g.applied.index - min(keep, behind)
-	for _, index := range g.sending {
-		to = min(to, index)
+	for _, s := range g.sending {
+		to = min(to, s.index)
+	}
+	if g.state == raft.StateLeader && g.log.bytes < patience*cfg.SnapshotBytes && behind < patience*cfg.SnapshotEntries {
+		to = min(to, d.needed(g))
 	}
 	if to <= g.log.start.index {
 		return 0
 	}
 	return to
+}
+
+// patience is how many times its bound a log may grow while a follower that answers still needs what would be cut: right behind a
+// snapshot, for instance, which it would have to get again.
+const patience = 4
+
+// needed is the oldest position that a follower which answers is at.
+func (d *Driver) needed(g *group) uint64 {
+	oldest := g.applied.index
+	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if pr.Match > g.log.start.index && d.active(g, NodeID(id)) {
+			oldest = min(oldest, pr.Match)
+		}
+	})
+	return oldest
+}
+
+// holds is true for the members.
+func (g *group) holds(node NodeID) bool {
+	m := g.members.Load()
+	return slices.Contains(m.Voters, node) || slices.Contains(m.Learners, node)
 }

@@ -58,6 +58,7 @@ func (d *Driver) loseLeadership(g *group, cause error) {
 	d.answerAll(g.waiting, cause)
 	g.waiting = nil
 	g.answerAllReads(g.notLeader())
+	g.cancelSends(nobody)
 }
 
 // TransferLeader hands the leadership of a group to another voter and returns when this node knows of it. Proposals are refused with ErrNotLeader meanwhile.

@@ -17,6 +17,7 @@ const maxProposalBatch = 1 << 20
 func (d *Driver) loop() {
 	defer d.ticks.disable()
 	for _, g := range d.order {
+		g.heard = d.now
 		d.campaignAlone(g)
 	}
 	d.finishRound()
@@ -209,6 +210,11 @@ func (d *Driver) stepMessage(m Message) {
 		}
 		return
 	}
+	if !g.initialised.Load() && !fromLeader(m.raft) {
+		// It has nothing to judge a candidate by. A voter that dropped its log and is here again would elect one that lacks what it once
+		// helped to commit.
+		return
+	}
 	d.touch(g)
 	switch {
 	case m.raft.GetType() == raftpb.MsgSnap:
@@ -372,6 +378,7 @@ func (d *Driver) handOut(g *group, m *raftpb.Message) {
 		item.conf, item.confs = cs, item.confs+1
 		g.confs++
 		g.setConf(cs)
+		g.cancelSends(g.holds)
 	}
 	last := entries[len(entries)-1].GetIndex()
 	n := 0
@@ -405,7 +412,7 @@ func applyConfEntry(node *raft.RawNode, e *raftpb.Entry) (*raftpb.ConfState, err
 
 // cutLog shortens a log that has grown past its bounds. The cut is written behind the state it depends on.
 func (d *Driver) cutLog(g *group) {
-	to := g.cutTo(&d.cfg)
+	to := d.cutTo(g)
 	if to == 0 {
 		return
 	}

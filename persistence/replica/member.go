@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxLearnerLag is how many entries a learner may be behind when it is promoted, so that it does not hold up the majority it joins.
-const maxLearnerLag = 1_000
+// maxLag is how many entries a member may be behind that a majority counts on: a learner that is promoted, the voters that stay when one is removed.
+const maxLag = 1_000
 
 // ChangeKind is what happens to a member. A new voter comes in two steps: AddLearner, and Promote once it has caught up.
 type ChangeKind int
@@ -87,7 +87,7 @@ func (d *Driver) checkChange(g *group, change Change) error {
 		return fmt.Errorf("node %d is a voter of group %d already", change.Node, g.id)
 	case change.Kind == Promote && !learner && !voter:
 		return fmt.Errorf("node %d is not a learner of group %d", change.Node, g.id)
-	case change.Kind == Promote && learner && (!d.active(g, change.Node) || g.lag(change.Node) > maxLearnerLag):
+	case change.Kind == Promote && learner && (!d.active(g, change.Node) || g.lag(change.Node) > maxLag):
 		return fmt.Errorf("%w: node %d has not caught up", ErrBusy, change.Node)
 	case change.Kind == Remove && change.Node == g.self:
 		return fmt.Errorf("node %d leads group %d: transfer the leadership before removing it", g.self, g.id)
@@ -97,7 +97,7 @@ func (d *Driver) checkChange(g *group, change Change) error {
 	return nil
 }
 
-// safeWithout is true when the other voters that answer this leader are a majority by themselves.
+// safeWithout is true when the other voters that answer this leader, and are not far behind, are a majority by themselves.
 func (d *Driver) safeWithout(g *group, voters []NodeID, node NodeID) bool {
 	live, all := 0, 0
 	for _, v := range voters {
@@ -105,7 +105,7 @@ func (d *Driver) safeWithout(g *group, voters []NodeID, node NodeID) bool {
 			continue
 		}
 		all++
-		if d.active(g, v) {
+		if v == g.self || d.active(g, v) && g.lag(v) <= maxLag {
 			live++
 		}
 	}

@@ -52,14 +52,35 @@ func (d *Driver) snapshotMeta(g *group) (*raftpb.Snapshot, error) {
 	}}, nil
 }
 
+// sending is a snapshot on its way to a node. It is of use while this node leads and that one is a member.
+type sending struct {
+	to     NodeID
+	index  uint64
+	cancel func()
+}
+
+func (g *group) cancelSends(unless func(NodeID) bool) {
+	for _, s := range g.sending {
+		if !unless(s.to) {
+			s.cancel()
+		}
+	}
+}
+
+func nobody(NodeID) bool { return false }
+
 // startSend sends the state of a group as it is now to a follower that the log no longer reaches.
 func (d *Driver) startSend(g *group, m *raftpb.Message) {
 	view := d.cfg.DB.NewSnapshot()
 	at := m.GetSnapshot().GetMetadata().GetIndex()
 	to := m.GetTo()
 	d.sends++
-	g.sending = append(g.sending, at)
-	d.background(func(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	s := &sending{to: NodeID(to), index: at, cancel: cancel}
+	g.sending = append(g.sending, s)
+	d.background(func(stop context.Context) {
+		defer cancel()
+		defer context.AfterFunc(stop, cancel)()
 		begin := time.Now()
 		err := d.send(ctx, g, view, m)
 		outcome, status := "sent", raft.SnapshotFinish
@@ -71,7 +92,7 @@ func (d *Driver) startSend(g *group, m *raftpb.Message) {
 			slog.Duration("elapsed", time.Since(begin)), slog.Any("err", err))
 		d.inbox.call(func() {
 			d.sends--
-			g.sending = slices.Delete(g.sending, slices.Index(g.sending, at), slices.Index(g.sending, at)+1)
+			g.sending = slices.DeleteFunc(g.sending, func(other *sending) bool { return other == s })
 			g.node.ReportSnapshot(to, status)
 			d.touch(g)
 		})
@@ -84,11 +105,9 @@ func (d *Driver) send(ctx context.Context, g *group, view *pebble.Snapshot, m *r
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
 	start, end := d.cfg.Machine.Span(g.id)
 	return d.cfg.Transport.SendSnapshot(ctx, NodeID(m.GetTo()), Message{Group: g.id, raft: header}, func(w io.Writer) error {
-		return writeSnapshot(ctx, w, view, start, end)
+		return writeSnapshot(ctx, &pacedWriter{wait: ctx.Done(), w: w, rate: d.cfg.SnapshotRate, begin: time.Now()}, view, start, end)
 	})
 }
 
@@ -146,6 +165,29 @@ func writeSnapshot(ctx context.Context, w io.Writer, r pebble.Reader, start, end
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
+}
+
+// pacedWriter writes no more than rate bytes per second, so that a snapshot leaves the disks and the network to others.
+type pacedWriter struct {
+	wait  <-chan struct{}
+	w     io.Writer
+	rate  int
+	begin time.Time
+	sent  int
+}
+
+func (p *pacedWriter) Write(b []byte) (int, error) {
+	p.sent += len(b)
+	early := time.Duration(float64(p.sent)/float64(p.rate)*float64(time.Second)) - time.Since(p.begin)
+	if early > time.Millisecond {
+		timer := time.NewTimer(early)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-p.wait: // who writes asks why
+		}
+	}
+	return p.w.Write(b)
 }
 
 // frameWriter packs rows into frames.
