@@ -1,10 +1,12 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -74,6 +76,28 @@ func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebbl
 		return nil, refuse(dir, fmt.Errorf("open storage: %w", err))
 	}
 	return db, nil
+}
+
+// engineTimeout bounds the close of a failed engine: a writer that waited for a flush when the flush failed waits for
+// ever.
+const engineTimeout = 3 * time.Second
+
+var errHangs = errors.New("storage engine hangs in the failed storage; the process must end")
+
+func closeEngine(db *pebble.DB, c *condition) error {
+	if c.failure() == nil {
+		return db.Close()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- db.Close() }()
+	timer := time.NewTimer(engineTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return errHangs
+	}
 }
 
 // engineLogger is what Pebble tells: to the log what an operator should know, to the condition what is the end.

@@ -30,6 +30,14 @@ var (
 	ErrUnknownGroup = replica.ErrUnknownGroup
 	// ErrInvalid: the write breaks a limit of the format. Nothing was written.
 	ErrInvalid = fsm.ErrLimit
+	// ErrConflict: a change of members expected other ones. Nothing was done.
+	ErrConflict = replica.ErrConflict
+	// ErrUnsafe: a change of members would leave no majority of live voters. Nothing was done.
+	ErrUnsafe = replica.ErrUnsafe
+	// ErrStillMember: a replica is not dropped, because it may still count.
+	ErrStillMember = replica.ErrStillMember
+	// ErrTransferFailed: the leadership was not taken over.
+	ErrTransferFailed = replica.ErrTransferFailed
 	// ErrFull: the disk is nearly full. Nothing was written.
 	ErrFull = errors.New("disk is nearly full, writes are refused")
 	// ErrCorrupt: what was read from the disk is damaged. The store is failed from then on.

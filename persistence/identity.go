@@ -20,11 +20,14 @@ import (
 const dirFormat = 1
 
 // Files of a data directory. identityDraft exists only while a directory is made for the first time: a crash in
-// between leaves it, nothing has been acknowledged then, and making starts again.
+// between leaves it, nothing has been acknowledged then, and making starts again. restoreDraft is the same while a
+// backup is restored: half of one must not be taken for an empty directory.
 const (
 	identityName  = "IDENTITY"
 	identityDraft = "IDENTITY.new"
+	restoreDraft  = "IDENTITY.restore"
 	lockName      = "LOCK"
+	spoolDir      = "snapshots"
 	identityTitle = "parley data directory"
 	maxIdentity   = 4 << 10
 )
@@ -44,12 +47,31 @@ type dataDir struct {
 	lock     io.Closer
 	identity Identity
 	isNew    bool
+	drafted  string // name of the draft: identityDraft, or restoreDraft of a restore
 }
 
-// openDir locks a data directory and reads its identity, or gives an empty one an identity in draft. The directory is
-// looked at before it is touched.
-func openDir(o Options) (_ *dataDir, err error) {
-	d := &dataDir{fs: o.FS, dir: o.Dir}
+// PeekIdentity reads what a data directory belongs to, without locking or changing it. found is false for one that is
+// empty, does not exist, or was never finished; ErrRefused is one that Open would refuse.
+func PeekIdentity(dir string) (id Identity, found bool, err error) {
+	d := &dataDir{fs: vfs.Default, dir: dir, drafted: identityDraft}
+	if _, err = d.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, false, nil
+	}
+	found, err = d.inspect()
+	return d.identity, found, err
+}
+
+// NewNodeID draws the number of a node that has none yet.
+func NewNodeID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])>>1 | 1
+}
+
+// openDir locks a data directory and reads its identity, or gives an empty one an identity in draft, of that name. The
+// directory is looked at before it is touched.
+func openDir(o Options, draft string) (_ *dataDir, err error) {
+	d := &dataDir{fs: o.FS, dir: o.Dir, drafted: draft}
 	if err = makeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
@@ -73,6 +95,11 @@ func openDir(o Options) (_ *dataDir, err error) {
 		return d, d.draft(o)
 	}
 	switch {
+	case draft == restoreDraft:
+		return nil, fmt.Errorf("%w: %s holds data; a backup is restored into an empty directory", ErrRefused, o.Dir)
+	case o.ClusterID != "" && o.ClusterID != d.identity.ClusterID:
+		return nil, fmt.Errorf("%w: %s belongs to cluster %s, this is cluster %s; correct the setting, or choose an empty directory",
+			ErrRefused, o.Dir, d.identity.ClusterID, o.ClusterID)
 	case o.Shards != 0 && o.Shards != d.identity.Shards:
 		return nil, fmt.Errorf("%w: %s was made with %d shards, configured are %d; the number is fixed when a directory is made: set it to %d, or choose an empty directory",
 			ErrRefused, o.Dir, d.identity.Shards, o.Shards, d.identity.Shards)
@@ -102,11 +129,16 @@ func (d *dataDir) inspect() (found bool, err error) {
 		}
 		return true, nil
 	}
-	unfinished := slices.Contains(names, identityDraft)
+	unfinished := slices.Contains(names, d.drafted)
 	for _, name := range names {
 		switch name {
 		case lockName, reserveName, identityDraft, "lost+found":
-		case engineDir:
+		case restoreDraft:
+			if d.drafted != restoreDraft {
+				return false, fmt.Errorf("%w: %s holds a backup that was not restored to its end; restore it again, or choose an empty directory",
+					ErrRefused, d.dir)
+			}
+		case engineDir, spoolDir:
 			if !unfinished {
 				return false, fmt.Errorf("%w: %s holds data but no %s file; restore that file from a backup, or choose an empty directory",
 					ErrRefused, d.dir, identityName)
@@ -122,20 +154,23 @@ func (d *dataDir) inspect() (found bool, err error) {
 // draft gives the directory a new identity, valid once settled.
 func (d *dataDir) draft(o Options) error {
 	d.isNew = true
-	d.identity = Identity{ClusterID: rand.Text(), NodeID: o.NodeID, Shards: o.Shards, Format: dirFormat}
+	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: dirFormat}
+	if d.identity.ClusterID == "" {
+		d.identity.ClusterID = rand.Text()
+	}
 	if d.identity.Shards == 0 {
 		d.identity.Shards = defaultShards
 	}
 	if d.identity.NodeID == 0 {
-		d.identity.NodeID = randomNode()
+		d.identity.NodeID = NewNodeID()
 	}
 	// The draft is durable before there is data: data without it would be refused at the next start.
-	err := writeFile(d.fs, d.path(identityDraft), encodeIdentity(d.identity))
+	err := writeFile(d.fs, d.path(d.drafted), encodeIdentity(d.identity))
 	if err == nil {
 		err = syncDir(d.fs, d.dir)
 	}
 	if err == nil {
-		err = d.fs.RemoveAll(d.path(engineDir))
+		err = errors.Join(d.fs.RemoveAll(d.path(engineDir)), d.fs.RemoveAll(d.path(spoolDir)))
 	}
 	if err != nil {
 		return fmt.Errorf("write identity: %w", err)
@@ -150,7 +185,7 @@ func (d *dataDir) settle() error {
 	}
 	err := syncDir(d.fs, d.dir)
 	if err == nil {
-		err = d.fs.Rename(d.path(identityDraft), d.path(identityName))
+		err = d.fs.Rename(d.path(d.drafted), d.path(identityName))
 	}
 	if err == nil {
 		err = syncDir(d.fs, d.dir)
@@ -159,12 +194,6 @@ func (d *dataDir) settle() error {
 		return fmt.Errorf("write identity: %w", err)
 	}
 	return nil
-}
-
-func randomNode() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])>>1 | 1
 }
 
 // encodeIdentity writes three lines: title, JSON, checksum of what stands before it. It is text so that an operator

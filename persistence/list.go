@@ -2,10 +2,8 @@ package persistence
 
 import (
 	"context"
-	"fmt"
 
 	"parley/persistence/index"
-	"parley/persistence/replica"
 )
 
 // ListQuery selects a page of a list.
@@ -17,55 +15,43 @@ type ListCursor = index.Cursor
 // ListRow is a row of a list.
 type ListRow = index.Row
 
-// List reads a page of a list, merged over all conversation shards.
+// List reads a page of a list, merged over all conversation shards. This node must own them all; ListShards reads some.
 func (s *Store) List(ctx context.Context, q ListQuery) ([]ListRow, error) {
-	if err := s.beginAll(ctx); err != nil {
-		return nil, err
-	}
-	defer s.end()
-	rows, err := index.List(s.db, s.shards, q)
-	if err != nil {
-		return nil, readError("list", err)
-	}
-	return rows, nil
+	return s.ListShards(ctx, s.groups, q)
 }
 
 // ListShard reads a page of one shard's part of a list.
 func (s *Store) ListShard(ctx context.Context, group uint32, q ListQuery) ([]ListRow, error) {
-	if err := s.begin(ctx, group); err != nil {
+	return s.ListShards(ctx, []uint32{group}, q)
+}
+
+// ListShards reads a page of a list, merged over the given shards, each named once.
+func (s *Store) ListShards(ctx context.Context, groups []uint32, q ListQuery) ([]ListRow, error) {
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
 		return nil, err
 	}
-	defer s.end()
-	rows, err := index.List(s.db, index.Shards{First: group, Last: group}, q)
+	rows, err := index.List(r.from, groups, q)
 	if err != nil {
-		return nil, readError("list", err)
+		return nil, r.end(readError("list", err))
 	}
-	return rows, nil
+	return rows, r.end(nil)
 }
 
 // Count sums counters, each over all conversation shards.
 func (s *Store) Count(ctx context.Context, names ...string) (int64, error) {
-	if err := s.beginAll(ctx); err != nil {
-		return 0, err
-	}
-	defer s.end()
-	n, err := index.Count(s.db, s.shards, names...)
-	if err != nil {
-		return 0, readError("counter", err)
-	}
-	return n, nil
+	return s.CountShards(ctx, s.groups, names...)
 }
 
-// beginAll is begin for all conversation shards.
-func (s *Store) beginAll(ctx context.Context) error {
-	if !s.uses.enter() {
-		return ErrStopped
+// CountShards sums counters, each over the given shards, which are named once.
+func (s *Store) CountShards(ctx context.Context, groups []uint32, names ...string) (int64, error) {
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
+		return 0, err
 	}
-	for g := s.shards.First; g <= s.shards.Last; g++ {
-		if err := s.driver.ReadBarrier(ctx, replica.GroupID(g)); err != nil {
-			s.uses.leave()
-			return fmt.Errorf("read shard %d: %w", g, err)
-		}
+	n, err := index.Count(r.from, groups, names...)
+	if err != nil {
+		return 0, r.end(readError("counter", err))
 	}
-	return nil
+	return n, r.end(nil)
 }

@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer, s *Store) *metrics {
 			m.outcomes[outcome] = appends.WithLabelValues(strings.ToLower(name))
 		}
 	}
-	r.MustRegister(appends, m.seconds, newSizes(s))
+	r.MustRegister(appends, m.seconds, newGauges(s))
 	return m
 }
 
@@ -46,17 +46,17 @@ func (m *metrics) appended(result *logpb.Result, err error, took time.Duration) 
 	m.seconds.Observe(took.Seconds())
 }
 
-// sizes reads what Pebble knows when it is asked for.
-type sizes struct {
+// gauges reads what Pebble knows when it is asked for.
+type gauges struct {
 	store *Store
 	descs [10]*prometheus.Desc
 }
 
-func newSizes(s *Store) *sizes {
+func newGauges(s *Store) *gauges {
 	gauge := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("parley_persistence_"+name, help, nil, nil)
 	}
-	return &sizes{store: s, descs: [10]*prometheus.Desc{
+	return &gauges{store: s, descs: [10]*prometheus.Desc{
 		gauge("failed", "1 when the store has failed and accepts no writes until restart."),
 		gauge("full", "1 while writes are refused because the disk is nearly full."),
 		gauge("free_bytes", "Free space of the disk when last looked at."),
@@ -70,15 +70,15 @@ func newSizes(s *Store) *sizes {
 	}}
 }
 
-// Describe names the sizes.
-func (c *sizes) Describe(out chan<- *prometheus.Desc) {
+// Describe names them.
+func (c *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		out <- d
 	}
 }
 
-// Collect reads the sizes.
-func (c *sizes) Collect(out chan<- prometheus.Metric) {
+// Collect reads them.
+func (c *gauges) Collect(out chan<- prometheus.Metric) {
 	s := c.store
 	if !s.uses.enter() {
 		return

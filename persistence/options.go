@@ -21,6 +21,14 @@ type Options struct {
 	Shards int
 	// NodeID is this node's number for ever. Default a random one, kept in Dir. Another than Dir's is refused.
 	NodeID uint64
+	// ClusterID is the cluster that a new directory belongs to. Default a random one: a cluster begins. Another than an
+	// old directory's is refused.
+	ClusterID string
+	// Join says that a new directory holds no shard yet: the cluster's leaders send it what it is to hold. Otherwise it
+	// holds all of them, with this node as their only voter. An old directory holds what it held.
+	Join bool
+	// Transport carries the logs' messages to other nodes. Nil is right for a node that stays alone.
+	Transport Transport
 
 	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk.
 	CacheBytes int64
@@ -58,6 +66,9 @@ type Options struct {
 	// OnLeader hears that this node leads a group (leader true; epoch is the term, everything earlier is applied) or
 	// no longer does. It is called in order and must not block.
 	OnLeader func(group uint32, epoch uint64, leader bool)
+	// OnChange hears that leaders or members of a group, or the replicas that are here, changed: a reason to look at
+	// Replicas. It must not block.
+	OnChange func()
 	// Logger takes what an operator should know. Default none.
 	Logger *slog.Logger
 	// Registerer takes the metrics. Default none.
@@ -106,6 +117,8 @@ func (o *Options) validate() error {
 		return errors.New("dir is required")
 	case o.Shards < 0 || o.Shards > maxShards:
 		return fmt.Errorf("shards must be 1..%d, not %d", maxShards, o.Shards)
+	case o.Join && (o.ClusterID == "" || o.Transport == nil):
+		return errors.New("joining needs a cluster id and a transport")
 	case o.CacheBytes < 1<<20:
 		return fmt.Errorf("cache bytes must be at least 1 MiB, not %d", o.CacheBytes)
 	case o.MemtableBytes < 256<<10 || o.MemtableBytes > 2<<30:

@@ -34,7 +34,6 @@ import (
 
 	"parley/persistence/directory"
 	"parley/persistence/fsm"
-	"parley/persistence/index"
 	"parley/persistence/replica"
 )
 
@@ -58,7 +57,8 @@ type Store struct {
 	directory    *directory.Directory
 	metrics      *metrics
 	registration registration
-	shards       index.Shards
+	groups       []uint32 // the conversation shards
+	sizes        sizes
 	lock         io.Closer
 
 	uses      uses
@@ -72,12 +72,8 @@ type Store struct {
 	stopped bool
 }
 
-// How long Stop waits for reads in progress, and on a failed store for the engine: a writer that waited for a flush when
-// the flush failed waits for ever.
-const (
-	readsTimeout  = 10 * time.Second
-	engineTimeout = 3 * time.Second
-)
+// readsTimeout is how long Stop waits for reads in progress.
+const readsTimeout = 10 * time.Second
 
 // Open opens the data directory, or makes an empty one a data directory. It refuses what it cannot fully use. Nothing
 // runs before Start; Stop releases what Open took.
@@ -97,31 +93,35 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context) error {
-	dir, err := openDir(s.opts)
+	dir, err := openDir(s.opts, identityDraft)
 	if err != nil {
 		return err
 	}
 	s.lock, s.identity = dir.lock, dir.identity
-	s.shards = index.Shards{First: 1, Last: uint32(s.identity.Shards)}
+	for g := range uint32(s.identity.Shards) {
+		s.groups = append(s.groups, g+1)
+	}
 	if err = ctx.Err(); err != nil {
 		return err
 	}
 	if s.db, err = openEngine(s.opts, s.condition, s.space, dir.isNew); err != nil {
 		return err
 	}
-	if s.directory, err = directory.New(s.db, (*directoryLog)(s)); err != nil {
-		return refuse(s.opts.Dir, err)
-	}
-	if err = s.checkCluster(); err != nil {
-		return err
-	}
+	s.directory = directory.New(s.db, (*directoryLog)(s))
 	s.metrics = newMetrics(&s.registration, s)
-	s.driver, err = s.openDriver() //nolint:contextcheck // the driver lives until Stop, not until ctx ends
+	s.driver, err = s.openDriver(dir.isNew) //nolint:contextcheck // the driver lives until Stop, not until ctx ends
 	if errors.Is(err, replica.ErrInconsistent) || pebble.IsCorruptionError(err) {
 		return refuse(s.opts.Dir, err)
 	}
 	if err != nil {
 		return fmt.Errorf("open logs: %w", err)
+	}
+	// The driver has finished an installation that was interrupted: only now are the directory's rows whole.
+	if err = s.directory.Refresh(); err != nil {
+		return refuse(s.opts.Dir, err)
+	}
+	if err = s.checkCluster(); err != nil {
+		return err
 	}
 	s.condition.onFailure(s.driver.Fail)
 	if err = s.registration.err(); err != nil {
@@ -138,20 +138,19 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) openDriver() (*replica.Driver, error) {
-	groups := make([]replica.GroupID, 0, s.identity.Shards+1)
-	for g := range s.identity.Shards + 1 {
-		groups = append(groups, replica.GroupID(g))
-	}
-	return replica.Open(replica.Config{
+func (s *Store) openDriver(isNew bool) (*replica.Driver, error) {
+	cfg := replica.Config{
 		Node:             replica.NodeID(s.identity.NodeID),
 		DB:               s.db,
-		Groups:           groups,
+		MaxGroup:         replica.GroupID(s.identity.Shards),
 		Machine:          fsm.New(s.db, s.directory.Applied()),
 		OnLeader:         s.onLeader,
+		OnChange:         s.opts.OnChange,
 		OnSnapshot:       s.onSnapshot,
 		OnFatal:          func(err error) { s.condition.record(err) },
 		Writable:         s.condition.writable,
+		FS:               s.opts.FS,
+		SpoolDir:         s.opts.FS.PathJoin(s.opts.Dir, spoolDir),
 		TickInterval:     s.opts.TickInterval,
 		SnapshotEntries:  s.opts.SnapshotEntries,
 		SnapshotBytes:    uint64(s.opts.SnapshotBytes),
@@ -160,7 +159,16 @@ func (s *Store) openDriver() (*replica.Driver, error) {
 		MaxProposalBytes: s.opts.MaxProposalBytes,
 		Logger:           s.logger,
 		Registerer:       &s.registration,
-	})
+	}
+	if s.opts.Transport != nil {
+		cfg.Transport = messages{s.opts.Transport, s.logger}
+	}
+	if isNew && !s.opts.Join {
+		for g := range replica.GroupID(s.identity.Shards + 1) {
+			cfg.Groups = append(cfg.Groups, g)
+		}
+	}
+	return replica.Open(cfg)
 }
 
 func (s *Store) onLeader(group replica.GroupID, term uint64, leader bool) {
@@ -223,8 +231,9 @@ func (s *Store) tend(ctx context.Context) {
 	}
 }
 
-// Ready is true once every shard has a leader, this node has applied what it knew when it started, and the data has
-// been confirmed to be this cluster's.
+// Ready is true once every shard that this node is a member of has a leader, this node has applied what it knew when it
+// started, and the data has been confirmed to be this cluster's. A node that joins is not ready before the directory has
+// come.
 func (s *Store) Ready() bool {
 	return s.confirmed.Load() && s.driver.Ready() && s.condition.failure() == nil
 }
@@ -287,7 +296,7 @@ func (s *Store) close() error {
 	}
 	var err error
 	if s.db != nil {
-		if err = s.closeEngine(); errors.Is(err, errHangs) {
+		if err = closeEngine(s.db, s.condition); errors.Is(err, errHangs) {
 			return err
 		}
 	}
@@ -295,24 +304,6 @@ func (s *Store) close() error {
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err
-}
-
-var errHangs = errors.New("storage engine hangs in the failed storage; the process must end")
-
-func (s *Store) closeEngine() error {
-	if s.condition.failure() == nil {
-		return s.db.Close()
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }()
-	timer := time.NewTimer(engineTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-closed:
-		return err
-	case <-timer.C:
-		return errHangs
-	}
 }
 
 // uses counts reads in progress, so that the database is not closed under them. It is a counter and not a lock:

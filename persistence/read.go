@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"parley/persistence/keys"
-	"parley/persistence/replica"
 )
 
 // FromStart as the after of Events reads from the first event, whose seq is 0.
@@ -31,47 +30,33 @@ type ItemQuery struct {
 	Limit      int // 0 = all
 }
 
-// begin makes sure that a read of the group sees everything acknowledged, and holds the database open until end.
-func (s *Store) begin(ctx context.Context, group uint32) error {
-	if !s.uses.enter() {
-		return ErrStopped
-	}
-	if err := s.driver.ReadBarrier(ctx, replica.GroupID(group)); err != nil {
-		s.uses.leave()
-		return fmt.Errorf("read shard %d: %w", group, err)
-	}
-	return nil
-}
-
-func (s *Store) end() { s.uses.leave() }
-
 // Head returns an entity's head. The value is the caller's.
 func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, found bool, err error) {
-	if err = s.begin(ctx, group); err != nil {
+	r, err := s.begin(ctx, group)
+	if err != nil {
 		return Head{}, false, err
 	}
-	defer s.end()
 	var scratch [keyBytes]byte
-	found, err = s.get(keys.AppendHead(scratch[:0], group, id), "head", func(value []byte) (err error) {
+	found, err = r.get(keys.AppendHead(scratch[:0], group, id), "head", func(value []byte) (err error) {
 		head, err = decodeHead(value)
 		head.Value = bytes.Clone(head.Value)
 		return err
 	})
-	return head, found, err
+	return head, found, r.end(err)
 }
 
 // Item returns one item. The value is the caller's.
 func (s *Store) Item(ctx context.Context, group uint32, id string, table uint8, key []byte) (item []byte, found bool, err error) {
-	if err = s.begin(ctx, group); err != nil {
+	r, err := s.begin(ctx, group)
+	if err != nil {
 		return nil, false, err
 	}
-	defer s.end()
 	var scratch [keyBytes]byte
-	found, err = s.get(keys.AppendItem(scratch[:0], group, id, table, key), "item", func(value []byte) error {
+	found, err = r.get(keys.AppendItem(scratch[:0], group, id, table, key), "item", func(value []byte) error {
 		item = append([]byte{}, value...)
 		return nil
 	})
-	return item, found, err
+	return item, found, r.end(err)
 }
 
 // keyBytes is room for most keys on the stack.
@@ -83,17 +68,6 @@ func decodeHead(value []byte) (Head, error) {
 		return Head{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return Head{Seq: seq, Epoch: epoch, Value: value[keys.HeadPrefix:]}, nil
-}
-
-func (s *Store) get(key []byte, what string, visit func([]byte) error) (found bool, err error) {
-	value, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, readError(what, err)
-	}
-	return true, errors.Join(visit(value), closer.Close())
 }
 
 // Events visits the events of an entity with a seq above after, oldest first, until visit says no more. The value is
@@ -118,26 +92,26 @@ func (s *Store) Items(ctx context.Context, group uint32, id string, q ItemQuery,
 // View returns a shard at one moment, which sees everything acknowledged before the call. It holds resources until
 // Close and is for one goroutine, and for the length of a request, not longer.
 func (s *Store) View(ctx context.Context, group uint32) (*View, error) {
-	if err := s.begin(ctx, group); err != nil {
+	r, err := s.begin(ctx, group)
+	if err != nil {
 		return nil, err
 	}
 	start, end := keys.Span(group)
-	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	iter, err := r.from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		s.end()
-		return nil, readError("shard", err)
+		return nil, r.end(readError("shard", err))
 	}
-	return &View{store: s, group: group, iter: iter}, nil
+	return &View{reading: r, group: group, iter: iter}, nil
 }
 
 // View is a shard at one moment. It is one iterator of the database: it needs no snapshot, and reads the rows of an
 // entity, which lie side by side, with one seek and steps.
 type View struct {
-	store *Store
-	group uint32
-	iter  *pebble.Iterator
-	key   []byte
-	end   []byte
+	reading reading
+	group   uint32
+	iter    *pebble.Iterator
+	key     []byte
+	end     []byte
 }
 
 // Close releases the view. It is safe twice.
@@ -147,11 +121,10 @@ func (v *View) Close() error {
 	}
 	err := v.iter.Close()
 	v.iter = nil
-	v.store.end()
 	if err != nil {
-		return readError("shard", err)
+		err = readError("shard", err)
 	}
-	return nil
+	return v.reading.end(err)
 }
 
 // Head returns an entity's head. The value is valid until the next call on the view.

@@ -63,7 +63,7 @@ type Directory struct {
 
 	mu          sync.RWMutex
 	collections map[string]*collection
-	stale       bool // the rows were replaced under us
+	stale       bool // the rows are not those in memory
 }
 
 type collection struct {
@@ -74,13 +74,10 @@ type collection struct {
 
 type watcher struct{ changed chan struct{} }
 
-// New returns the directory of the records in db, which must be open as long as it is used.
-func New(db *pebble.DB, log Log) (*Directory, error) {
-	d := &Directory{db: db, log: log, collections: map[string]*collection{}}
-	if err := d.load(); err != nil {
-		return nil, err
-	}
-	return d, nil
+// New returns the directory of the records in db, which must be open as long as it is used. It is empty until the first
+// Refresh.
+func New(db *pebble.DB, log Log) *Directory {
+	return &Directory{db: db, log: log, collections: map[string]*collection{}, stale: true}
 }
 
 // Get returns a record.

@@ -55,8 +55,8 @@ func open(t *testing.T) (*directory.Directory, *log) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	l := &log{db: db}
-	d, err := directory.New(db, l)
-	require.NoError(t, err)
+	d := directory.New(db, l)
+	require.NoError(t, d.Refresh())
 	l.machine = fsm.New(db, d.Applied())
 	return d, l
 }
@@ -81,8 +81,9 @@ func TestDirectoryIsLoaded(t *testing.T) {
 	want := []string{"a=va@2", "b=vb@1"}
 	require.Equal(t, want, names(d, "agents"))
 
-	again, err := directory.New(l.db, l)
-	require.NoError(t, err)
+	again := directory.New(l.db, l)
+	require.Empty(t, names(again, "agents"))
+	require.NoError(t, again.Refresh())
 	require.Equal(t, want, names(again, "agents"))
 	require.Equal(t, []string{"a=t@4"}, names(again, "tokens"))
 	require.Empty(t, names(again, "nothing"))
@@ -163,8 +164,7 @@ func TestSnapshotReplacesRecords(t *testing.T) {
 func TestDamagedRecordsAreErrors(t *testing.T) {
 	d, l := open(t)
 	require.NoError(t, l.db.Set(keys.AppendRecord(nil, 0, "agents", "a"), []byte("short"), pebble.NoSync))
-	_, err := directory.New(l.db, l)
-	require.ErrorContains(t, err, "record of 5 bytes")
+	require.ErrorContains(t, directory.New(l.db, l).Refresh(), "record of 5 bytes")
 	d.Invalidate()
 	require.Error(t, d.Refresh())
 }

@@ -5,7 +5,8 @@
 // number of shards, never by the length of the list (an offset costs the rows that it skips).
 //
 // Rows are ordered by score, then member, then shard; descending is the exact reverse. A page is of one moment: all
-// shards of a node share one database and one iterator.
+// shards of a node share one database and one iterator. Pages of shards that lie on different nodes are merged by who
+// read them: the first rows of the whole are among the first rows of each.
 //
 // It writes nothing, and knows nothing of leaders: who calls it has made sure that this node may answer.
 package index
@@ -15,6 +16,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -48,30 +50,27 @@ type Row struct {
 	Group  uint32
 }
 
-// Shards is a range of shards, first to last inclusive.
-type Shards struct{ First, Last uint32 }
-
-// List reads a page of a list, merged over the shards.
-func List(db pebble.Reader, shards Shards, q Query) (rows []Row, err error) {
-	if q.Limit <= 0 || shards.Last < shards.First {
+// List reads a page of a list, merged over the shards, each of which is named once.
+func List(db pebble.Reader, shards []uint32, q Query) (rows []Row, err error) {
+	if q.Limit <= 0 || len(shards) == 0 {
 		return nil, nil
 	}
-	lower := keys.AppendShard(nil, shards.First)
-	upper := keys.Successor(keys.AppendShard(nil, shards.Last))
+	lower := keys.AppendShard(nil, slices.Min(shards))
+	upper := keys.Successor(keys.AppendShard(nil, slices.Max(shards)))
 	iter, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, fmt.Errorf("read list: %w", err)
 	}
 	defer func() { err = errors.Join(err, iter.Close()) }()
 
-	n := int(shards.Last-shards.First) + 1
+	n := len(shards)
 	m := merge{query: q, iter: iter, heap: make([]*cursor, 0, n)}
 	cursors := make([]cursor, n)
 	want := firstRows(q.Offset+q.Limit, n)
 	spans := make([]span, n*want)
 	for i := range cursors {
 		c := &cursors[i]
-		c.group = shards.First + uint32(i)
+		c.group = shards[i]
 		c.prefix = keys.AppendList(nil, c.group, q.List)
 		c.want, c.rows = want, spans[i*want:i*want:(i+1)*want]
 		c.start(q)
@@ -250,10 +249,10 @@ func (c *cursor) resume(descending bool) {
 }
 
 // Count sums counters over the shards.
-func Count(db pebble.Reader, shards Shards, names ...string) (int64, error) {
+func Count(db pebble.Reader, shards []uint32, names ...string) (int64, error) {
 	var total int64
 	var key []byte
-	for group := shards.First; group <= shards.Last; group++ {
+	for _, group := range shards {
 		for _, name := range names {
 			key = keys.AppendCounter(key[:0], group, name)
 			n, err := counter(db, key)

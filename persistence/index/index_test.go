@@ -42,25 +42,28 @@ func TestListIsASortedMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list++
 		name := fmt.Sprint("list", list)
-		shards := index.Shards{First: 3, Last: 3 + rapid.Uint32Range(0, 6).Draw(t, "shards")}
+		shards := rapid.SliceOfNDistinct(rapid.Uint32Range(3, 12), 1, 7, rapid.ID[uint32]).Draw(t, "shards")
 		var want []index.Row
 		for i := range rapid.SampledFrom([]int{0, 1, 5, 40, 700}).Draw(t, "rows") {
 			row := index.Row{
 				Score:  rapid.Int64Range(-20, 20).Draw(t, "score"),
 				Member: fmt.Sprint("m", i),
 				Value:  fmt.Appendf(nil, "v%d", i),
-				Group:  rapid.Uint32Range(shards.First, shards.Last).Draw(t, "group"),
+				Group:  rapid.SampledFrom(shards).Draw(t, "group"),
 			}
 			if i > 50 {
-				row.Group = shards.First
+				row.Group = shards[0]
 			}
 			want = append(want, row)
 			require.NoError(t, db.Set(keys.AppendListing(nil, row.Group, name, row.Score, row.Member), row.Value, pebble.NoSync))
 		}
 		// Rows beside the list, in other lists and shards, that must not be seen.
-		require.NoError(t, db.Set(keys.AppendListing(nil, shards.First, name+"x", 0, "no"), nil, pebble.NoSync))
-		require.NoError(t, db.Set(keys.AppendListing(nil, shards.Last+1, name, 0, "no"), nil, pebble.NoSync))
-		require.NoError(t, db.Set(keys.AppendListing(nil, shards.First-1, name, 0, "no"), nil, pebble.NoSync))
+		require.NoError(t, db.Set(keys.AppendListing(nil, shards[0], name+"x", 0, "no"), nil, pebble.NoSync))
+		for other := range uint32(15) {
+			if !slices.Contains(shards, other) {
+				require.NoError(t, db.Set(keys.AppendListing(nil, other, name, 0, "no"), nil, pebble.NoSync))
+			}
+		}
 
 		q := index.Query{List: name, Descending: rapid.Bool().Draw(t, "descending")}
 		slices.SortFunc(want, compare)
@@ -89,17 +92,17 @@ func TestListIsASortedMerge(t *testing.T) {
 
 func TestListLimits(t *testing.T) {
 	db := open(t)
-	rows, err := index.List(db, index.Shards{First: 1, Last: 2}, index.Query{List: "l"})
+	rows, err := index.List(db, []uint32{1, 2}, index.Query{List: "l"})
 	require.NoError(t, err)
 	require.Empty(t, rows)
-	rows, err = index.List(db, index.Shards{First: 2, Last: 1}, index.Query{List: "l", Limit: 1})
+	rows, err = index.List(db, nil, index.Query{List: "l", Limit: 1})
 	require.NoError(t, err)
 	require.Empty(t, rows)
 }
 
 func TestDamagedRowsAreErrors(t *testing.T) {
 	db := open(t)
-	shards := index.Shards{First: 1, Last: 1}
+	shards := []uint32{1}
 	require.NoError(t, db.Set(append(keys.AppendList(nil, 1, "l"), 1, 2, 3), nil, pebble.NoSync))
 	_, err := index.List(db, shards, index.Query{List: "l", Limit: 1})
 	require.ErrorContains(t, err, "listing tail of 3 bytes")

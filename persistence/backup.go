@@ -1,0 +1,84 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/backup"
+	"parley/persistence/keys"
+	"parley/persistence/replica"
+)
+
+// BackupInfo says what a copy of a shard holds.
+type BackupInfo = backup.Info
+
+// checkRows is how many rows are copied between two looks at whether to go on.
+const checkRows = 1024
+
+// Backup writes a copy of a shard of which this node is the leader: all of it as of one moment, with everything that was
+// acknowledged before the call. The shard goes on being written to meanwhile; what it needed at that moment stays on
+// the disk until the copy is made. Under WithStale a replica that does not lead is copied as it is.
+func (s *Store) Backup(ctx context.Context, group uint32, w io.Writer) (BackupInfo, error) {
+	r, err := s.begin(ctx, group)
+	if err != nil {
+		return BackupInfo{}, err
+	}
+	if r.snapshot == nil {
+		r.snapshot = s.db.NewSnapshot()
+	}
+	info, err := s.copyShard(ctx, r.snapshot, group, w)
+	if err = r.end(err); err != nil {
+		return BackupInfo{}, fmt.Errorf("back up shard %d: %w", group, err)
+	}
+	return info, nil
+}
+
+func (s *Store) copyShard(ctx context.Context, from *pebble.Snapshot, group uint32, w io.Writer) (_ BackupInfo, err error) {
+	index, term, ok, err := s.driver.Position(from, replica.GroupID(group))
+	if err != nil {
+		return BackupInfo{}, readError("position", err)
+	}
+	if !ok {
+		return BackupInfo{}, &NotLeaderError{Group: replica.GroupID(group)}
+	}
+	out, err := backup.NewWriter(w, backup.Header{
+		ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Group: group, Index: index, Term: term, Taken: time.Now().UTC(),
+	})
+	if err != nil {
+		return BackupInfo{}, err
+	}
+	start, end := keys.Span(group)
+	iter, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return BackupInfo{}, readError("shard", err)
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	rows := 0
+	for valid := iter.First(); valid; valid = iter.Next() {
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return BackupInfo{}, readError("shard", err)
+		}
+		if err := out.Row(iter.Key(), value); err != nil {
+			return BackupInfo{}, err
+		}
+		if rows++; rows%checkRows != 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return BackupInfo{}, err
+		}
+		if s.uses.closed.Load() { // Stop waits for this
+			return BackupInfo{}, ErrStopped
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return BackupInfo{}, readError("shard", err)
+	}
+	return out.Close()
+}

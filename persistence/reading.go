@@ -1,0 +1,115 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/replica"
+)
+
+type staleKey struct{}
+
+// WithStale lets the reads under the context see what this node has, whether it leads the shard or not: everything that
+// it has applied, which may be behind, and of one moment. Such a read is refused (ErrNotLeader) only when there is no
+// whole replica here.
+func WithStale(ctx context.Context) context.Context {
+	return context.WithValue(ctx, staleKey{}, true)
+}
+
+func isStale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
+
+// Confirm returns nil once what is read here of a shard includes everything acknowledged before the call: this node
+// was its leader after the call. Alone it costs next to nothing, else a round trip to a majority.
+func (s *Store) Confirm(ctx context.Context, group uint32) error {
+	if err := s.driver.ReadBarrier(ctx, replica.GroupID(group)); err != nil {
+		return s.readRefused(group, err)
+	}
+	return nil
+}
+
+// reading is a read in progress. It keeps the database open until its end.
+type reading struct {
+	store    *Store
+	from     pebble.Reader
+	snapshot *pebble.Snapshot // of a stale read
+}
+
+// begin makes sure that a read of the groups sees everything acknowledged, or, when it may be stale, that it sees a
+// whole state.
+func (s *Store) begin(ctx context.Context, groups ...uint32) (reading, error) {
+	r := reading{store: s, from: s.db}
+	if !s.uses.enter() {
+		return reading{}, ErrStopped
+	}
+	if isStale(ctx) {
+		// A snapshot from another node replaces rows in several steps. The database's own snapshot tells whether that was
+		// under way at its moment.
+		r.snapshot = s.db.NewSnapshot()
+		r.from = r.snapshot
+		for _, group := range groups {
+			if err := s.whole(r.snapshot, group); err != nil {
+				return reading{}, r.end(err)
+			}
+		}
+		return r, nil
+	}
+	if err := s.barriers(ctx, groups); err != nil {
+		return reading{}, r.end(err)
+	}
+	return r, nil
+}
+
+func (s *Store) barriers(ctx context.Context, groups []uint32) error {
+	if len(groups) == 1 {
+		return s.Confirm(ctx, groups[0])
+	}
+	ids := make([]replica.GroupID, len(groups))
+	for i, group := range groups {
+		ids[i] = replica.GroupID(group)
+	}
+	if err := s.driver.ReadBarriers(ctx, ids); err != nil {
+		return fmt.Errorf("read shards: %w", err)
+	}
+	return nil
+}
+
+// whole refuses a shard of which there is no state to read.
+func (s *Store) whole(r pebble.Reader, group uint32) error {
+	_, _, ok, err := s.driver.Position(r, replica.GroupID(group))
+	switch {
+	case err != nil:
+		return readError("shard", err)
+	case !ok:
+		leader, _, _ := s.driver.Leader(replica.GroupID(group))
+		return s.readRefused(group, &NotLeaderError{Group: replica.GroupID(group), Leader: leader})
+	}
+	return nil
+}
+
+// readRefused names the shard.
+func (s *Store) readRefused(group uint32, err error) error {
+	return fmt.Errorf("read shard %d: %w", group, err)
+}
+
+// end releases what the reading holds and returns err with what went wrong in doing so.
+func (r *reading) end(err error) error {
+	if r.snapshot != nil {
+		err = errors.Join(err, r.snapshot.Close())
+	}
+	r.store.uses.leave()
+	return err
+}
+
+func (r *reading) get(key []byte, what string, visit func([]byte) error) (found bool, err error) {
+	value, closer, err := r.from.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, readError(what, err)
+	}
+	return true, errors.Join(visit(value), closer.Close())
+}
