@@ -57,7 +57,7 @@ func (s *Store) confirmCluster(ctx context.Context) error {
 			return nil // heard of again when somebody leads
 		}
 		value, err := json.Marshal(clusterRecord{
-			ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Format: dirFormat, Created: time.Now().UTC(),
+			ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Format: DirFormat, Created: time.Now().UTC(),
 		})
 		if err != nil {
 			return fmt.Errorf("encode cluster record: %w", err)

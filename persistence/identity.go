@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// dirFormat is the format of a data directory as a whole: which files it has, and what they mean together.
-const dirFormat = 1
+// DirFormat is the format of a data directory as a whole, the only one this release knows: which files it has, and what they mean together.
+const DirFormat = 1
 
 // Files of a data directory. identityDraft exists only while a directory is made for the first time: a crash in
 // between leaves it, nothing has been acknowledged then, and making starts again. restoreDraft is the same while a
@@ -154,7 +154,7 @@ func (d *dataDir) inspect() (found bool, err error) {
 // draft gives the directory a new identity, valid once settled.
 func (d *dataDir) draft(o Options) error {
 	d.isNew = true
-	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: dirFormat}
+	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: DirFormat}
 	if d.identity.ClusterID == "" {
 		d.identity.ClusterID = rand.Text()
 	}
@@ -221,8 +221,8 @@ func decodeIdentity(data []byte) (Identity, error) {
 		return Identity{}, fmt.Errorf("damaged: %w; restore it from a backup", err)
 	}
 	switch {
-	case r.Format > dirFormat:
-		return Identity{}, fmt.Errorf("written by a newer release (format %d, this one knows %d); run that release", r.Format, dirFormat)
+	case r.Format > DirFormat:
+		return Identity{}, fmt.Errorf("written by a newer release (format %d, this one knows %d); run that release", r.Format, DirFormat)
 	case r.Format < 1 || r.ClusterID == "" || r.NodeID == 0 || r.Shards < 1 || r.Shards > maxShards:
 		return Identity{}, errors.New("damaged (a field is missing or out of range); restore it from a backup")
 	}
