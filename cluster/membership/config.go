@@ -111,7 +111,7 @@ func (c *Config) gossip() (*memberlist.Config, error) {
 	g.PushPullInterval = 10 * time.Second
 	g.TCPTimeout = 2 * time.Second
 	// A node that died may come back elsewhere as soon as it is known to be dead.
-	g.DeadNodeReclaimTime = 100 * time.Millisecond
+	g.DeadNodeReclaimTime = time.Millisecond
 	return g, nil
 }
 

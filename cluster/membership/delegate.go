@@ -78,10 +78,15 @@ func (m *Membership) NotifyConflict(existing, other *memberlist.Node) {
 	}
 }
 
-// judge decides which of two processes with one name must end: the younger. The rival may be no more than the memory
-// of this node's former start, so it has to answer first.
+// judge decides which of two processes with one name must end: the younger. The rival may be no more than the others'
+// memory of this node's former start, so it has to answer first. If it does not, the others take this node in when they
+// have found out that the former one is dead, provided that they hear of this one then: so they are greeted again soon.
 func (m *Membership) judge(r rival) {
 	if _, err := m.list.Ping(m.config.Self.Name, udpAddress(r.address)); err != nil {
+		select {
+		case m.disputed <- struct{}{}:
+		default:
+		}
 		return
 	}
 	if m.started >= r.started {

@@ -26,6 +26,8 @@ type Membership struct {
 	list    *memberlist.Memberlist
 	poked   chan struct{} // capacity 1: something changed
 	rivals  chan rival    // capacity 1: somebody else has our name
+	// capacity 1: others do not take us in because of our former start
+	disputed chan struct{}
 
 	leaving atomic.Bool
 	alive   atomic.Pointer[[]Member]
@@ -56,11 +58,12 @@ func Start(_ context.Context, config Config) (*Membership, error) {
 		return nil, err
 	}
 	m := &Membership{
-		config:  config,
-		log:     config.Logger,
-		started: time.Now().UnixMilli(),
-		poked:   make(chan struct{}, 1),
-		rivals:  make(chan rival, 1),
+		config:   config,
+		log:      config.Logger,
+		started:  time.Now().UnixMilli(),
+		poked:    make(chan struct{}, 1),
+		rivals:   make(chan rival, 1),
+		disputed: make(chan struct{}, 1),
 		members: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_membership_members", Help: "Live members of the cluster, this node included.",
 		}),

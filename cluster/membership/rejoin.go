@@ -17,22 +17,35 @@ import (
 // forgotten, so two sides of a long partition would stay apart.
 func (m *Membership) rejoin() {
 	pause := m.config.Rejoin / 20
+	var disputed time.Time // until when others may hold our former start for us
 	for {
 		missing := m.missing()
-		if len(missing) > 0 {
-			m.join(missing)
-		}
-		// Soon again as long as there is nobody, as when a cluster starts; then at leisure.
-		if len(missing) == 0 || m.list.NumMembers() > 1 {
+		switch {
+		case time.Now().Before(disputed):
+			m.join(m.wanted())
+			pause = m.config.Rejoin / 10
+		case len(missing) == 0:
 			pause = m.config.Rejoin
-		} else {
+		default:
+			m.join(missing)
+			// Soon again as long as there is nobody, as when a cluster starts; then at leisure.
 			pause = min(2*pause, m.config.Rejoin)
+			if m.list.NumMembers() > 1 {
+				pause = m.config.Rejoin
+			}
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
+		case <-m.disputed:
+			if now := time.Now(); now.After(disputed) {
+				pause = m.config.Rejoin / 10
+				disputed = now.Add(20 * m.config.Probe) // they find out meanwhile
+			}
 		case <-m.life.Done():
-			timer.Stop()
+		}
+		timer.Stop()
+		if m.life.Err() != nil {
 			return
 		}
 	}
@@ -56,7 +69,9 @@ func (m *Membership) missing() []string {
 
 // wanted returns the addresses of the seeds and of every member that was ever seen.
 func (m *Membership) wanted() []string {
-	wanted := slices.Collect(maps.Values(*m.places.Load()))
+	places := maps.Clone(*m.places.Load())
+	delete(places, m.config.Self.Name)
+	wanted := slices.Collect(maps.Values(places))
 	for _, seed := range m.config.Seeds {
 		wanted = append(wanted, m.resolve(seed)...)
 	}
