@@ -16,7 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// DirFormat is the format of a data directory as a whole, the only one this release knows: which files it has, and what they mean together.
+// DirFormat is the format of a data directory as a whole: which files it has, and what they mean together. This release
+// knows no other.
 const DirFormat = 1
 
 // Files of a data directory. identityDraft exists only while a directory is made for the first time: a crash in

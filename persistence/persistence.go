@@ -267,6 +267,9 @@ func (s *Store) Directory() *directory.Directory { return s.directory }
 // Writable returns why writes are refused now (ErrFull, ErrFailed), or nil.
 func (s *Store) Writable() error { return s.condition.writable() }
 
+// FreeBytes is the free space of the disk when last looked at; 0 when the file system cannot say.
+func (s *Store) FreeBytes() uint64 { return s.space.seen.Load() }
+
 // Stop answers what waits, lets reads in progress end, and closes the directory. It is safe twice and before Start.
 func (s *Store) Stop() {
 	s.mu.Lock()
