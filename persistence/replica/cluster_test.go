@@ -34,11 +34,13 @@ var seedFlag = flag.Uint64("replica.seed", 0, "seed of the random tests; 0 takes
 
 // cluster is three or more nodes in one bubble, so that elections take no real time.
 type cluster struct {
-	tb       testing.TB
-	network  *replicatest.Network
-	options  []option
-	peers    []replica.NodeID
-	stores   map[replica.NodeID]*node
+	tb      testing.TB
+	network *replicatest.Network
+	options []option
+	peers   []replica.NodeID
+	stores  map[replica.NodeID]*node
+	// joined are the nodes that began without groups.
+	joined   map[replica.NodeID]bool
 	leaders  sync.Map
 	failures atomic.Int64
 }
@@ -52,7 +54,7 @@ type node struct {
 
 func newCluster(tb testing.TB, seed uint64, voters int, options ...option) *cluster {
 	tb.Helper()
-	c := &cluster{tb: tb, network: replicatest.NewNetwork(tb, seed), options: options, stores: make(map[replica.NodeID]*node)}
+	c := &cluster{tb: tb, network: replicatest.NewNetwork(tb, seed), options: options, stores: make(map[replica.NodeID]*node), joined: make(map[replica.NodeID]bool)}
 	for i := range voters {
 		c.peers = append(c.peers, replica.NodeID(i+1))
 	}
@@ -77,7 +79,7 @@ func (c *cluster) startOn(id replica.NodeID, mem *vfs.MemFS, fs vfs.FS) {
 }
 
 func (c *cluster) nodeOptions(id replica.NodeID) []option {
-	return append([]option{func(cfg *replica.Config) {
+	options := append([]option{func(cfg *replica.Config) {
 		cfg.Node, cfg.Peers, cfg.Transport = id, c.peers, c.network.Endpoint(id)
 		cfg.OnLeader = func(group replica.GroupID, term uint64, leader bool) { c.onLeader(id, group, term, leader) }
 		cfg.OnFatal = func(err error) {
@@ -85,6 +87,10 @@ func (c *cluster) nodeOptions(id replica.NodeID) []option {
 			c.tb.Errorf("node %d: %v", id, err)
 		}
 	}}, c.options...)
+	if c.joined[id] {
+		options = append(options, joining)
+	}
+	return options
 }
 
 // onLeader checks that a term has one leader at most.
@@ -173,6 +179,23 @@ func (c *cluster) waitEqual(groups int) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// waitRows waits until these nodes hold the same rows of a group.
+func (c *cluster) waitRows(group replica.GroupID, ids ...replica.NodeID) {
+	c.tb.Helper()
+	c.eventually(fmt.Sprintf("nodes %v have the same group %d", ids, group), func() bool {
+		first, err := c.stores[ids[0]].machine.Rows(group)
+		require.NoError(c.tb, err)
+		for _, id := range ids[1:] {
+			rows, err := c.stores[id].machine.Rows(group)
+			require.NoError(c.tb, err)
+			if diff(first, rows) != "" {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // equalNow describes the first difference between two nodes, "" when there is none.

@@ -180,12 +180,16 @@ func (d *Driver) cutTo(g *group) uint64 {
 // snapshot, for instance, which it would have to get again.
 const patience = 4
 
-// needed is the oldest position that a follower which answers is at.
+// needed is the oldest position from which a follower that answers can be served by the log: where it is, or where the snapshot ends that it got.
 func (d *Driver) needed(g *group) uint64 {
 	oldest := g.applied.index
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-		if pr.Match > g.log.start.index && d.active(g, NodeID(id)) {
-			oldest = min(oldest, pr.Match)
+		at := max(pr.Match, pr.PendingSnapshot)
+		if pr.State == tracker.StateProbe {
+			at = max(at, pr.Next-1)
+		}
+		if at >= g.log.start.index && d.active(g, NodeID(id)) {
+			oldest = min(oldest, at)
 		}
 	})
 	return oldest
