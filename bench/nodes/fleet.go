@@ -1,0 +1,285 @@
+// Package nodes runs a fleet of nodes of the server as real processes on this machine, and does to them what happens
+// to nodes: they are killed, frozen, stopped, restarted, lose their disk, or lose sight of each other.
+//
+// Nodes live at loopback addresses of the fleet's own (127.x.y.N), so that fleets do not meet. With Config.Network each
+// lives in a network namespace of its own, joined to this one by a bridge, and can be cut off from others in one
+// direction or both; that takes root. A fleet removes what it made, and what an earlier one, killed, left behind.
+//
+// It knows of a node: the flags it starts it with, /readyz of its operations address, and its process id. It checks
+// nothing about what nodes answer.
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Ports of every node, at its own address. They lie below those that the kernel gives out by itself.
+const (
+	portHTTP    = 21080
+	portOps     = 21081
+	portCluster = 21090 // and the two after it
+)
+
+// maxNodes is how many nodes fit a fleet; the last octet of an address tells them apart.
+const maxNodes = 64
+
+// Config says what to run.
+type Config struct {
+	// Binary is the server's program; it is run as `Binary serve FLAGS`.
+	Binary string
+	// Dir holds data, logs and certificates of the nodes. It must exist and stays when the fleet stops.
+	Dir string
+	// Count is how many nodes there are, n1 to nCount.
+	Count int
+	// Flags are further flags of every node.
+	Flags []string
+	// Environ is added to this process's environment for every node.
+	Environ []string
+	// Alone leaves out the cluster flags: every node is a cluster of its own.
+	Alone bool
+	// Network gives each node a network of its own that can be cut; see Permitted.
+	Network bool
+	// ReadyWithin is how long a node may take from its start until it is ready. Default 30 s.
+	ReadyWithin time.Duration
+}
+
+// Fleet is some nodes. Its methods are for one goroutine; those of its nodes, for any.
+type Fleet struct {
+	config  Config
+	subnet  [3]byte
+	network *network // nil without Config.Network
+	nodes   []*Node
+}
+
+// New prepares a fleet; no node runs yet. Stop it also when nothing was started.
+func New(ctx context.Context, config Config) (*Fleet, error) {
+	if config.Count < 1 || config.Count > maxNodes {
+		return nil, fmt.Errorf("%d nodes: 1 to %d are possible", config.Count, maxNodes)
+	}
+	if config.ReadyWithin <= 0 {
+		config.ReadyWithin = 30 * time.Second
+	}
+	f := &Fleet{config: config}
+	var err error
+	if config.Network {
+		if f.network, err = newNetwork(ctx); err != nil {
+			return nil, err
+		}
+		f.subnet = f.network.subnet
+	} else if f.subnet, err = freeLoopback(ctx); err != nil {
+		return nil, err
+	}
+	for range config.Count {
+		if _, err := f.Add(ctx); err != nil {
+			return nil, errors.Join(err, f.Stop()) //nolint:contextcheck // cleaning up must not end with the caller
+		}
+	}
+	if f.network != nil && !config.Alone {
+		if err := f.certify(ctx); err != nil {
+			return nil, errors.Join(err, f.Stop()) //nolint:contextcheck // the same
+		}
+	}
+	return f, nil
+}
+
+// freeLoopback draws loopback addresses that nobody listens on.
+func freeLoopback(ctx context.Context) ([3]byte, error) {
+	const attempts = 20
+	var err error
+	for range attempts {
+		subnet := [3]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(256))}
+		var listener net.Listener
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address(subnet, 1, portHTTP))
+		if err == nil {
+			return subnet, listener.Close()
+		}
+	}
+	return [3]byte{}, fmt.Errorf("no free loopback address: %w", err)
+}
+
+func address(subnet [3]byte, number, port int) string {
+	return fmt.Sprintf("%d.%d.%d.%d:%d", subnet[0], subnet[1], subnet[2], number, port)
+}
+
+// Add prepares one more node, which joins the others when it is started.
+func (f *Fleet) Add(ctx context.Context) (*Node, error) {
+	number := len(f.nodes) + 1
+	n := &Node{
+		Name:    "n" + strconv.Itoa(number),
+		Listen:  address(f.subnet, number, portHTTP),
+		Ops:     address(f.subnet, number, portOps),
+		Cluster: address(f.subnet, number, portCluster),
+		fleet:   f,
+	}
+	n.Dir = filepath.Join(f.config.Dir, n.Name)
+	n.Log = n.Dir + ".log"
+	if f.network != nil {
+		if err := f.network.add(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	f.nodes = append(f.nodes, n)
+	return n, nil
+}
+
+// certify has the server make certificates for the nodes, which it demands away from loopback.
+func (f *Fleet) certify(ctx context.Context) error {
+	args := []string{"certs", "-dir", f.certificates(), "-names", strings.Join(f.possibleNames(), ",")}
+	command := exec.CommandContext(ctx, f.config.Binary, args...)
+	command.Env = append(os.Environ(), f.config.Environ...)
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("parley %s: %w: %s", strings.Join(args, " "), err, text)
+	}
+	return nil
+}
+
+// spareNodes is for how many nodes more than it begins with a fleet has certificates.
+const spareNodes = 4
+
+func (f *Fleet) possibleNames() []string {
+	var names []string
+	for i := range f.config.Count + spareNodes {
+		names = append(names, "n"+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+func (f *Fleet) certificates() string { return filepath.Join(f.config.Dir, "certs") }
+
+// flags are those of a node.
+func (f *Fleet) flags(n *Node) []string {
+	flags := []string{"--node-name", n.Name, "--data-dir", n.Dir, "--listen", n.Listen, "--ops-listen", n.Ops}
+	if !f.config.Alone {
+		flags = append(flags, "--cluster-listen", n.Cluster, "--join", f.seeds())
+	}
+	if f.network != nil {
+		flags = append(flags, "--auth-allow-insecure=true")
+	}
+	if f.network != nil && !f.config.Alone {
+		certificates := f.certificates()
+		flags = append(
+			flags,
+			"--cluster-tls-cert", filepath.Join(certificates, n.Name+".pem"),
+			"--cluster-tls-key", filepath.Join(certificates, n.Name+"-key.pem"),
+			"--cluster-tls-ca", filepath.Join(certificates, "ca.pem"),
+			"--cluster-gossip-key-file", filepath.Join(certificates, "gossip.key"),
+		)
+	}
+	return append(flags, f.config.Flags...)
+}
+
+// seeds is the same list for every node: those that the fleet began with.
+func (f *Fleet) seeds() string {
+	var addresses []string
+	for i := range f.config.Count {
+		addresses = append(addresses, address(f.subnet, i+1, portCluster))
+	}
+	return strings.Join(addresses, ",")
+}
+
+// Nodes returns all nodes in the order of their numbers, whether they run or not.
+func (f *Fleet) Nodes() []*Node { return f.nodes }
+
+// Node returns the node of a name, or nil.
+func (f *Fleet) Node(name string) *Node {
+	for _, n := range f.nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// URLs are the base URLs of all nodes.
+func (f *Fleet) URLs() []string {
+	var urls []string
+	for _, n := range f.nodes {
+		urls = append(urls, n.URL())
+	}
+	return urls
+}
+
+// Start starts all nodes that do not run, together, and waits until all are ready.
+func (f *Fleet) Start(ctx context.Context) error {
+	for _, n := range f.nodes {
+		if n.Running() {
+			continue
+		}
+		if err := n.Launch(); err != nil { //nolint:contextcheck // a process outlives the call that starts it
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, n := range f.nodes {
+		group.Go(func() error { return n.AwaitReady(ctx) })
+	}
+	return group.Wait()
+}
+
+// Cut takes the way from one node to another; the way back stays. Nothing is refused or reset: what is sent vanishes.
+func (f *Fleet) Cut(ctx context.Context, from, to *Node) error {
+	if f.network == nil {
+		return errors.New("nodes without networks of their own cannot be cut off")
+	}
+	return f.network.cut(ctx, from, to)
+}
+
+// Isolate cuts a node off from all others, both ways. Clients still reach it.
+func (f *Fleet) Isolate(ctx context.Context, n *Node) error {
+	for _, other := range f.nodes {
+		if other == n {
+			continue
+		}
+		if err := errors.Join(f.Cut(ctx, n, other), f.Cut(ctx, other, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Heal gives all nodes all ways back.
+func (f *Fleet) Heal(ctx context.Context) error {
+	if f.network == nil {
+		return nil
+	}
+	return f.network.heal(ctx)
+}
+
+// Stop kills all nodes and removes the networks. It is safe to call twice. Data and logs stay.
+func (f *Fleet) Stop() error {
+	var failed error
+	for _, n := range f.nodes {
+		failed = errors.Join(failed, n.Kill())
+	}
+	if f.network != nil {
+		failed = errors.Join(failed, f.network.remove())
+		f.network = nil
+	}
+	return failed
+}
+
+// Logs returns the last lines of every node's log, for a report of what went wrong.
+func (f *Fleet) Logs(lines int) string {
+	var b strings.Builder
+	for _, n := range f.nodes {
+		text, err := os.ReadFile(n.Log)
+		if err != nil {
+			continue // never started
+		}
+		all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		fmt.Fprintf(&b, "--- %s (%s)\n%s\n", n.Name, n.Log, strings.Join(all[max(0, len(all)-lines):], "\n"))
+	}
+	return b.String()
+}

@@ -1,0 +1,55 @@
+package nodes
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Usage is what a process has used so far, as the kernel counts it.
+type Usage struct {
+	CPU time.Duration // of all its threads, user and system; the kernel counts in 10 ms
+	RSS int64         // bytes of memory that are resident now
+}
+
+// Usage reads what the node's present process has used.
+func (n *Node) Usage() (Usage, error) {
+	p := n.process()
+	if p == nil {
+		return Usage{}, fmt.Errorf("%s: %w", n.Name, ErrNotRunning)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("usage of %s: %w", n.Name, err)
+	}
+	return parseStat(text)
+}
+
+// parseStat reads /proc/PID/stat, see proc(5): after the command's name, which may hold blanks, fields 3 and on.
+func parseStat(text []byte) (Usage, error) {
+	const (
+		ticksPerSecond = 100 // USER_HZ, the same on all Linux systems
+		fieldUser      = 14 - 3
+		fieldSystem    = 15 - 3
+		fieldPages     = 24 - 3
+	)
+	end := bytes.LastIndexByte(text, ')')
+	fields := bytes.Fields(text[end+1:])
+	if end < 0 || len(fields) <= fieldPages {
+		return Usage{}, fmt.Errorf("stat of a process: %d fields", len(fields))
+	}
+	var numbers [3]int64
+	for i, field := range []int{fieldUser, fieldSystem, fieldPages} {
+		n, err := strconv.ParseInt(string(fields[field]), 10, 64)
+		if err != nil {
+			return Usage{}, fmt.Errorf("stat of a process: %w", err)
+		}
+		numbers[i] = n
+	}
+	return Usage{
+		CPU: time.Duration(numbers[0]+numbers[1]) * time.Second / ticksPerSecond,
+		RSS: numbers[2] * int64(os.Getpagesize()),
+	}, nil
+}
