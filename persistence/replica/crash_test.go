@@ -129,6 +129,7 @@ func installCrash(t *testing.T, seed uint64, step int) {
 	c.waitEqual(chaosGroups)
 	follower := c.leader(1)%3 + 1
 	mem := c.crash(follower, rng)
+	c.missed(1, follower)
 	// More than one batch of the restore, more entries than a log keeps.
 	value := strings.Repeat("v", 8<<10)
 	for i := range 160 {

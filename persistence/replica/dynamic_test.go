@@ -3,6 +3,7 @@ package replica_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,15 @@ func (c *cluster) status(id replica.NodeID, group replica.GroupID) (replica.Stat
 		}
 	}
 	return replica.Status{}, false
+}
+
+// missed waits until the leader of a group finds that a member does not answer.
+func (c *cluster) missed(group replica.GroupID, id replica.NodeID) {
+	c.tb.Helper()
+	c.eventually(fmt.Sprintf("node %d is missed", id), func() bool {
+		s, _ := c.status(c.leader(group), group)
+		return slices.ContainsFunc(s.Lags, func(l replica.Lag) bool { return l.Node == id && !l.Active })
+	})
 }
 
 // drop destroys a replica as soon as that is allowed.
@@ -152,10 +162,7 @@ func TestUnsafeChangesAreRefused(t *testing.T) {
 		live, dead := lead%3+1, (lead+1)%3+1
 		driver := c.stores[lead].driver
 		c.network.Isolate(dead)
-		c.eventually("the leader misses it", func() bool {
-			s, _ := c.status(lead, 1)
-			return len(s.Lags) == 2 && !s.Lags[0].Active != !s.Lags[1].Active
-		})
+		c.missed(1, dead)
 		remove := func(id replica.NodeID) error {
 			return driver.ChangeMembers(t.Context(), 1, replica.Change{Kind: replica.Remove, Node: id})
 		}

@@ -107,6 +107,7 @@ func TestLaggardCatchesUpBySnapshot(t *testing.T) {
 		c.waitReady()
 		laggard := c.leader(1)%3 + 1
 		c.network.Isolate(laggard)
+		c.missed(1, laggard)
 		for i := range 400 {
 			require.NoError(t, c.propose(t.Context(), 1, fmt.Sprint(i), fmt.Sprint(i)))
 		}

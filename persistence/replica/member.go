@@ -40,7 +40,11 @@ func (d *Driver) Members(group GroupID) (Members, bool) {
 		return Members{}, false
 	}
 	m := g.members.Load()
-	return Members{Voters: slices.Clone(m.Voters), Learners: slices.Clone(m.Learners)}, true
+	return m.clone(), true
+}
+
+func (m *Members) clone() Members {
+	return Members{Voters: slices.Clone(m.Voters), Learners: slices.Clone(m.Learners)}
 }
 
 // ChangeMembers makes one change to the members of a group and returns once it is in force here. One change at a time: ErrBusy asks to come back, also

@@ -65,7 +65,7 @@ func (d *Driver) status(g *group) Status {
 	s := Status{
 		Group: g.id, Leading: g.leading.Load(), Term: g.term, Applied: g.applied.index,
 		First: g.log.start.index + 1, Last: g.log.last.index, LogBytes: g.log.bytes, Initialised: g.initialised.Load(),
-		Members: Members{Voters: slices.Clone(m.Voters), Learners: slices.Clone(m.Learners)},
+		Members: m.clone(),
 	}
 	if v := g.view.Load(); v != nil {
 		s.Leader = v.node
