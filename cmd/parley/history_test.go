@@ -157,21 +157,26 @@ func (l *ledger) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint64(0) },
 		Step: func(state, input, _ any) (bool, any) {
-			p, ok := l.step(state.(uint64), input.(deed)) //nolint:forcetypeassert // porcupine gives back what it was given
+			p, ok := l.step(position(state), deedOf(input))
 			return ok, p
 		},
 		DescribeOperation: func(input, _ any) string {
-			d := input.(deed) //nolint:forcetypeassert // the same
+			d := deedOf(input)
 			return strings.Join(slices.DeleteFunc([]string{
 				outcomeNames[d.what], d.text, fmt.Sprint(d.seq), d.run, "asked " + d.node, "served by " + d.by,
 			}, func(s string) bool { return s == "" || s == "0" || s == "served by " }), " ")
 		},
 		DescribeState: func(state any) string {
-			p := state.(uint64) //nolint:forcetypeassert // the same
+			p := position(state)
 			return fmt.Sprintf("%d %s", p, cmp.Or(l.running[min(p, uint64(len(l.running)-1))], "idle"))
 		},
 	}
 }
+
+// position and deedOf get back what porcupine was given.
+func position(state any) uint64 { p, _ := state.(uint64); return p } //nolint:errcheck // nothing else is given
+
+func deedOf(input any) deed { d, _ := input.(deed); return d } //nolint:errcheck // the same
 
 // complete gives deeds without an answer their place, or none, and finds what no order can explain: an accepted message
 // that is not in the log, a message in the log that nobody sent.
@@ -238,8 +243,14 @@ func plantedLog() []wireEvent {
 	type row struct{ kind, run, content string }
 	var events []wireEvent
 	for i, r := range []row{
-		{"user.message", "r1", "a"}, {"session.status_running", "r1", ""}, {"agent.message", "r1", "A"}, {"session.status_idle", "r1", ""},
-		{"user.message", "r2", "b"}, {"session.status_running", "r2", ""}, {"session.cancel_requested", "r2", ""}, {"session.status_idle", "r2", ""},
+		{"user.message", "r1", "a"},
+		{"session.status_running", "r1", ""},
+		{"agent.message", "r1", "A"},
+		{"session.status_idle", "r1", ""},
+		{"user.message", "r2", "b"},
+		{"session.status_running", "r2", ""},
+		{"session.cancel_requested", "r2", ""},
+		{"session.status_idle", "r2", ""},
 	} {
 		data, err := json.Marshal(map[string]string{"content": r.content})
 		if err != nil {
@@ -256,8 +267,8 @@ func TestHistories(t *testing.T) {
 	a := deed{began: 0, ended: 10 * ms, what: sent, text: "a", seq: 1}
 	b := deed{began: 100 * ms, ended: 110 * ms, what: sent, text: "b", seq: 5}
 	lost := deed{began: 50 * ms, ended: never, what: sent, text: "c"}
-	at := func(from, to time.Duration, d deed) deed {
-		d.client, d.began, d.ended = 1, from*ms, to*ms
+	at := func(from, to int, d deed) deed {
+		d.client, d.began, d.ended = 1, time.Duration(from)*ms, time.Duration(to)*ms
 		return d
 	}
 	cases := map[string]struct {
