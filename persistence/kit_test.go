@@ -2,7 +2,6 @@ package persistence_test
 
 import (
 	"context"
-	"runtime"
 	"time"
 )
 
@@ -26,6 +25,6 @@ func eventuallyNil(f func() error) error {
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		runtime.Gosched()
+		<-time.After(time.Millisecond)
 	}
 }
