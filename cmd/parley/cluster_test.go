@@ -202,7 +202,6 @@ type head struct {
 	Conversation struct {
 		Runtime struct {
 			Status       string `json:"status"`
-			ActiveRunID  string `json:"activeRunId"`
 			LastEventSeq uint64 `json:"lastEventSeq"`
 		} `json:"runtime"`
 	} `json:"conversation"`

@@ -49,7 +49,7 @@ type deed struct {
 	what   outcome
 	text   string // of a send
 	seq    uint64 // of the message, read, listed or seen
-	run    string // running: of busy, settled, winding; read: "" = idle
+	run    string // of busy, settled, winding; of read "" when idle, else anything
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -143,7 +143,7 @@ func (l *ledger) step(p uint64, d deed) (uint64, bool) {
 	case nothing:
 		return l.reach(p, func(p uint64) bool { return l.running[p] == "" })
 	case read:
-		return l.reach(p, func(p uint64) bool { return p == d.seq && l.running[p] == d.run })
+		return l.reach(p, func(p uint64) bool { return p == d.seq && (l.running[p] != "") == (d.run != "") })
 	case listed:
 		return l.reach(p, func(p uint64) bool { return p == d.seq })
 	case seen:
