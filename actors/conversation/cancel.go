@@ -14,13 +14,49 @@ func (r *request) cancel(c *conversationpb.Cancel) (machine.Decision, *machine.F
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
 	}
+	if first := r.outcome(); first != nil {
+		return r.repeatCancel(first, c)
+	}
+	if f := r.checkCommandID(); f != nil {
+		return machine.Decision{}, f
+	}
 	if r.state.GetLease() != nil {
 		return r.cancelRunning(c), nil
 	}
 	if r.state.GetStatus() == conversationpb.Status_WAITING {
 		return r.cancelWaiting(), nil
 	}
-	return machine.Decision{Reply: cancelledReply(&conversationpb.Cancelled{Settled: true, State: r.state})}, nil
+	return r.whenSilent(c, r.state.GetLastRunId(), &conversationpb.Cancelled{State: r.state}), nil
+}
+
+// repeatCancel answers a cancel that came before. It is about the run that was cancelled then, whatever runs now.
+func (r *request) repeatCancel(first *conversationpb.Outcome, c *conversationpb.Cancel) (machine.Decision, *machine.Failure) {
+	run := first.GetRunId()
+	switch {
+	case run == "" || first.GetUserMessageId() != "":
+		return r.usedOtherwise()
+	case r.state.GetLease().GetRunId() == run:
+		return r.cancelRunning(c), nil
+	}
+	// How an older run ended the head does not know: it was asked to end as cancelled.
+	cancelled := r.state.GetLastRunId() != run || r.state.GetStopReason() == conversationpb.StopReason_CANCELLED
+	told := &conversationpb.Cancelled{Cancelled: cancelled, State: r.state}
+	if cancelled {
+		told.RunId = run
+	}
+	return r.whenSilent(c, run, told), nil
+}
+
+// settleWait is how long a cancel waits to be settled.
+func (r *request) settleWait(c *conversationpb.Cancel) time.Duration {
+	switch asked := c.GetSettleWaitMs(); {
+	case asked <= 0:
+		return r.limits.SettleWait
+	case asked > r.limits.MaxSettleWait.Milliseconds():
+		return r.limits.MaxSettleWait
+	default:
+		return time.Duration(asked) * time.Millisecond
+	}
 }
 
 func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
@@ -30,19 +66,12 @@ func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
 		Urgent: []machine.Effect{StopTurn{RunID: run, Reason: CauseCancelled}},
 		Wait:   cancelKey(run),
 	}
-	wait := time.Duration(c.GetSettleWaitMs()) * time.Millisecond
-	switch {
-	case c.GetSettleWaitMs() <= 0:
-		wait = r.limits.SettleWait
-	case c.GetSettleWaitMs() > r.limits.MaxSettleWait.Milliseconds():
-		wait = r.limits.MaxSettleWait
-	}
-	decision.Effects = append(decision.Effects, r.cancelTimer(wait, &conversationpb.CancelTimeout{RunId: run}))
+	decision.Effects = append(decision.Effects, r.cancelTimer(r.settleWait(c), &conversationpb.CancelTimeout{RunId: run}))
 	if lease.GetCancelling() {
 		return decision
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_CancelRequested{
-		CancelRequested: &conversationpb.CancelRequested{},
+		CancelRequested: &conversationpb.CancelRequested{CommandId: r.command.GetCommandId()},
 	}})
 	decision.Events = r.events
 	// The turn is stopped even when nothing can be written, say on a full disk: accepted, and not yet settled.

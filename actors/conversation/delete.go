@@ -28,7 +28,7 @@ func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.F
 	decision.Settle = []machine.Settlement{
 		{Key: run, Failure: machine.Fail(failurepb.Code_NOT_FOUND, "conversation was deleted")},
 		{Key: cancelKey(run), Reply: cancelledReply(&conversationpb.Cancelled{
-			Cancelled: true, RunId: run, Settled: true, State: deletedState(r.state),
+			Cancelled: true, RunId: run, Settled: r.loud() == 0, State: deletedState(r.state),
 		})},
 	}
 	return decision, nil

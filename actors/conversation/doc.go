@@ -13,21 +13,27 @@
 //	running  send                                                   running  refused CONVERSATION_BUSY    409
 //	running  finish                  holds the lease                idle     agent.message?, idle         -
 //	running  finish budget_reached   budget pauses                  idle     the same, continuable        budget reached
+//	running  finish                  cancelled, taken over lately   idle     the same, settled later      running, cancel
 //	running  finish                  any other run or epoch         running  refused STALE_TURN           -
 //	running  cancel                  the first                      running  cancel_requested             running, cancel
 //	running  cancel                  again                          running  none, waits like the first   running, cancel
+//	idle     cancel                  run taken over lately          idle     none: waits for silence      cancel
 //	running  cancel_timeout          cancelled                      running  none: settled false          running, cancel
 //	running  cancel_timeout final    cancelled                      idle     idle (cancelled)             running, cancel
 //	running  recover                 lease of an older epoch        running  recovered                    -
-//	running  recover                 the same, started too often    idle     idle (error interrupted)     -
+//	running  recover                 the same, ended too often      idle     idle (error interrupted)     -
 //	running  recover                 cancelled                      idle     idle (cancelled)             -
 //	running  recover                 lease of this epoch            running  none: resume                 -
 //	running  delete                  only_idle                      running  refused CONVERSATION_BUSY    bulk-delete
 //	waiting  send                                                   waiting  refused ACTION_PENDING       409
 //	waiting  cancel                                                 idle     idle (cancelled)             cancel
 //	any      update                  changes something              same     updated                      budget raised
+//	any      send, cancel, update    the command came before        same     none: answered as it was     -
 //	any      delete                                                 none     none: everything goes        delete
 //	any      await_run               the run is active              same     none: waits                  -
+//
+// A run is taken over when its lease is of an older epoch. Whoever held that may not know yet that it is no owner any
+// more, and stream on: for Limits.TakeoverSilence after this epoch began, no cancel of such a run is settled.
 //
 // How a conversation comes to wait, and everything that resolves it, belongs to the rules of pending actions, which
 // are not here yet; the state already has their place.

@@ -49,13 +49,12 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 		SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), ended.GetUsage().GetCostNanoUsd()),
 		Title:        r.state.GetTitle(),
 	}
-	settle := r.ended(lease, result)
-	return machine.Decision{Events: r.events, Reply: turnReply(result), Settle: settle}, nil
+	return r.ended(lease, result), nil
 }
 
 // ending is how the turn ended. A report that makes no sense still ends it, as an error: no turn runs for ever.
 func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
-	ended := &conversationpb.TurnEnded{StopReason: c.GetStopReason(), Usage: c.GetUsage()}
+	ended := &conversationpb.TurnEnded{StopReason: c.GetStopReason(), Usage: c.GetUsage(), TakenOver: r.takeover()}
 	switch c.GetStopReason() {
 	case conversationpb.StopReason_END_TURN, conversationpb.StopReason_CANCELLED,
 		conversationpb.StopReason_MAX_TURNS, conversationpb.StopReason_LIMIT:

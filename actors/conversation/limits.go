@@ -20,9 +20,13 @@ type Limits struct {
 	// Outcomes is how many of the newest commands are remembered so that a repeat is answered instead of run.
 	// Default 16. Each costs about 100 bytes in every head write; fewer shorten the time in which a repeat is safe.
 	Outcomes int
-	// Attempts is how often a turn is started before it is given up as interrupted. Default 3. More survive more
-	// crashes, and a turn that itself crashes the process does so as often.
+	// Attempts is how often in a row a turn may be interrupted soon after it was started before it is given up. Default
+	// 8: each node of three restarted in a row moves a shard twice at most. More survive more moves, and a turn that
+	// itself brings processes down does so as often.
 	Attempts int
+	// AttemptSpan is how long an attempt must have run not to count among Attempts: it was not what brought its process
+	// down at once. Default 1m. No turn is started more often than four times Attempts.
+	AttemptSpan time.Duration
 	// SettleWait is how long a cancel waits for the turn to end before it answers settled: false. Default 2s.
 	SettleWait time.Duration
 	// MaxSettleWait bounds what a cancel may ask for instead. Default 30s.
@@ -30,6 +34,10 @@ type Limits struct {
 	// CancelGrace is how long a cancelled turn may take to report before it is ended without its report. Default
 	// 30s. Shorter frees a conversation whose runner hangs sooner, and loses the text of one that is only slow.
 	CancelGrace time.Duration
+	// TakeoverSilence is how long after this node became the owner a former one may still be heard: until then, the
+	// cancel of a run that was taken over is not settled. Default 1.5s. It must be above the time for which an owner
+	// streams without proof that it still is one (actors.Config.StreamLease), with room for what is on its way.
+	TakeoverSilence time.Duration
 }
 
 // DefaultLimits returns the limits in force unless configured otherwise.
@@ -40,10 +48,13 @@ func DefaultLimits() Limits {
 		ContextBytes:  16 << 10,
 		TitleRunes:    200,
 		Outcomes:      16,
-		Attempts:      3,
+		Attempts:      8,
+		AttemptSpan:   time.Minute,
 		SettleWait:    2 * time.Second,
 		MaxSettleWait: 30 * time.Second,
 		CancelGrace:   30 * time.Second,
+
+		TakeoverSilence: 1500 * time.Millisecond,
 	}
 }
 
@@ -59,9 +70,11 @@ func (l Limits) Validate() error {
 		{"title runes", int64(l.TitleRunes)},
 		{"outcomes", int64(l.Outcomes)},
 		{"attempts", int64(l.Attempts)},
+		{"attempt span", int64(l.AttemptSpan)},
 		{"settle wait", int64(l.SettleWait)},
 		{"max settle wait", int64(l.MaxSettleWait)},
 		{"cancel grace", int64(l.CancelGrace)},
+		{"takeover silence", int64(l.TakeoverSilence)},
 	} {
 		if positive.value <= 0 {
 			return fmt.Errorf("conversation limit %s is %d: it must be positive", positive.name, positive.value)

@@ -26,6 +26,9 @@ func TestLimits(t *testing.T) {
 		"settle wait":     func(l *conversation.Limits) { l.SettleWait = 0 },
 		"max settle wait": func(l *conversation.Limits) { l.MaxSettleWait = 0 },
 		"cancel grace":    func(l *conversation.Limits) { l.CancelGrace = 0 },
+
+		"attempt span":     func(l *conversation.Limits) { l.AttemptSpan = 0 },
+		"takeover silence": func(l *conversation.Limits) { l.TakeoverSilence = 0 },
 	} {
 		limits := conversation.DefaultLimits()
 		change(&limits)

@@ -30,8 +30,8 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 		resume := ResumeTurn{startTurn(r.state, lease, lease.GetUserMessage())}
 		return machine.Decision{Effects: []machine.Effect{resume}}, nil
 	}
-	attempt := lease.GetAttempt() + 1
-	if int64(attempt) > int64(r.limits.Attempts) {
+	attempt, quick := lease.GetAttempt()+1, r.interrupted(lease)
+	if int64(quick) >= int64(r.limits.Attempts) || int64(attempt) > maxStarts*int64(r.limits.Attempts) {
 		decision := r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
 			Code:    errorInterrupted,
 			Message: "The server was interrupted too often while it answered.",
@@ -40,7 +40,7 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 		return decision, nil
 	}
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
-		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt},
+		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt, Quick: quick},
 	}})
 	after := r.after()
 	start := startTurn(after, after.GetLease(), after.GetLease().GetUserMessage())

@@ -51,25 +51,38 @@ func (r *request) knownResult(run string) *conversationpb.Reply {
 	return turnReply(result)
 }
 
-// ended settles those who wait for the run's end and, after a cancel, those who wait for that.
-func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.TurnResult) []machine.Settlement {
-	settle := []machine.Settlement{{Key: lease.GetRunId(), Reply: turnReply(result)}}
+// ended settles those who wait for the run's end and, after a cancel, those who wait for that: as soon as a former owner
+// of the run must be silent, too.
+func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.TurnResult) machine.Decision {
+	run := lease.GetRunId()
+	decision := machine.Decision{
+		Events: r.events, Reply: turnReply(result),
+		Settle: []machine.Settlement{{Key: run, Reply: turnReply(result)}},
+	}
 	if !lease.GetCancelling() {
-		return settle
+		return decision
 	}
-	told := &conversationpb.Cancelled{Settled: true, State: r.after()}
 	// A turn that ended by itself before the cancel took effect was not cancelled, and nothing of it can follow.
-	if result.GetStopReason() == conversationpb.StopReason_CANCELLED {
-		told.Cancelled, told.RunId = true, lease.GetRunId()
+	cancelled := result.GetStopReason() == conversationpb.StopReason_CANCELLED
+	if loud := r.loud(); loud > 0 {
+		decision.Effects = []machine.Effect{r.cancelTimer(loud, &conversationpb.CancelTimeout{
+			RunId: run, Silent: true, Cancelled: cancelled,
+		})}
+		return decision
 	}
-	return append(settle, machine.Settlement{Key: cancelKey(lease.GetRunId()), Reply: cancelledReply(told)})
+	told := &conversationpb.Cancelled{Cancelled: cancelled, Settled: true, State: r.after()}
+	if cancelled {
+		told.RunId = run
+	}
+	decision.Settle = append(decision.Settle, machine.Settlement{Key: cancelKey(run), Reply: cancelledReply(told)})
+	return decision
 }
 
 // endNow ends a turn whose runner will not report, and settles everyone.
 func (r *request) endNow(reason conversationpb.StopReason, turnError *conversationpb.TurnError) machine.Decision {
 	lease := r.state.GetLease()
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{
-		TurnEnded: &conversationpb.TurnEnded{StopReason: reason, Error: turnError},
+		TurnEnded: &conversationpb.TurnEnded{StopReason: reason, Error: turnError, TakenOver: r.takeover()},
 	}})
 	result := &conversationpb.TurnResult{
 		RunId:        lease.GetRunId(),
@@ -80,6 +93,5 @@ func (r *request) endNow(reason conversationpb.StopReason, turnError *conversati
 		SpentNanoUsd: r.state.GetSpentNanoUsd(),
 		Title:        r.state.GetTitle(),
 	}
-	settle := r.ended(lease, result)
-	return machine.Decision{Events: r.events, Reply: turnReply(result), Settle: settle}
+	return r.ended(lease, result)
 }

@@ -66,6 +66,10 @@ func (r *request) outcome() *conversationpb.Outcome {
 	return nil
 }
 
+func (*request) usedOtherwise() (machine.Decision, *machine.Failure) {
+	return refuse(failurepb.Code_VALIDATION, "the command id was used for another command")
+}
+
 // checkCommandID refuses an id that could not be stored with the outcome.
 func (r *request) checkCommandID() *machine.Failure {
 	id := r.command.GetCommandId()

@@ -13,7 +13,7 @@ import (
 func suite() machinetest.Suite {
 	limits := conversation.DefaultLimits()
 	limits.MessageBytes, limits.MetadataBytes, limits.ContextBytes = 64, 48, 48
-	limits.TitleRunes, limits.Outcomes = 20, 3
+	limits.TitleRunes, limits.Outcomes, limits.Attempts = 20, 3, 3
 	return machinetest.Suite{
 		Machine: conversation.New(limits),
 		Command: func() proto.Message { return new(conversationpb.Command) },

@@ -3,7 +3,6 @@ package conversation
 import (
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 )
 
 // send takes a message and starts a turn that answers it (document 2, "States": idle, send message). Message and
@@ -77,8 +76,8 @@ func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine
 // repeat answers a command that came before with its first outcome, and stores nothing.
 func (r *request) repeat(first *conversationpb.Outcome, c *conversationpb.Send) (machine.Decision, *machine.Failure) {
 	run := first.GetRunId()
-	if run == "" {
-		return refuse(failurepb.Code_VALIDATION, "the command id was used for another command")
+	if first.GetUserMessageId() == "" {
+		return r.usedOtherwise()
 	}
 	running := r.state.GetLease().GetRunId() == run
 	if c.GetWait() {

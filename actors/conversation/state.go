@@ -41,11 +41,15 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 	case *conversationpb.Event_TurnEnded:
 		turnEnded(next, event, body.TurnEnded)
 	case *conversationpb.Event_TurnRecovered:
-		turnRecovered(next, body.TurnRecovered)
+		turnRecovered(next, event, body.TurnRecovered)
 	case *conversationpb.Event_CancelRequested:
 		cancelRequested(next)
+		m.remember(next, &conversationpb.Outcome{
+			CommandId: body.CancelRequested.GetCommandId(), RunId: event.GetRunId(), Seq: event.GetSeq(),
+		})
 	case *conversationpb.Event_Updated:
 		updated(next, event, body.Updated.GetPatch())
+		m.remember(next, &conversationpb.Outcome{CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq()})
 	}
 	return next
 }
@@ -77,19 +81,35 @@ func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.
 	next.StopReason = conversationpb.StopReason_STOP_UNSPECIFIED
 	next.Continuable = false
 	next.LastRunId = event.GetRunId()
-	if started.GetCommandId() == "" {
-		return
-	}
-	keep := next.GetOutcomes()
-	keep = keep[max(0, len(keep)+1-m.limits.Outcomes):]
-	outcomes := make([]*conversationpb.Outcome, len(keep), len(keep)+1)
-	copy(outcomes, keep)
-	next.Outcomes = append(outcomes, &conversationpb.Outcome{
+	next.TakenOver = 0
+	m.remember(next, &conversationpb.Outcome{
 		CommandId:     started.GetCommandId(),
 		RunId:         event.GetRunId(),
 		UserMessageId: lease.GetUserMessage().GetId(),
 		Seq:           started.GetAfterSeq(),
 	})
+}
+
+// remember adds what a command did and forgets the oldest, but not the command whose turn is active: its sender may
+// wait for long, and ask again when the conversation moves.
+func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.Outcome) {
+	if outcome.GetCommandId() == "" {
+		return
+	}
+	spare := len(next.GetOutcomes()) + 1 - m.limits.Outcomes
+	outcomes := make([]*conversationpb.Outcome, 0, len(next.GetOutcomes())+1)
+	for _, known := range next.GetOutcomes() {
+		active := known.GetUserMessageId() != "" && known.GetRunId() == next.GetLease().GetRunId()
+		if spare > 0 && !active {
+			spare--
+			continue
+		}
+		outcomes = append(outcomes, known)
+	}
+	if spare <= 0 {
+		outcomes = append(outcomes, outcome)
+	}
+	next.Outcomes = outcomes
 }
 
 func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *conversationpb.TurnEnded) {
@@ -99,14 +119,16 @@ func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *c
 	next.Status = conversationpb.Status_IDLE
 	next.StopReason = ended.GetStopReason()
 	next.Continuable = ended.GetContinuable()
+	next.TakenOver = ended.GetTakenOver()
 	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }
 
-func turnRecovered(next *conversationpb.State, recovered *conversationpb.TurnRecovered) {
+func turnRecovered(next *conversationpb.State, event *conversationpb.Event, recovered *conversationpb.TurnRecovered) {
 	lease := forkLease(next.GetLease())
 	lease.Node, lease.Epoch, lease.Attempt = recovered.GetNode(), recovered.GetEpoch(), recovered.GetAttempt()
+	lease.AttemptAt, lease.Quick = event.GetCreatedAt(), recovered.GetQuick()
 	next.Lease = lease
 }
 

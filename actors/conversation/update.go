@@ -11,9 +11,18 @@ import (
 )
 
 // update changes what the client may change (document 2, PATCH /conversations/:id), also while a turn runs. The
-// event holds only what really changes; a patch that changes nothing stores nothing.
+// event holds only what really changes; a patch that changes nothing stores nothing. A repeat of the command is answered
+// with the conversation as it is now.
 func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.Failure) {
 	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if first := r.outcome(); first.GetRunId() != "" {
+		return r.usedOtherwise()
+	} else if first != nil {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	if f := r.checkCommandID(); f != nil {
 		return machine.Decision{}, f
 	}
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
@@ -38,7 +47,9 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 	if proto.Size(patch) == 0 {
 		return machine.Decision{Reply: stateReply(r.state)}, nil
 	}
-	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{Patch: patch}}})
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{
+		Patch: patch, CommandId: r.command.GetCommandId(),
+	}}})
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
 }
 

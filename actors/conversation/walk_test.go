@@ -31,17 +31,19 @@ func TestWalk(t *testing.T) {
 	for _, what := range []string{
 		"user.message", "agent.message", "session.status_running", "session.status_idle", "session.recovered",
 		"session.cancel_requested", "session.updated", "delete", "resume", "wait", "repeat", "refused",
+		"wait for silence",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
 	}
 }
 
 type walk struct {
-	t      *rapid.T
-	entity *machinetest.Entity
-	env    machine.Env
-	starts int            // of the turn under way
-	seen   map[string]int // what walks have met
+	t       *rapid.T
+	entity  *machinetest.Entity
+	env     machine.Env
+	starts  int            // of the turn under way
+	foreign string         // the last run that was active when an epoch began
+	seen    map[string]int // what walks have met
 }
 
 func newWalk(t *rapid.T) *walk {
@@ -67,7 +69,13 @@ func (w *walk) step() {
 
 // activate loads the conversation again, on this or another node, in this epoch or a later one.
 func (w *walk) activate() {
-	w.env.Epoch += uint64(rapid.IntRange(0, 2).Draw(w.t, "epochs"))
+	if epochs := rapid.IntRange(0, 2).Draw(w.t, "epochs"); epochs > 0 {
+		w.env.Epoch += uint64(epochs)
+		w.env.EpochSince = w.env.Now
+		if run := w.state().GetLease().GetRunId(); run != "" {
+			w.foreign = run // whoever ran it may still be heard
+		}
+	}
 	w.env.Node = rapid.SampledFrom([]string{"n1", "n2"}).Draw(w.t, "node")
 	if w.entity.State == nil {
 		return
@@ -136,7 +144,8 @@ func (w *walk) checkEvents(before *conversationpb.State, decision machine.Decisi
 			w.starts = 1
 		case *conversationpb.Event_TurnRecovered:
 			w.starts++
-			require.LessOrEqual(w.t, w.starts, conversation.DefaultLimits().Attempts)
+			require.LessOrEqual(w.t, w.starts, 4*3)
+			require.Less(w.t, event.GetTurnRecovered().GetQuick(), uint32(3))
 			require.Equal(w.t, before.GetLease().GetRunId(), event.GetRunId())
 		case *conversationpb.Event_TurnEnded, *conversationpb.Event_AgentMessage:
 			require.Equal(w.t, before.GetLease().GetRunId(), event.GetRunId())
@@ -178,19 +187,39 @@ func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decis
 
 // checkSettled: whoever waits for a run waits for one that is active, and is told when it is no longer.
 func (w *walk) checkSettled(before *conversationpb.State, decision machine.Decision) {
+	loud := w.loud()
 	if decision.Wait != "" {
 		run := strings.TrimPrefix(decision.Wait, "cancel:")
-		require.Equal(w.t, w.state().GetLease().GetRunId(), run)
+		if run != w.state().GetLease().GetRunId() {
+			require.True(w.t, loud, "only the silence of a former owner is worth waiting for")
+			require.Len(w.t, decision.Effects, 1, "somebody tells it")
+			w.seen["wait for silence"]++
+		}
 	}
 	run := before.GetLease().GetRunId()
 	ended := run != "" && w.state().GetLease().GetRunId() != run
 	told := slices.ContainsFunc(decision.Settle, func(s machine.Settlement) bool { return s.Key == run })
 	require.Equal(w.t, ended, told)
-	if ended && before.GetLease().GetCancelling() {
-		require.True(w.t, slices.ContainsFunc(decision.Settle, func(s machine.Settlement) bool {
-			return s.Key == "cancel:"+run
-		}))
+	if ended && before.GetLease().GetCancelling() && !decision.Delete {
+		settled := slices.ContainsFunc(decision.Settle, func(s machine.Settlement) bool { return s.Key == "cancel:"+run })
+		later := slices.ContainsFunc(decision.Effects, func(e machine.Effect) bool {
+			timer, ok := e.(machine.Timer)
+			command, _ := timer.Command.(*conversationpb.Command)
+			return ok && command.GetCancelTimeout().GetSilent() && command.GetCancelTimeout().GetRunId() == run
+		})
+		require.True(w.t, settled != later)
+		require.Equal(w.t, loud && run == w.foreign, later)
 	}
+	// Nobody is told that nothing can follow while the former owner of the run may be heard.
+	if loud && w.foreign != "" && w.state().GetLastRunId() == w.foreign {
+		reply, _ := decision.Reply.(*conversationpb.Reply)
+		require.False(w.t, reply.GetCancelled().GetSettled(), "settled too early")
+	}
+}
+
+// loud says that a former owner may still be heard.
+func (w *walk) loud() bool {
+	return !w.env.EpochSince.IsZero() && w.env.Now.Sub(w.env.EpochSince) < conversation.DefaultLimits().TakeoverSilence
 }
 
 func (w *walk) checkState(before *conversationpb.State) {

@@ -2580,8 +2580,9 @@ func (x *Cancel) GetSettleWaitMs() int64 {
 type CancelTimeout struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Final         bool                   `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"`   // the turn still has not ended: end it without its report
-	Silent        bool                   `protobuf:"varint,3,opt,name=silent,proto3" json:"silent,omitempty"` // by now a former owner of the ended run must be silent
+	Final         bool                   `protobuf:"varint,2,opt,name=final,proto3" json:"final,omitempty"`         // the turn still has not ended: end it without its report
+	Silent        bool                   `protobuf:"varint,3,opt,name=silent,proto3" json:"silent,omitempty"`       // by now a former owner of the ended run must be silent
+	Cancelled     bool                   `protobuf:"varint,4,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // with silent: how the run ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2633,6 +2634,13 @@ func (x *CancelTimeout) GetFinal() bool {
 func (x *CancelTimeout) GetSilent() bool {
 	if x != nil {
 		return x.Silent
+	}
+	return false
+}
+
+func (x *CancelTimeout) GetCancelled() bool {
+	if x != nil {
+		return x.Cancelled
 	}
 	return false
 }
@@ -3896,11 +3904,12 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
 	"\x04wait\x18\x04 \x01(\bR\x04wait\".\n" +
 	"\x06Cancel\x12$\n" +
-	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"T\n" +
+	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"r\n" +
 	"\rCancelTimeout\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05final\x18\x02 \x01(\bR\x05final\x12\x16\n" +
-	"\x06silent\x18\x03 \x01(\bR\x06silent\"e\n" +
+	"\x06silent\x18\x03 \x01(\bR\x06silent\x12\x1c\n" +
+	"\tcancelled\x18\x04 \x01(\bR\tcancelled\"e\n" +
 	"\x06Update\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +

@@ -7,8 +7,8 @@
 //
 //	reset                          there is no entity
 //	given                          the input is the state to start from, as text-format protobuf
-//	do       [now= node= epoch=]   the input is a command, as text-format protobuf
-//	activate [now= node= epoch=]   load the entity: the command of OnActivate, and what came of it
+//	do       [now= node= epoch= since=]   the input is a command, as text-format protobuf
+//	activate [now= node= epoch= since=]   load the entity: the command of OnActivate, and what came of it
 //	state                          print the state
 //	rows                           print the rows of storage
 //	record   file=                 with -rewrite, keep the journal and the state as a history, once

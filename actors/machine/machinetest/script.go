@@ -105,6 +105,11 @@ func (s *script) scanEnv(t *testing.T, d *datadriven.TestData) {
 	if d.HasArg("epoch") {
 		d.ScanArgs(t, "epoch", &s.env.Epoch)
 	}
+	if d.HasArg("since") {
+		var since int64
+		d.ScanArgs(t, "since", &since)
+		s.env.EpochSince = time.UnixMilli(since)
+	}
 }
 
 func (*script) parse(t *testing.T, d *datadriven.TestData, into proto.Message) {

@@ -1,0 +1,69 @@
+package conversation
+
+import (
+	"time"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// maxStarts bounds how often a turn is started in all, as a multiple of Limits.Attempts.
+const maxStarts = 4
+
+// takenOver says that the last run was begun by a former owner of the shard, and this one or one between took it over.
+func (r *request) takenOver() bool {
+	if lease := r.state.GetLease(); lease != nil {
+		return lease.GetEpoch() != r.env.Epoch || lease.GetAttempt() > 1
+	}
+	return r.state.GetTakenOver() != 0
+}
+
+// takeover is the epoch to remember with the end of a run that was taken over, 0 of one that was not.
+func (r *request) takeover() uint64 {
+	if r.takenOver() {
+		return r.env.Epoch
+	}
+	return 0
+}
+
+// loud is how long a former owner of the last run may still be heard, 0 = not any more. It may not know yet that it is
+// none: it was paused, or cut off.
+func (r *request) loud() time.Duration {
+	if !r.takenOver() {
+		return 0
+	}
+	return r.formerMayBeHeard()
+}
+
+// formerMayBeHeard is how long any former owner may still be heard.
+func (r *request) formerMayBeHeard() time.Duration {
+	return max(0, r.limits.TakeoverSilence-r.env.Now.Sub(r.env.EpochSince))
+}
+
+// interrupted says how many attempts in a row, the last one included, ended soon after they began.
+func (r *request) interrupted(lease *conversationpb.Lease) uint32 {
+	began := max(lease.GetAttemptAt(), lease.GetStartedAt())
+	if r.now-began >= r.limits.AttemptSpan.Milliseconds() {
+		return 0
+	}
+	return lease.GetQuick() + 1
+}
+
+// whenSilent answers a cancel that finds its run ended: at once, or when a former owner of it must be silent.
+func (r *request) whenSilent(c *conversationpb.Cancel, run string, told *conversationpb.Cancelled) machine.Decision {
+	loud := r.loud()
+	if run != r.state.GetLastRunId() {
+		loud = r.formerMayBeHeard() // whose that run was the head does not know any more
+	}
+	if loud == 0 {
+		told.Settled = true
+		return machine.Decision{Reply: cancelledReply(told)}
+	}
+	wait := r.settleWait(c)
+	return machine.Decision{
+		Wait: cancelKey(run),
+		Effects: []machine.Effect{r.cancelTimer(min(wait, loud), &conversationpb.CancelTimeout{
+			RunId: run, Silent: loud <= wait, Cancelled: told.GetCancelled(),
+		})},
+	}
+}
