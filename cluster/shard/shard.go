@@ -5,7 +5,10 @@
 // (its messages, runs, actions, events, files) take a slot of the conversation's own shard, so that any of them
 // routes without a search. The number of shards is fixed when the cluster is created.
 //
-// It does no I/O and knows no nodes: who owns a shard is the replicated log's business.
+// It also plans where the copies of shards should be (Plan): a function of what was observed, whose answer is the next
+// safe steps.
+//
+// It does no I/O: who owns a shard is the replicated log's business, and who makes the steps is cluster/balance.
 package shard
 
 import (

@@ -1,0 +1,86 @@
+package shard
+
+import "slices"
+
+// spreadLeaders returns transfers after which the nodes lead evenly, as far as votes and the bound allow.
+func (p *planner) spreadLeaders(taken []Step) []Step {
+	if !p.complete || !p.calm {
+		return nil
+	}
+	left := p.policy.MaxTransfers
+	moving := make(map[ID]bool)
+	for _, s := range taken {
+		moving[s.Shard] = true
+		if s.Change == Transfer {
+			left--
+		}
+	}
+	var steps []Step
+	for left > 0 {
+		path := p.relief(moving)
+		if path == nil {
+			break
+		}
+		// Every handing over on the way keeps things as even as they are; the last one makes room first.
+		slices.Reverse(path)
+		for _, h := range path[:min(len(path), left)] {
+			steps = append(steps, *p.step(Transfer, h.group, h.to, "its node leads more than others"))
+			moving[h.group.Shard] = true
+			p.handOver(h.group, h.to)
+		}
+		left -= len(path)
+	}
+	return steps
+}
+
+type handover struct {
+	group *Group
+	to    NodeID
+}
+
+// relief finds a chain of handings over, from a node that leads most to one that leads at least two fewer; nil when
+// there is none.
+func (p *planner) relief(moving map[ID]bool) []handover {
+	var most NodeID
+	for _, n := range p.order {
+		if p.leads(n.ID) && (p.nodes[most] == nil || p.leading[n.ID] > p.leading[most]) {
+			most = n.ID
+		}
+	}
+	if p.nodes[most] == nil {
+		return nil
+	}
+	reached := map[NodeID][]handover{most: {}}
+	for queue := []NodeID{most}; len(queue) > 0; queue = queue[1:] {
+		from := queue[0]
+		for _, h := range p.handovers(from, moving) {
+			if _, known := reached[h.to]; known {
+				continue
+			}
+			path := append(slices.Clone(reached[from]), h)
+			if p.leading[most]-p.leading[h.to] >= 2 {
+				return path
+			}
+			reached[h.to] = path
+			queue = append(queue, h.to)
+		}
+	}
+	return nil
+}
+
+// handovers are what a node can hand over, the directory last: with it the placement itself moves.
+func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
+	var all []handover
+	for i := range p.groups {
+		g := p.groups[(i+1)%len(p.groups)]
+		if g.Leader != from || moving[g.Shard] || p.policy.Busy[g.Shard] {
+			continue
+		}
+		for _, id := range g.Voters {
+			if id != from && p.leads(id) && p.caughtUp(g, id) && slices.Contains(p.want[g.Shard], id) {
+				all = append(all, handover{g, id})
+			}
+		}
+	}
+	return all
+}
