@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,11 +32,14 @@ type Hub struct {
 	mu        sync.Mutex
 	topics    map[string]*topic
 	streams   int // admitted: leases and open streams
+	finishing bool
 	lingering []lingerer
 	started   bool
 	stopping  bool
 
 	janitor chan struct{} // wakes it, at most one signal
+
+	finite atomic.Int64 // open streams that end with a turn
 
 	groupMu sync.Mutex
 	ended   bool // nothing may join the group any more
@@ -91,6 +95,26 @@ func (h *Hub) Start() error {
 	}
 	h.spawn(h.clean)
 	return nil
+}
+
+// finishLook is how often Finish looks whether it is done.
+const finishLook = 10 * time.Millisecond
+
+// Finish takes no new streams and waits until those that end with a turn have ended, or ctx has. Those that follow a log go
+// on until Stop.
+func (h *Hub) Finish(ctx context.Context) {
+	h.mu.Lock()
+	h.finishing = true
+	h.mu.Unlock()
+	look := time.NewTicker(finishLook)
+	defer look.Stop()
+	for h.finite.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Stop says goodbye to every stream, some at a time, waits until the words are written or ctx ends, cuts off what is
@@ -219,7 +243,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 func (h *Hub) join(id string) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopping || !h.started {
+	if h.stopping || h.finishing || !h.started {
 		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
 	}
 	if h.streams >= h.cfg.MaxStreams {
@@ -274,6 +298,15 @@ func (l *Lease) Open(handover Handover, options Options) {
 	if release == nil {
 		release = func() {}
 	}
+	if !options.Shared {
+		h.finite.Add(1)
+		let := release
+		release = func() {
+			h.finite.Add(-1)
+			let()
+		}
+	}
+	handover.Release = release
 	if handover.Conn == nil {
 		l.Release()
 		release()
