@@ -161,9 +161,9 @@ func TestNewOwner(t *testing.T) {
 			log.events = append(log.events, recovered)
 			e.upstream.mu.Unlock()
 			owned.Store(true)
-			frame, err := client.next()
+			stored, err := client.next()
 			require.NoError(t, err)
-			require.EqualValues(t, 2, frame.id, "what is stored comes first, and once")
+			require.EqualValues(t, 2, stored.id, "what is stored comes first, and once")
 			for _, want := range c.expect {
 				kind, data, _ := strings.Cut(want, " ")
 				if data == "r|"+strconv.Itoa(len(c.text))+"|!" {

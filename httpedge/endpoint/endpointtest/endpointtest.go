@@ -62,8 +62,10 @@ type Conversation struct {
 
 // Store is a Reader in memory. The zero value is empty.
 type Store struct {
-	// Err, when set, is what every read answers.
+	// Err, when set, is what every read answers, unless the caller accepts an old answer.
 	Err error
+	// Node, when set, is noted as the one that answers for a conversation.
+	Node string
 
 	mu            sync.RWMutex
 	conversations map[string]*Conversation
@@ -79,10 +81,15 @@ func (s *Store) Put(c *Conversation) {
 	s.conversations[c.State.GetId()] = c
 }
 
-func (s *Store) find(id string) (*Conversation, error) {
+func (s *Store) find(ctx context.Context, id string) (*Conversation, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.Err != nil {
+	switch {
+	case s.Err == nil:
+		endpoint.ServedBy(ctx, s.Node)
+	case endpoint.StaleAllowed(ctx):
+		endpoint.ServedStale(ctx)
+	default:
 		return nil, s.Err
 	}
 	c, ok := s.conversations[id]
@@ -93,8 +100,8 @@ func (s *Store) find(id string) (*Conversation, error) {
 }
 
 // State implements endpoint.Reader.
-func (s *Store) State(_ context.Context, id string) (*conversationpb.State, error) {
-	c, err := s.find(id)
+func (s *Store) State(ctx context.Context, id string) (*conversationpb.State, error) {
+	c, err := s.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +109,8 @@ func (s *Store) State(_ context.Context, id string) (*conversationpb.State, erro
 }
 
 // Messages implements endpoint.Reader.
-func (s *Store) Messages(_ context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	c, err := s.find(query.ConversationID)
+func (s *Store) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
+	c, err := s.find(ctx, query.ConversationID)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +154,8 @@ func window(messages []*conversationpb.Message, query endpoint.MessageQuery) (fi
 }
 
 // Events implements endpoint.Reader.
-func (s *Store) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
-	c, err := s.find(query.ConversationID)
+func (s *Store) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
+	c, err := s.find(ctx, query.ConversationID)
 	if err != nil {
 		return nil, err
 	}
