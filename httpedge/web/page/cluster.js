@@ -28,6 +28,8 @@ export class Nodes {
     this.owner = '';
     this.news = null;
     this.linked = true;
+    if (this.view) this.view = { ...this.view, owner: '' };
+    this.draw();
     this.look();
   }
 
