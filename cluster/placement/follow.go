@@ -1,0 +1,150 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/cluster"
+	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
+)
+
+// subscription is a follow of a conversation of another node.
+type subscription struct {
+	sink cluster.Sink
+	quit atomic.Bool // the sink wants no more; set from anywhere, also from the sink
+
+	mu     sync.Mutex // orders the calls of the sink
+	number uint64     // of the newest change heard
+	closed bool
+}
+
+// Follow subscribes to a conversation of another node: a snapshot, and the changes right after it, in order and once
+// each. Ctx bounds the set-up only. When the link breaks, or a change is missing, the sink is closed.
+func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+	on, err := s.reach(ctx, to.Node, uint32(to.Shard))
+	if err != nil {
+		return nil, nil, err
+	}
+	question := &nodepb.Follow{Id: s.ids.Add(1), Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id}
+	if deadline, bounded := ctx.Deadline(); bounded {
+		question.TimeoutNs = max(int64(time.Until(deadline)), 1)
+	}
+	sub := &subscription{sink: sink}
+	w := waiting{on: on, id: question.GetId(), shard: question.GetShard(), process: gateOf(question.GetShard())}
+	response, err := w.exchange(ctx, &nodepb.Envelope{Body: &nodepb.Envelope_Follow{Follow: question}}, callBytes, sub)
+	var reply proto.Message
+	if err == nil {
+		reply, err = s.replyOf(to.Node, response)
+	}
+	if err != nil {
+		sub.quit.Store(true)
+		w.forget()
+		return nil, nil, err
+	}
+	cancel := func() {
+		if !sub.quit.Swap(true) && w.forget() {
+			w.abandon()
+		}
+	}
+	snapshot, ok := reply.(*conversationpb.Snapshot)
+	if !ok {
+		cancel()
+		return nil, nil, fmt.Errorf("node %s answered a follow with a %T", to.Node, reply)
+	}
+	return snapshot, cancel, nil
+}
+
+// told takes news of followed conversations.
+func (l *link) told(batch *nodepb.Batch) {
+	for _, news := range batch.GetNews() {
+		id := news.GetFollow()
+		l.mu.Lock()
+		sub := l.state.follows[id]
+		l.mu.Unlock()
+		switch {
+		case sub == nil:
+			// Given up here. The other side has not heard of it, or it never will.
+			l.dropFollow(id)
+		case !sub.hear(news):
+			l.dropFollow(id)
+			sub.close(&lostError{node: l.name, why: "news of a conversation is missing"})
+		case news.GetClosed() != nil:
+			l.mu.Lock()
+			l.forgetFollowLocked(id)
+			l.mu.Unlock()
+			sub.close(l.system.decode(l.name, news.GetClosed()))
+		}
+	}
+	l.acknowledge(batch.GetSent())
+}
+
+func (l *link) forgetFollowLocked(id uint64) {
+	if l.state.follows[id] != nil {
+		delete(l.state.follows, id)
+		l.system.metrics.follows.Dec()
+	}
+}
+
+// dropFollow ends a follow on the other side.
+func (l *link) dropFollow(id uint64) {
+	l.mu.Lock()
+	l.forgetFollowLocked(id)
+	on := l.state.session
+	l.mu.Unlock()
+	if on != nil {
+		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: id}}}, beatBytes)
+	}
+}
+
+// acknowledge makes room for more news, not for every batch.
+func (l *link) acknowledge(sent uint64) {
+	l.mu.Lock()
+	l.state.received = max(l.state.received, sent)
+	due := l.state.received-l.state.acked >= uint64(l.system.config.NewsWindow/4)
+	on := l.state.session
+	if due && on != nil {
+		l.state.acked = l.state.received
+	}
+	received := l.state.received
+	l.mu.Unlock()
+	if due && on != nil {
+		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Ack{Ack: &nodepb.Ack{Received: received}}}, beatBytes)
+	}
+}
+
+// hear passes news on, false when some is missing before it.
+func (f *subscription) hear(news *nodepb.News) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return true
+	}
+	if len(news.GetChanges()) > 0 && news.GetFirst() != f.number+1 {
+		return false
+	}
+	for _, change := range news.GetChanges() {
+		if f.quit.Load() {
+			return true
+		}
+		f.number++
+		f.sink.Change(change)
+	}
+	return true
+}
+
+// close tells the sink that there will be no more.
+func (f *subscription) close(reason error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.quit.Load() {
+		return
+	}
+	f.closed = true
+	f.sink.Closed(reason)
+}

@@ -1,0 +1,148 @@
+package placement
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"parley/proto/nodepb"
+)
+
+// gate is the permanent actor of a shard on this node, whether or not the node owns it.
+type gate struct {
+	system *System
+	shard  uint32
+}
+
+func gateOf(in uint32) string { return "s" + strconv.FormatUint(uint64(in), 10) }
+
+// Receive implements actor.Actor.
+func (g *gate) Receive(ctx actor.Context) {
+	if envelope, ok := ctx.Message().(*nodepb.Envelope); ok {
+		g.system.receive(envelope, g)
+	}
+}
+
+// serve has a call served by a goroutine of its own.
+func (l *link) serve(question *nodepb.Call, at *gate) {
+	s := l.system
+	request := question.GetRequest()
+	if at != nil {
+		request.Shard = at.shard
+	}
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		s.metrics.refused.Inc()
+		l.answer(question.GetId(), s.refusal(request.GetShard(), "too many calls are served"))
+		return
+	}
+	timeout := s.config.CallLimit
+	if left := time.Duration(request.GetTimeoutNs()); left > 0 {
+		timeout = min(timeout, left)
+	}
+	ctx, cancel := context.WithTimeout(s.life, timeout)
+	l.mu.Lock()
+	l.state.served[question.GetId()] = cancel
+	l.mu.Unlock()
+	served := s.spawn(func() {
+		response := s.handle(ctx, l.name, request)
+		cancel()
+		<-s.slots
+		if l.finished(question.GetId()) {
+			l.answer(question.GetId(), response)
+		}
+	})
+	if !served {
+		cancel()
+		<-s.slots
+		l.finished(question.GetId())
+		l.answer(question.GetId(), s.refusal(request.GetShard(), "the node stops"))
+	}
+}
+
+// finished takes a call from those that are served, false when nobody waits for its answer any more.
+func (l *link) finished(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, waited := l.state.served[id]
+	delete(l.state.served, id)
+	return waited
+}
+
+// refusal says that nothing was done, so that the caller may ask again.
+func (s *System) refusal(in uint32, why string) *nodepb.Response {
+	return s.encode(in, &notOwnerError{shard: in, why: why})
+}
+
+// handle asks the shell.
+func (s *System) handle(ctx context.Context, from string, request *nodepb.Request) *nodepb.Response {
+	body, err := request.GetBody().UnmarshalNew()
+	if err != nil {
+		return fault("a message is not known here: " + err.Error())
+	}
+	var reply proto.Message
+	switch request.GetKind() {
+	case nodepb.Kind_ASK:
+		reply, err = s.config.Serve.Ask(ctx, request.GetShard(), request.GetId(), body)
+	case nodepb.Kind_READ:
+		reply, err = s.config.Serve.Read(ctx, request.GetShard(), body)
+	case nodepb.Kind_CALL:
+		reply, err = s.config.Serve.Call(ctx, from, body)
+	default:
+		return fault("a kind of call is not known here")
+	}
+	if err != nil {
+		return s.encode(request.GetShard(), err)
+	}
+	return s.reply(reply)
+}
+
+func (s *System) reply(reply proto.Message) *nodepb.Response {
+	packed, err := anypb.New(reply)
+	switch {
+	case err != nil:
+		return fault("encode answer: " + err.Error())
+	case len(packed.GetValue()) > s.config.MessageBytes:
+		return fault("the answer is too large to be passed on")
+	}
+	return &nodepb.Response{Outcome: &nodepb.Response_Reply{Reply: packed}}
+}
+
+// answer sends an answer. Without a connection it is lost: the other side is told so when there is one again.
+func (l *link) answer(id uint64, response *nodepb.Response) bool {
+	l.mu.Lock()
+	on := l.state.session
+	l.mu.Unlock()
+	if on == nil {
+		return false
+	}
+	size := len(response.GetReply().GetValue()) + callBytes
+	if on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
+		return true
+	}
+	// An answer that cannot be sent must not leave its caller waiting.
+	l.disconnect(on, "too much waits to be sent to it")
+	return false
+}
+
+// abandoned takes the word that nobody waits for a call or a follow any more.
+func (l *link) abandoned(id uint64) {
+	l.mu.Lock()
+	cancel, served := l.state.served[id]
+	delete(l.state.served, id)
+	p := l.state.publications[id]
+	delete(l.state.publications, id)
+	l.mu.Unlock()
+	if served {
+		cancel()
+	}
+	if p != nil {
+		l.system.metrics.publications.Dec()
+		p.abandon()
+	}
+}

@@ -1,0 +1,244 @@
+package placement
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
+)
+
+// publication is a follow that another node has here. It is the sink of the shell: what it hears waits until the
+// link's pump takes it along.
+type publication struct {
+	link *link
+	id   uint64
+	in   uint32
+	stop context.CancelFunc // ends the context of the follow
+
+	mu      sync.Mutex
+	cancel  func()           // ends the follow; nil until it has begun
+	open    bool             // the snapshot is on its way: changes may follow
+	over    bool             // nobody waits for changes any more
+	closed  *nodepb.Response // why the follow ended; told after what waits
+	waiting []waitingChange
+	bytes   int
+	listed  bool   // in the pump's list
+	number  uint64 // of the newest change that was sent
+}
+
+// waitingChange is a change, or pieces of text that continue one another.
+type waitingChange struct {
+	change *conversationpb.Change
+	text   *strings.Builder // set when pieces were merged: the text of the delta
+	bytes  int
+}
+
+// mergedText bounds the text that pieces are merged to.
+const mergedText = 32 << 10
+
+// changeBytes is about what a change takes besides its text.
+const changeBytes = 96
+
+// publish has a follow begun by a goroutine of its own.
+func (l *link) publish(question *nodepb.Follow) {
+	s := l.system
+	ctx, stop := context.WithCancel(s.life)
+	p := &publication{link: l, id: question.GetId(), in: question.GetShard(), stop: stop}
+	l.mu.Lock()
+	full := len(l.state.publications) >= s.config.Follows
+	if !full {
+		l.state.publications[p.id] = p
+	}
+	l.mu.Unlock()
+	if full {
+		stop()
+		s.metrics.refused.Inc()
+		l.answer(p.id, s.refusal(question.GetShard(), "too many conversations are followed"))
+		return
+	}
+	s.metrics.publications.Inc()
+	if !s.spawn(func() { p.begin(ctx, question) }) {
+		l.abandoned(p.id)
+		l.answer(p.id, s.refusal(question.GetShard(), "the node stops"))
+	}
+}
+
+func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
+	l, s := p.link, p.link.system
+	timeout := s.config.CallLimit
+	if left := time.Duration(question.GetTimeoutNs()); left > 0 {
+		timeout = min(timeout, left)
+	}
+	limit := time.AfterFunc(timeout, p.stop) // of setting it up: the context itself lives as long as the follow
+	snapshot, cancel, err := s.config.Serve.Follow(ctx, question.GetShard(), question.GetConversation(), p)
+	limit.Stop()
+	if err != nil {
+		l.abandoned(p.id)
+		l.answer(p.id, s.encode(question.GetShard(), err))
+		return
+	}
+	p.mu.Lock()
+	p.cancel = cancel
+	over := p.over
+	p.mu.Unlock()
+	if over {
+		cancel()
+		return
+	}
+	if !l.answer(p.id, s.reply(snapshot)) {
+		l.abandoned(p.id)
+		return
+	}
+	p.mu.Lock()
+	p.open = true
+	p.listLocked()
+	p.mu.Unlock()
+}
+
+// Change implements cluster.Sink.
+func (p *publication) Change(change *conversationpb.Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.closed != nil {
+		return
+	}
+	size := p.addLocked(change)
+	p.bytes += size
+	limits := &p.link.system.config
+	if total := p.link.pump.waiting.Add(int64(size)); len(p.waiting) > limits.FollowChanges || p.bytes > limits.FollowBytes || total > int64(limits.NewsBytes) {
+		p.dropLocked()
+		p.closed = fault("the follower fell behind")
+		p.link.system.metrics.overflows.Inc()
+	}
+	p.listLocked()
+}
+
+// addLocked adds a change to those that wait and returns its size. Text that continues the last one is added to it.
+func (p *publication) addLocked(change *conversationpb.Change) (size int) {
+	delta := change.GetDelta()
+	plain := delta != nil && len(change.GetEvents()) == 0 && change.GetRunStarted() == nil
+	if plain && p.mergeLocked(change) {
+		return len(delta.GetText())
+	}
+	if plain {
+		size = changeBytes + len(delta.GetText())
+	} else {
+		size = changeBytes + proto.Size(change)
+	}
+	p.waiting = append(p.waiting, waitingChange{change: change, bytes: size})
+	return size
+}
+
+func (p *publication) mergeLocked(change *conversationpb.Change) bool {
+	if len(p.waiting) == 0 {
+		return false
+	}
+	last := &p.waiting[len(p.waiting)-1]
+	before, delta := last.change.GetDelta(), change.GetDelta()
+	if before == nil || len(last.change.GetEvents()) > 0 || last.change.GetRunStarted() != nil ||
+		before.GetRunId() != delta.GetRunId() || last.change.GetEpoch() != change.GetEpoch() {
+		return false
+	}
+	length := len(before.GetText())
+	if last.text != nil {
+		length = last.text.Len()
+	}
+	if before.GetOffset()+uint64(length) != delta.GetOffset() || length > mergedText {
+		return false
+	}
+	if last.text == nil {
+		last.text = &strings.Builder{}
+		last.text.WriteString(before.GetText())
+	}
+	last.text.WriteString(delta.GetText())
+	last.bytes += len(delta.GetText())
+	return true
+}
+
+// Closed implements cluster.Sink.
+func (p *publication) Closed(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.closed != nil {
+		return
+	}
+	p.closed = p.link.system.encode(p.in, reason)
+	p.listLocked()
+}
+
+// listLocked has the pump come by.
+func (p *publication) listLocked() {
+	if p.open && !p.listed && !p.over && (len(p.waiting) > 0 || p.closed != nil) {
+		p.listed = true
+		p.link.pump.add(p)
+	}
+}
+
+// dropLocked forgets what waits.
+func (p *publication) dropLocked() {
+	p.link.pump.waiting.Add(-int64(p.bytes))
+	p.waiting, p.bytes = nil, 0
+}
+
+// take returns what waits, up to about limit bytes, nil when nothing does. more says that some is left, and ended that
+// the other side is told of the end.
+func (p *publication) take(limit int) (news *nodepb.News, size int, more, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		p.listed = false
+		return nil, 0, false, false
+	}
+	news = &nodepb.News{Follow: p.id, First: p.number + 1}
+	taken := 0
+	for taken < len(p.waiting) && (taken == 0 || size < limit) {
+		next := &p.waiting[taken]
+		news.Changes = append(news.Changes, next.finish())
+		size += next.bytes
+		taken++
+	}
+	p.number += uint64(taken)
+	clear(p.waiting[:taken])
+	p.waiting = p.waiting[taken:]
+	p.bytes -= size
+	p.link.pump.waiting.Add(-int64(size))
+	if len(p.waiting) > 0 {
+		return news, size, true, false
+	}
+	p.waiting, p.listed = nil, false
+	news.Closed = p.closed
+	return news, size + changeBytes, false, p.closed != nil
+}
+
+func (w *waitingChange) finish() *conversationpb.Change {
+	if w.text == nil {
+		return w.change // shared with other followers: not to be touched
+	}
+	before := w.change.GetDelta()
+	return &conversationpb.Change{
+		Epoch: w.change.GetEpoch(),
+		Delta: &conversationpb.Delta{RunId: before.GetRunId(), Offset: before.GetOffset(), Text: w.text.String()},
+	}
+}
+
+// abandon ends the follow: nobody waits for it.
+func (p *publication) abandon() {
+	p.mu.Lock()
+	over := p.over
+	p.over = true
+	p.dropLocked()
+	cancel := p.cancel
+	p.mu.Unlock()
+	if over {
+		return
+	}
+	p.stop()
+	if cancel != nil {
+		cancel()
+	}
+}
