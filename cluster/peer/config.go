@@ -105,10 +105,14 @@ func (c *Config) setDefaults() {
 		c.OnReachable = func(uint64) {}
 	}
 	if c.OnSnapshot == nil {
-		c.OnSnapshot = func(context.Context, uint64, []byte, io.Reader) error { return errors.New("this node takes no snapshots") }
+		c.OnSnapshot = func(context.Context, uint64, []byte, io.Reader) error {
+			return errors.New("this node takes no snapshots")
+		}
 	}
 	if c.OnFetch == nil {
-		c.OnFetch = func(context.Context, uint64, []byte, io.Writer) error { return errors.New("this node gives nothing out") }
+		c.OnFetch = func(context.Context, uint64, []byte, io.Writer) error {
+			return errors.New("this node gives nothing out")
+		}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -211,7 +211,7 @@ func explain(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("no answer in time: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it ended the connection: %w", err)
+		return fmt.Errorf("it ended the connection, perhaps because only one side uses TLS: %w", err)
 	default:
 		return err
 	}

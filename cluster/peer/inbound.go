@@ -37,7 +37,6 @@ func (t *Transport) accept(ctx context.Context) {
 		}
 		select {
 		case t.handshakes <- struct{}{}:
-			prepare(conn, t.cfg.Timeout)
 			t.run(func(ctx context.Context) { t.welcome(ctx, newLink(conn)) })
 		default:
 			_ = conn.Close()
@@ -166,6 +165,7 @@ func (t *Transport) dismiss(node uint64, l *link) {
 func (t *Transport) receive(l *link, from uint64) error {
 	limit := max(batchBytes, t.cfg.MaxFrameBytes) + frameCost
 	l.pulse.timeout = t.cfg.Timeout
+	l.limitSilence(t.cfg.Timeout)
 	if err := l.raw.SetDeadline(time.Now().Add(t.cfg.Timeout)); err != nil {
 		return err
 	}

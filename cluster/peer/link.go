@@ -66,9 +66,10 @@ func (l *link) beat(now time.Time) error {
 // pingEvery is the time between two pings.
 func pingEvery(timeout time.Duration) time.Duration { return timeout / 4 }
 
-// prepare sets what every connection wants of TCP.
-func prepare(conn net.Conn, timeout time.Duration) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
+// limitSilence lets the kernel give up too, also on what was written before a close. Not for streams: to the kernel a
+// receiver that takes its time, and lets its window close, is silent.
+func (l *link) limitSilence(timeout time.Duration) {
+	if tcp, ok := l.raw.(*net.TCPConn); ok {
 		setUserTimeout(tcp, timeout)
 	}
 }
@@ -76,6 +77,9 @@ func prepare(conn net.Conn, timeout time.Duration) {
 // dialNode opens a link to a node by its number.
 func (t *Transport) dialNode(ctx context.Context, to uint64, purpose string) (l *link, addr string, err error) {
 	mine := t.hello.Load()
+	if t.stopped() {
+		return nil, "", fmt.Errorf("dial node %d: the transport is stopped", to)
+	}
 	if mine.GetClusterId() == "" || mine.GetNode() == 0 {
 		return nil, "", fmt.Errorf("dial node %d: this node is not in a cluster yet", to)
 	}
@@ -83,14 +87,7 @@ func (t *Transport) dialNode(ctx context.Context, to uint64, purpose string) (l 
 	if !known {
 		return nil, "", fmt.Errorf("dial node %d: its address is not known", to)
 	}
-	d := dialer{tls: t.cfg.ClientTLS, connect: t.cfg.DialTimeout, handshake: t.cfg.HandshakeTimeout}
-	d.dial = func(ctx context.Context, addr string) (net.Conn, error) {
-		conn, err := t.cfg.Dial(ctx, addr)
-		if err == nil {
-			prepare(conn, t.cfg.Timeout)
-		}
-		return conn, err
-	}
+	d := dialer{dial: t.cfg.Dial, tls: t.cfg.ClientTLS, connect: t.cfg.DialTimeout, handshake: t.cfg.HandshakeTimeout}
 	if l, err = d.open(ctx, addr, mine, purpose); err != nil {
 		return nil, addr, fmt.Errorf("dial node %d: %w", to, err)
 	}

@@ -35,6 +35,7 @@ type outbound struct {
 	told       time.Time // that frames were lost
 	logged     time.Time // that it cannot be reached
 	failures   int       // attempts in a row
+	answered   bool      // a ping of this connection
 	keptBuffer []byte    // for the next writes
 }
 
@@ -171,8 +172,13 @@ func (o *outbound) connect(ctx context.Context) error {
 	err = o.serve(ctx, l, addr)
 	o.t.metrics.connected.Dec()
 	o.setState(Peer{Node: o.node, Address: addr, Err: err.Error()})
-	if o.failures++; time.Since(since) > o.t.cfg.MaxBackoff {
+	switch {
+	case time.Since(since) > o.t.cfg.MaxBackoff:
 		o.failures = 0
+	case o.answered:
+		o.failures = 1 // not at once: two processes with one number would end each other's connections without a pause
+	default:
+		o.failures++
 	}
 	if ctx.Err() == nil {
 		o.told, o.logged = time.Time{}, time.Time{}
@@ -202,6 +208,8 @@ func (o *outbound) logFailure(err error) {
 func (o *outbound) serve(ctx context.Context, l *link, addr string) error {
 	stop := context.AfterFunc(ctx, l.close)
 	defer stop()
+	l.limitSilence(o.t.cfg.Timeout)
+	o.answered = false
 	heard := make(chan error, 1)
 	go func() { heard <- o.hear(l) }()
 	err := o.write(l, addr, heard)
@@ -230,6 +238,7 @@ func (o *outbound) hear(l *link) error {
 		if kind != kindPong {
 			return fmt.Errorf("%w: kind %d instead of a pong", errBadFrame, kind)
 		}
+		o.answered = true
 	}
 }
 

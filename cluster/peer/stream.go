@@ -205,6 +205,7 @@ func (t *Transport) SendSnapshot(ctx context.Context, to uint64, header []byte, 
 		return err
 	}
 	defer context.AfterFunc(ctx, l.close)()
+	defer t.atStop(l.close)()
 	s := newStream(l, t.cfg.Timeout)
 	if err := s.head(header); err != nil {
 		l.close()
@@ -292,7 +293,7 @@ func (t *Transport) Fetch(ctx context.Context, to uint64, request []byte) (io.Re
 		return nil, fmt.Errorf("fetch from node %d: %w", to, err)
 	}
 	f := &fetched{t: t, s: s, node: to, cause: func() error { return context.Cause(ctx) }}
-	f.release = context.AfterFunc(ctx, l.close)
+	f.release = []func() bool{context.AfterFunc(ctx, l.close), t.atStop(l.close)}
 	f.stop = s.keepAlive(l.close)
 	return f, nil
 }
@@ -303,7 +304,7 @@ type fetched struct {
 	s       *stream
 	node    uint64
 	cause   func() error // of the end of the caller's context
-	release func() bool
+	release []func() bool
 	stop    func()
 	once    sync.Once
 }
@@ -323,7 +324,9 @@ func (f *fetched) Read(p []byte) (int, error) {
 // Close ends the fetch, wherever it is.
 func (f *fetched) Close() error {
 	f.once.Do(func() {
-		f.release()
+		for _, release := range f.release {
+			release()
+		}
 		f.s.l.close()
 		f.stop()
 		var failed error

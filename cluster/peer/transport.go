@@ -24,6 +24,7 @@ type Transport struct {
 	streams    chan struct{} // a place for each stream of another node
 
 	run    func(func(context.Context)) // starts a goroutine that Stop ends and waits for
+	atStop func(func()) (undo func() bool)
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -58,6 +59,7 @@ func New(cfg Config) (*Transport, error) {
 	t.mu.out, t.mu.in = make(map[uint64]*outbound), make(map[uint64]*link)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
+	t.atStop = func(f func()) func() bool { return context.AfterFunc(ctx, f) }
 	t.run = func(f func(context.Context)) { t.wg.Go(func() { f(ctx) }) }
 	return t, nil
 }
@@ -73,7 +75,8 @@ func (t *Transport) Start() {
 	t.run(t.accept)
 }
 
-// Stop closes the listener and all connections, and waits for everything that was started, running callbacks included. What is queued is lost.
+// Stop closes the listener and all connections, and waits for everything that was started, running callbacks included. What is queued is lost; SendSnapshot
+// and what Fetch has returned end with an error.
 func (t *Transport) Stop() {
 	t.mu.Lock()
 	first := !t.mu.stopped
@@ -133,6 +136,12 @@ func (t *Transport) connection(to uint64) *outbound {
 		t.run(o.run)
 	}
 	return o
+}
+
+func (t *Transport) stopped() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.stopped
 }
 
 // forget takes an outbound out that has ended.
