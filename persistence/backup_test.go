@@ -149,9 +149,9 @@ func TestBackupOfACluster(t *testing.T) {
 	for group := range uint32(4) {
 		f.at(group, func(s *persistence.Store) error {
 			var stream bytes.Buffer
-			_, err := s.Backup(ctx, group, &stream)
+			_, failed := s.Backup(ctx, group, &stream)
 			saved[group] = stream.Bytes()
-			return err
+			return failed
 		})
 	}
 

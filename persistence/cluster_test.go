@@ -61,7 +61,9 @@ func TestNodesJoin(t *testing.T) {
 		require.ErrorAs(t, err, &elsewhere)
 		require.EqualValues(t, 1, elsewhere.Leader)
 		require.ErrorIs(t, s.Confirm(t.Context(), 1), persistence.ErrNotLeader)
-		head, found, err := s.Head(stale, 1, "c")
+		var head persistence.Head
+		var found bool
+		head, found, err = s.Head(stale, 1, "c")
 		require.NoError(t, err)
 		require.True(t, found)
 		require.EqualValues(t, 59, head.Seq)

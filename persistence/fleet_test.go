@@ -92,13 +92,22 @@ func (f *fleet) leader(group uint32) (*persistence.Store, error) {
 // at runs f at the leader of a group until it succeeds.
 func (f *fleet) at(group uint32, do func(*persistence.Store) error) {
 	f.t.Helper()
-	require.NoError(f.t, eventuallyNil(func() error {
+	err := eventuallyNil(func() error {
 		s, err := f.leader(group)
 		if err != nil {
 			return err
 		}
 		return do(s)
-	}))
+	})
+	if err != nil {
+		for id, n := range f.nodes {
+			if n.store != nil {
+				r, statusErr := status(n.store, group)
+				f.t.Logf("node %d: %+v, %v", id, r, statusErr)
+			}
+		}
+	}
+	require.NoError(f.t, err)
 }
 
 func (f *fleet) change(group uint32, kind persistence.ChangeKind, node uint64) {

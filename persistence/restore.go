@@ -102,22 +102,26 @@ func (r *restore) group(ctx context.Context, group uint32, source func(group uin
 		if bytes.Compare(key, start) < 0 || bytes.Compare(key, end) >= 0 {
 			return fmt.Errorf("%w: it holds a row of another shard", backup.ErrDamaged)
 		}
-		k, err := keys.Decode(key)
-		if err != nil {
-			return fmt.Errorf("%w: %w", backup.ErrDamaged, err)
-		}
-		if group == uint32(fsm.Directory) && k.Kind == keys.Record && ownCollection(k.Name) {
-			return nil
-		}
-		if err := r.batch.Set(key, value, nil); err != nil {
-			return fmt.Errorf("write row: %w", err)
-		}
-		if r.batch.Len() < restoreBatch {
-			return nil
-		}
-		return errors.Join(ctx.Err(), r.commit(pebble.NoSync))
+		return errors.Join(ctx.Err(), r.row(key, value))
 	})
 	return info, errors.Join(err, from.Close(), ctx.Err())
+}
+
+func (r *restore) row(key, value []byte) error {
+	k, err := keys.Decode(key)
+	if err != nil {
+		return fmt.Errorf("%w: %w", backup.ErrDamaged, err)
+	}
+	if k.Shard == uint32(fsm.Directory) && k.Kind == keys.Record && ownCollection(k.Name) {
+		return nil
+	}
+	if err := r.batch.Set(key, value, nil); err != nil {
+		return fmt.Errorf("write row: %w", err)
+	}
+	if r.batch.Len() < restoreBatch {
+		return nil
+	}
+	return r.commit(pebble.NoSync)
 }
 
 // expect refuses a stream that is not the one asked for.
