@@ -32,10 +32,7 @@ agents:
 `
 
 // cluster is real nodes on this machine.
-type cluster struct {
-	*nodes.Fleet
-	dir string
-}
+type cluster struct{ *nodes.Fleet }
 
 // newCluster prepares nodes that a test starts. With partitions each lives in a network of its own, which takes root.
 func newCluster(t *testing.T, count int, partitions bool, flags ...string) *cluster {
@@ -43,12 +40,22 @@ func newCluster(t *testing.T, count int, partitions bool, flags ...string) *clus
 	if testing.Short() {
 		t.Skip("-short: runs several real processes")
 	}
+	binary, err := builtBinary()
+	require.NoError(t, err)
+	return newClusterOf(t, binary, count, partitions, flags...)
+}
+
+// newClusterOf is newCluster with another program in the binary's place.
+func newClusterOf(t *testing.T, binary string, count int, partitions bool, flags ...string) *cluster {
+	t.Helper()
 	if partitions {
 		if err := nodes.Permitted(t.Context()); err != nil {
 			t.Skip(err)
 		}
 	}
-	c, err := launchable(t.Context(), t.TempDir(), count, partitions, flags)
+	c, err := launchable(t.Context(), nodes.Config{
+		Binary: binary, Dir: t.TempDir(), Count: count, Network: partitions, Flags: flags,
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -60,23 +67,18 @@ func newCluster(t *testing.T, count int, partitions bool, flags ...string) *clus
 }
 
 // launchable is newCluster for those who have no test at hand.
-func launchable(ctx context.Context, dir string, count int, partitions bool, flags []string) (*cluster, error) {
-	binary, err := builtBinary()
+func launchable(ctx context.Context, config nodes.Config) (*cluster, error) {
+	file := filepath.Join(config.Dir, "parley.yaml")
+	if err := os.WriteFile(file, []byte(clusterAgents), 0o600); err != nil {
+		return nil, err
+	}
+	config.Flags = append([]string{"--config", file}, config.Flags...)
+	config.ReadyWithin = time.Minute
+	fleet, err := nodes.New(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(dir, "parley.yaml")
-	if err = os.WriteFile(config, []byte(clusterAgents), 0o600); err != nil {
-		return nil, err
-	}
-	fleet, err := nodes.New(ctx, nodes.Config{
-		Binary: binary, Dir: dir, Count: count, Network: partitions, ReadyWithin: time.Minute,
-		Flags: append([]string{"--config", config}, flags...),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &cluster{Fleet: fleet, dir: dir}, nil
+	return &cluster{Fleet: fleet}, nil
 }
 
 // reply is what a node answered.

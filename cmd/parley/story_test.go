@@ -212,7 +212,12 @@ func wordCluster(ctx context.Context, s *story, ts *testscript.TestScript, args 
 	if partitions {
 		flags = flags[1:]
 	}
-	if s.cluster, err = launchable(ctx, s.dir, count, partitions, flags); err != nil {
+	binary, err := builtBinary()
+	if err != nil {
+		return "", err
+	}
+	s.cluster, err = launchable(ctx, nodes.Config{Binary: binary, Dir: s.dir, Count: count, Network: partitions, Flags: flags})
+	if err != nil {
 		return "", err
 	}
 	ts.Setenv("DATA", s.dir)
