@@ -70,6 +70,19 @@ func (o *Owners) Unset(owner Owner) bool {
 	})
 }
 
+// unsetAll says that a node owns nothing.
+func (o *Owners) unsetAll(node string) {
+	table := o.table.Load()
+	if table == nil {
+		return
+	}
+	for _, r := range *table {
+		if r.owner.Node == node {
+			o.Unset(r.owner)
+		}
+	}
+}
+
 // hint is hearsay: it only counts when it is about a newer epoch, because whoever says it may be behind.
 func (o *Owners) hint(owner Owner) bool {
 	return o.change(owner.Shard, func(now Owner) (Owner, bool) {
