@@ -101,7 +101,9 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Follows, 1<<17)
 	if c.Dial == nil {
 		dialer := &net.Dialer{}
-		c.Dial = func(ctx context.Context, address string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", address) }
+		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -249,7 +249,11 @@ func (h quietHandler) Handle(ctx context.Context, record slog.Record) error {
 }
 
 // WithAttrs is part of slog.Handler.
-func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return quietHandler{h.Handler.WithAttrs(attrs)} }
+func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(attrs)}
+}
 
 // WithGroup is part of slog.Handler.
-func (h quietHandler) WithGroup(name string) slog.Handler { return quietHandler{h.Handler.WithGroup(name)} }
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name)}
+}

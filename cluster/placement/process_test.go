@@ -1,0 +1,165 @@
+package placement
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/proto/conversationpb"
+)
+
+// nodeEnv has the test binary be a node: the members, itself first, as JSON.
+const nodeEnv = "PARLEY_PLACEMENT_NODE"
+
+// runNode is a node in a process of its own. It lives until its input ends.
+func runNode() {
+	var members []Member
+	if err := json.Unmarshal([]byte(os.Getenv(nodeEnv)), &members); err != nil {
+		panic(err)
+	}
+	shards, _ := shard.New(4)
+	sh := newShell()
+	s, err := New(Config{
+		Name: members[0].Name, Boot: members[0].Boot, Cluster: "c1", Listen: members[0].Address, Shards: shards,
+		Members: func() []Member { return members }, Owners: noOwners{}, Serve: &chatty{sh}, Encode: encodeFault, Decode: decodeFault,
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+type noOwners struct{}
+
+func (noOwners) Owner(shard.ID) (cluster.Owner, bool) { return cluster.Owner{}, false }
+
+// chatty is a shell whose conversations say something all the time.
+type chatty struct{ *shell }
+
+func (c *chatty) Follow(_ context.Context, _ uint32, _ string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+	stop := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for offset := uint64(0); ; offset++ {
+			select {
+			case <-ticker.C:
+				sink.Change(&conversationpb.Change{Epoch: 1, Delta: &conversationpb.Delta{RunId: "run_1", Offset: offset, Text: "x"}})
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return &conversationpb.Snapshot{Epoch: 1}, func() { close(stop) }, nil
+}
+
+// process starts a node in a process of its own.
+func (w *world) process(member Member, others ...Member) *exec.Cmd {
+	w.t.Helper()
+	members, err := json.Marshal(append([]Member{member}, others...))
+	require.NoError(w.t, err)
+	command := exec.CommandContext(w.t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), nodeEnv+"="+string(members))
+	command.Stderr = os.Stderr
+	_, err = command.StdinPipe()
+	require.NoError(w.t, err)
+	output, err := command.StdoutPipe()
+	require.NoError(w.t, err)
+	require.NoError(w.t, command.Start())
+	w.t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGCONT)
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	line, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(w.t, err)
+	require.Equal(w.t, "ready\n", line)
+	w.join(member)
+	return command
+}
+
+// hang starts a call that is not answered and a follow, on another process.
+func hang(t *testing.T, a *node, to cluster.Owner) (call <-chan error, followed *sinkOf) {
+	t.Helper()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := a.Ask(t.Context(), to, "conv_1", command("block"))
+		failed <- err
+	}()
+	sink := newSink()
+	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(sink.heard()) > 5 }, patience, time.Millisecond)
+	return failed, sink
+}
+
+func TestAProcessThatIsKilled(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	b := Member{Name: "b", Boot: "p1", Address: freeAddress()}
+	process := w.process(b, a.member)
+	linked(t, a.System, "b")
+	to := cluster.Owner{Node: "b", Shard: 1}
+	failed, sink := hang(t, a, to)
+	start := time.Now()
+	require.NoError(t, process.Process.Kill())
+	require.True(t, isLost(<-failed))
+	require.True(t, isLost(<-sink.closed))
+	t.Logf("told %v after the kill", time.Since(start))
+	require.Less(t, time.Since(start), 500*time.Millisecond)
+
+	// Again at its old address, before anybody has found out.
+	_ = process.Wait()
+	b.Boot = "p2"
+	w.process(b, a.member)
+	start = time.Now()
+	require.Eventually(t, func() bool {
+		_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
+		return err == nil
+	}, patience, time.Millisecond)
+	t.Logf("served again %v after the new one is known", time.Since(start))
+}
+
+func TestAProcessThatStandsStill(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	b := Member{Name: "b", Boot: "p1", Address: freeAddress()}
+	process := w.process(b, a.member)
+	linked(t, a.System, "b")
+	to := cluster.Owner{Node: "b", Shard: 1}
+	failed, sink := hang(t, a, to)
+	start := time.Now()
+	require.NoError(t, process.Process.Signal(syscall.SIGSTOP))
+	require.True(t, isLost(<-failed))
+	require.True(t, isLost(<-sink.closed))
+	t.Logf("told %v after it stopped", time.Since(start))
+	require.Less(t, time.Since(start), 4*time.Second)
+
+	start = time.Now()
+	_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
+	require.True(t, isNotOwner(err))
+	require.Less(t, time.Since(start), time.Second, "it is not waited for")
+
+	require.NoError(t, process.Process.Signal(syscall.SIGCONT))
+	start = time.Now()
+	require.Eventually(t, func() bool {
+		_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
+		return err == nil
+	}, patience, time.Millisecond)
+	t.Logf("served again %v after it went on", time.Since(start))
+}
