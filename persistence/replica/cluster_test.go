@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,10 +21,15 @@ import (
 	"parley/persistence/replica/replicatest"
 )
 
-// seedOf is -replica.seed, or a new one, printed when the test fails.
+// seedOf is -replica.seed or PARLEY_CHAOS_SEED, or a new one, printed when the test fails.
 func seedOf(tb testing.TB) uint64 {
 	tb.Helper()
 	seed := *seedFlag
+	if env := os.Getenv("PARLEY_CHAOS_SEED"); seed == 0 && env != "" {
+		var err error
+		seed, err = strconv.ParseUint(env, 10, 64)
+		require.NoError(tb, err, "PARLEY_CHAOS_SEED")
+	}
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
@@ -40,7 +47,9 @@ type cluster struct {
 	peers   []replica.NodeID
 	stores  map[replica.NodeID]*node
 	// joined are the nodes that began without groups.
-	joined   map[replica.NodeID]bool
+	joined map[replica.NodeID]bool
+	// disk, when set, is what a node sees of its disk.
+	disk     func(id replica.NodeID, mem *vfs.MemFS) vfs.FS
 	leaders  sync.Map
 	failures atomic.Int64
 }
@@ -66,7 +75,11 @@ func newCluster(tb testing.TB, seed uint64, voters int, options ...option) *clus
 
 func (c *cluster) start(id replica.NodeID, mem *vfs.MemFS) {
 	c.tb.Helper()
-	c.startOn(id, mem, mem)
+	fs := vfs.FS(mem)
+	if c.disk != nil {
+		fs = c.disk(id, mem)
+	}
+	c.startOn(id, mem, fs)
 }
 
 // startOn starts a node on fs, which ends in mem.

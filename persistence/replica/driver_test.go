@@ -40,9 +40,11 @@ func withGroups(n int) option {
 
 func openDB(tb testing.TB, dir string, fs vfs.FS) *pebble.DB {
 	tb.Helper()
-	db, err := pebble.Open(dir, &pebble.Options{
-		FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{}, MemTableSize: memTable(fs),
-	})
+	options := &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{}, MemTableSize: memTable(fs)}
+	if slow, ok := fs.(*slowDisk); ok {
+		options.WALMinSyncInterval = slow.syncInterval
+	}
+	db, err := pebble.Open(dir, options)
 	require.NoError(tb, err)
 	return db
 }
