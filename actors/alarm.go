@@ -14,6 +14,8 @@ const (
 	// again.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// maxDoubts bounds how often an entity is read again because an append may still be applied: over half a minute.
+	maxDoubts = 6
 )
 
 // alarm is a command of the entity's own that is due later: a timer of the rules, or a retry.
@@ -55,7 +57,8 @@ func (g *grain) ring(al *alarm) {
 		g.host.active.Add(1)
 		defer g.host.finished()
 		g.guard(func() {
-			if err := g.serve(al.command); worthRetry(err) {
+			err := g.serve(al.command)
+			if worthRetry(err) || al.command == nil && g.doubtful && al.retries < maxDoubts {
 				g.retry(al.command, al.retries+1)
 			}
 		})

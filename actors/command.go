@@ -44,6 +44,9 @@ func (g *grain) execute(command proto.Message) error {
 	if g.tenure.over.Load() {
 		return g.answer(nil, g.host.refusal())
 	}
+	if command == nil && g.loaded && (g.doubtful || !g.busy()) {
+		g.drop() // whoever asks for nothing knows of something open
+	}
 	for attempt := 1; ; attempt++ {
 		assumed := attempt == 1 && g.assumeAbsent(command)
 		if err := g.activate(); err != nil {
@@ -98,6 +101,7 @@ func (g *grain) activate() error {
 	}
 	g.tenure.prove(start)
 	g.fresh = true
+	g.doubtful = g.doubtful && found && head.Seq == g.doubt
 	if !found {
 		g.state, g.loaded = nil, true
 		return nil
@@ -240,11 +244,12 @@ func (g *grain) write(entry *logpb.Append) error {
 	cancel()
 	s.metrics.appends.Observe(time.Since(start).Seconds())
 	if err != nil {
-		return g.unwritten(err)
+		return g.unwritten(entry, err)
 	}
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
 		g.tenure.prove(start)
+		g.doubtful = false
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
 		g.drop()
@@ -254,13 +259,14 @@ func (g *grain) write(entry *logpb.Append) error {
 		g.host.fenced(g.tenure)
 		return g.host.notOwner()
 	default:
-		return g.unwritten(fmt.Errorf("append said %s", result.GetOutcome()))
+		return g.unwritten(entry, fmt.Errorf("append said %s", result.GetOutcome()))
 	}
 }
 
 // unwritten turns a fault of the append into an answer. Where it is sure that nothing was written the state stands;
-// else it is read again soon, for a turn may hang on it and followers may have missed events.
-func (g *grain) unwritten(err error) error {
+// else it is read again soon, and as long as it might still be written, for a turn may hang on it and followers may
+// have missed events.
+func (g *grain) unwritten(entry *logpb.Append, err error) error {
 	s := g.host.system
 	count := func(reason string) { s.metrics.refused.WithLabelValues(reason).Inc() }
 	switch {
@@ -289,6 +295,7 @@ func (g *grain) unwritten(err error) error {
 	}
 	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.tenure.epoch),
 		slog.Any("err", err))
+	g.doubtful, g.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
 	g.wake()
 	// A journal that gave up by itself has lost the shard, and this node is about to hear it.
 	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)

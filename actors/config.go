@@ -53,6 +53,10 @@ type Config struct {
 	// shards: more finds interrupted turns sooner, and starts their model calls in a bigger burst. Default 64.
 	RecoverConcurrency int
 
+	// RecoverEvery is how often it is looked for turns that are open and not run. Shorter finds sooner what an append
+	// left whose outcome was never known; each look reads a list. Default 15 s.
+	RecoverEvery time.Duration
+
 	// Logger; nil = silent.
 	Logger *slog.Logger
 	// Registerer for metrics; nil = none.
@@ -69,6 +73,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxWaiters, 64)
 	orDefault(&c.RecoverConcurrency, 64)
 	orDefault(&c.StreamLease, time.Second)
+	orDefault(&c.RecoverEvery, 15*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -102,6 +107,7 @@ func (c *Config) validate() error {
 		{"MaxWaiters", int64(c.MaxWaiters)},
 		{"RecoverConcurrency", int64(c.RecoverConcurrency)},
 		{"StreamLease", int64(c.StreamLease)},
+		{"RecoverEvery", int64(c.RecoverEvery)},
 	}
 	for _, limit := range limits {
 		if limit.value < 0 {

@@ -68,6 +68,9 @@ type grain struct {
 	waiting int
 	alarms  []*alarm
 	next    []proto.Message // commands that effects brought up
+
+	doubtful bool   // an append whose outcome is not known may still be applied
+	doubt    uint64 // as long as the stored seq is this
 }
 
 func (g *grain) unlink() {
@@ -84,11 +87,12 @@ func (g *grain) engaged() bool { return g.queued.Load() > 0 || g.working.Load() 
 // note tells the host whether something is open.
 func (g *grain) note() {
 	g.awaited.Store(g.waiting > 0)
-	busy := g.waiting > 0 || len(g.alarms) > 0
-	if !busy && g.loaded && g.state != nil && g.kind.Busy != nil {
-		busy = g.kind.Busy(g.state)
-	}
-	g.working.Store(busy)
+	g.working.Store(g.waiting > 0 || len(g.alarms) > 0 || g.busy())
+}
+
+// busy says that something of the entity goes on outside, as far as is known.
+func (g *grain) busy() bool {
+	return g.loaded && g.state != nil && g.kind.Busy != nil && g.kind.Busy(g.state)
 }
 
 func (g *grain) handle(a *ask) {

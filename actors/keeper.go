@@ -31,11 +31,11 @@ func (s *System) keepProof() {
 	}
 }
 
-// prove asks the journal once. That it fails needs no answer: who leads the shard is told by others.
+// prove asks the journal once, for as long as the answer would be of use. That it fails needs no answer: who leads the shard is told by others.
 func (s *System) prove(h *host, t *tenure) {
 	defer t.proving.Store(false)
 	start := time.Now()
-	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
+	ctx, cancel := t.bound(s.work, s.config.StreamLease)
 	defer cancel()
 	if err := s.config.Journal.Confirm(ctx, h.shard); err != nil {
 		return

@@ -8,29 +8,42 @@ import (
 	"time"
 )
 
+const (
+	// firstRecovery and lastRecovery bound the pause before a recovery that failed is tried again.
+	firstRecovery = 50 * time.Millisecond
+	lastRecovery  = 5 * time.Second
+	// secondRecovery is when it is looked again for what an append of the former tenure left.
+	secondRecovery = time.Second
+)
+
 // recover activates every entity of a shard that a former owner left with an open turn: activation begins with the
 // machine's own recovery command. Entities that cannot be activated yet are tried again until they can, or until the
-// epoch is over. No turn stays open because nobody asked for its conversation.
+// tenure is over. Afterwards it looks again now and then: a turn may have been opened by an append that was given up.
+// No turn stays open because nobody asked for its conversation.
 func (s *System) recover(h *host, t *tenure) {
-	pause, epoch := 50*time.Millisecond, t.epoch
-	for s.work.Err() == nil && !t.over.Load() {
+	log := s.log.With(slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
+	pause := firstRecovery
+	for recovered := false; ; {
 		found, err := s.recoverOnce(h, t)
-		if err == nil {
+		if s.work.Err() != nil || t.over.Load() {
+			return
+		}
+		switch {
+		case err != nil:
+			log.Warn("recovery of open turns goes on later", slog.Any("err", err))
+			pause = min(2*pause, lastRecovery)
+		case recovered:
+			pause = s.config.RecoverEvery
+		default:
 			if found > 0 {
-				s.log.Info("open turns recovered", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", epoch),
-					slog.Int("count", found))
+				s.metrics.recoveries.Add(float64(found))
+				log.Info("open turns recovered", slog.Int("count", found))
 			}
-			return
+			recovered, pause = true, secondRecovery
 		}
-		if t.over.Load() {
-			return
-		}
-		s.log.Warn("recovery of open turns goes on later", slog.Uint64("shard", uint64(h.shard)),
-			slog.Uint64("epoch", epoch), slog.Any("err", err))
 		if !sleep(s.work, t.ctx, pause) {
 			return
 		}
-		pause = min(2*pause, 5*time.Second)
 	}
 }
 
@@ -61,9 +74,7 @@ func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
 			}
 			if _, wakeErr := s.ask(s.work, h.shard, inside(id, nil)); wakeErr != nil {
 				failed.Store(&wakeErr)
-				return
 			}
-			s.metrics.recoveries.Inc()
 		})
 	}
 	wg.Wait()
