@@ -85,25 +85,34 @@ func (a *API) sendCommand(ctx context.Context, in *sendMessageIn, wait bool) *co
 }
 
 // askUntilSettled repeats a waiting command whose owner went away while it waited (moved, restarted, passivated). The
-// command's id makes the repeat safe: a turn that has begun is waited for, not begun again.
+// command's id makes the repeat safe: a turn that has begun is waited for, not begun again. Who cannot be answered at
+// all is told so soon; a turn that had been waited for is worth a longer wait.
 func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	const attempts = 5
+	const (
+		soon     = 3 * time.Second
+		underWay = 6 * time.Second // an answer that took so long was waited for, not looked for
+		worthIt  = 15 * time.Second
+	)
 	pause := 20 * time.Millisecond
-	for attempt := 1; ; attempt++ {
+	giveUp := time.Now().Add(soon)
+	for {
 		began := time.Now()
 		reply, err := a.ask(ctx, command)
-		if err == nil || !gone(err) || attempt == attempts {
+		if err == nil || !gone(err) {
 			return reply, err
 		}
-		if time.Since(began) > time.Minute {
-			attempt = 0 // it had been waiting for its turn: this is a new loss
+		switch now := time.Now(); {
+		case now.Sub(began) > underWay:
+			giveUp = now.Add(worthIt)
 			pause = 20 * time.Millisecond
+		case now.After(giveUp):
+			return reply, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(pause):
-			pause *= 3
+			pause = min(3*pause, time.Second)
 		}
 	}
 }
