@@ -30,9 +30,9 @@ const (
 // Options are the settings of a run, as flags give them.
 type Options struct {
 	URLs         []string      // base URLs of the servers, without base path; requests spread over them
+	Ops          []string      // base URLs of their ops listeners, for the servers' memory; empty = not asked
 	BasePath     string        // base path of the conversation server; default /api/agents
 	Token        string        // bearer token; empty = none
-	Ops          string        // base URL of the ops listener, for server memory; empty = not asked
 	Agent        string        // agent of the scenario; default depends on it
 	User         string        // userId given when no token is
 	Concurrency  int           // callers at once (create, turn, read, list) or streams or followers
@@ -47,8 +47,23 @@ type Options struct {
 	Ramp         time.Duration // time over which streams or followers are opened
 	Settle       time.Duration // silence before the memory of idle followers is read (follow)
 	Timeout      time.Duration // one request or stream
-	JSON         bool          // print JSON instead of a table
-	Quiet        bool          // no live progress
+	RetryFor     time.Duration // how long a request that a node could not answer is repeated; 0 = never
+	// AttemptTimeout is how long one node has to answer before the next is asked.
+	AttemptTimeout time.Duration
+	Nodes          int    // nodes that the harness starts itself; 0 = it uses URLs
+	Dir            string // where those keep data and logs; empty = a folder that is removed after success
+	Binary         string // their program; empty = this one
+	Network        bool   // each in a network of its own that can be cut (chaos)
+	NodeFlags      string // more of their flags, separated by blanks
+	Seed           uint64 // of everything random; 0 = drawn and printed
+	Faults         int    // faults to make (chaos), owners to kill (failover)
+	Followers      int    // followers of each conversation (failover, chaos), in all (rolling)
+	StateBytes     int64  // state before the fourth node joins (join)
+	LogLevel       string // of the nodes that it starts
+	JSON           bool   // print JSON instead of a table
+	Quiet          bool   // no live progress
+
+	cluster *cluster // the nodes that it started
 }
 
 // Disk measures the yardstick of the disk below dir and is given by the command, which may know storage.
@@ -58,16 +73,38 @@ type scenario struct {
 	name, help string
 	agent      string
 	run        func(context.Context, *Options, *progress) (*Report, error)
+	defaults   map[string]string // of its flags, where they are not everybody's
 }
 
 func scenarios() []scenario {
 	return []scenario{
-		{"create", "create conversations", "bench-echo", runCreate},
-		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn},
-		{"read", "read conversations of -messages messages", "bench-echo", runRead},
-		{"list", "list 20 of one user's -records conversations", "bench-echo", runList},
-		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream},
-		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow},
+		{"create", "create conversations", "bench-echo", runCreate, nil},
+		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn, nil},
+		{"read", "read conversations of -messages messages", "bench-echo", runRead, nil},
+		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil},
+		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil},
+		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil},
+		{"forward", "what a request costs more at a node that must forward it", "bench-echo", runForward, map[string]string{
+			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
+		}},
+		{"cancel", "cancel running turns at a node that does not own them", "bench-slow", runCancel, map[string]string{
+			"nodes": "3", "concurrency": "4", "count": "400",
+		}},
+		{"idle", "processor and memory of nodes that have nothing to do", "bench-echo", runIdle, map[string]string{
+			"nodes": "3", "settle": "15s", "duration": "30s",
+		}},
+		{"failover", "kill owners: time to the next accepted command and the next event of each of their conversations", "bench-echo", runFailover, map[string]string{
+			"nodes": "3", "records": "64", "rate": "100", "faults": "10", "followers": "2",
+		}},
+		{"rolling", "restart all nodes one after another under load", "bench-brief", runRolling, map[string]string{
+			"nodes": "3", "records": "400", "rate": "200", "followers": "1000", "warm-up": "10s",
+		}},
+		{"join", "a fourth node joins a loaded cluster with -state-bytes of state", "bench-echo", runJoin, map[string]string{
+			"nodes": "3", "records": "256", "rate": "100", "warm-up": "10s", "timeout": "3m",
+		}},
+		{"chaos", "a load, while nodes are killed, frozen, cut off and restarted; then everything is checked", "bench-brief", runChaos, map[string]string{
+			"nodes": "3", "records": "200", "rate": "100", "faults": "10", "followers": "3", "duration": "1m", "log-level": "info",
+		}},
 	}
 }
 
@@ -100,19 +137,39 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, disk Dis
 		fmt.Fprintf(stderr, "parley bench %s: %v\n", chosen.name, err)
 		return exitUsage
 	}
-	live := newProgress(stderr, options.Quiet || options.JSON)
-	report, err := chosen.run(ctx, options, live)
-	live.done()
+	report, err := runScenario(ctx, chosen, options, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "parley bench %s: %v\n", chosen.name, err)
 		return exitFailed
 	}
-	report.Scenario = chosen.name
 	report.print(stdout, options.JSON)
 	if report.failed() {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// runScenario runs a scenario, on nodes of its own where that is asked for.
+func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Writer) (report *Report, err error) {
+	live := newProgress(stderr, o.Quiet || o.JSON)
+	defer live.done()
+	if o.Nodes > 0 {
+		if o.cluster, err = startCluster(ctx, o, live); err != nil {
+			return nil, err
+		}
+		defer func() {
+			kept := o.cluster.stop(err != nil || report.failed())
+			if kept != "" {
+				fmt.Fprintf(stderr, "parley bench %s: data and logs of the nodes are in %s\n", chosen.name, kept)
+			}
+		}()
+	}
+	report, err = chosen.run(ctx, o, live)
+	if err != nil {
+		return nil, err
+	}
+	report.Scenario = chosen.name
+	return report, nil
 }
 
 func usage(w io.Writer) {
@@ -129,11 +186,11 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	o := &Options{}
 	set := flag.NewFlagSet("parley bench "+s.name, flag.ContinueOnError)
 	set.SetOutput(stderr)
-	var urls string
+	var urls, ops string
 	set.StringVar(&urls, "url", "http://127.0.0.1:8080", "base URLs of the servers, separated by commas")
 	set.StringVar(&o.BasePath, "base-path", "/api/agents", "base path of the conversation server")
 	set.StringVar(&o.Token, "token", os.Getenv("PARLEY_BENCH_TOKEN"), "bearer token (or PARLEY_BENCH_TOKEN)")
-	set.StringVar(&o.Ops, "ops-url", "", "base URL of the ops listener: report the server's memory and CPU too")
+	set.StringVar(&ops, "ops-url", "", "base URLs of the ops listeners, separated by commas: report the servers' memory and CPU too")
 	set.StringVar(&o.Agent, "agent", s.agent, "agent")
 	set.StringVar(&o.User, "user", "bench", "userId, where the server has no authentication")
 	set.IntVar(&o.Concurrency, "concurrency", 64, "callers, streams or followers at once")
@@ -148,18 +205,61 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
 	set.DurationVar(&o.Settle, "settle", 0, "silence before the memory of idle followers is read (follow)")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
+	set.DurationVar(&o.RetryFor, "retry-for", 0, "how long a request that a node could not answer (503, connection lost) is repeated at the next; 0 = 10s with several nodes, else never")
+	set.DurationVar(&o.AttemptTimeout, "attempt-timeout", 0, "time for one node to answer; 0 = 5s with several nodes, else -timeout")
+	set.IntVar(&o.Nodes, "nodes", 0, "nodes to start for this run, instead of -url")
+	set.StringVar(&o.Dir, "dir", "", "folder for data and logs of those nodes; default one that goes when all is well")
+	set.StringVar(&o.Binary, "binary", "", "program of those nodes; default this one")
+	set.StringVar(&o.NodeFlags, "node-flags", "", "more flags of those nodes, separated by blanks")
+	set.StringVar(&o.LogLevel, "log-level", "warn", "log level of those nodes")
+	set.BoolVar(&o.Network, "network", false, "give each of those nodes a network of its own, so that partitions are possible (chaos; takes root)")
+	set.Uint64Var(&o.Seed, "seed", 0, "seed of everything random (chaos); 0 = drawn and printed")
+	set.IntVar(&o.Faults, "faults", 0, "faults to make (chaos), owners to kill (failover)")
+	set.IntVar(&o.Followers, "followers", 0, "event streams: of each conversation (failover, chaos), in all (rolling)")
+	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join)")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")
 	set.BoolVar(&o.Quiet, "quiet", false, "no live progress")
+	for name, value := range s.defaults {
+		set.Lookup(name).DefValue = value
+		if err := set.Set(name, value); err != nil {
+			return nil, fmt.Errorf("default of -%s: %w", name, err)
+		}
+	}
+	given := map[string]bool{}
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		given[name] = strings.HasPrefix(arg, "-")
+	}
+	if given["url"] && !given["nodes"] {
+		o.Nodes = 0
+	}
 	o.URLs = strings.Split(urls, ",")
+	if ops != "" {
+		o.Ops = strings.Split(ops, ",")
+	}
+	several := len(o.URLs) > 1 || o.Nodes > 1
+	if o.RetryFor == 0 && several {
+		o.RetryFor = 10 * time.Second
+	}
+	if o.AttemptTimeout == 0 {
+		o.AttemptTimeout = o.Timeout
+		if several {
+			o.AttemptTimeout = min(o.Timeout, 5*time.Second)
+		}
+	}
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
 	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected %q", set.Arg(0))
 	case o.Concurrency < 1 || o.Concurrency > 200_000:
 		return nil, errors.New("-concurrency must be 1 to 200000")
+	case o.Nodes < 0 || o.Nodes > 16:
+		return nil, errors.New("-nodes must be 0 to 16")
+	case o.Faults < 0 || o.Followers < 0 || o.StateBytes < 0 || o.RetryFor < 0 || o.AttemptTimeout < 0:
+		return nil, errors.New("numbers must not be negative")
 	case o.Count < 0 || o.Rate < 0 || o.Records < 0 || o.Messages < 0 || o.MessageBytes < 0 || o.Rounds < 0:
 		return nil, errors.New("numbers must not be negative")
 	case o.Count == 0 && o.Duration <= 0:

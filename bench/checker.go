@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // messageChecker checks a streamed answer: frames numbered 1, 2, 3 without gap, duplicate or reorder, the numbered
@@ -106,13 +107,17 @@ func (c *messageChecker) end(data []byte) {
 	}
 }
 
-// eventChecker checks an event stream: every event of the log once and in order; deltas fit the text they extend.
+// eventChecker checks an event stream: every event of the log once and in order; deltas fit the text they extend, and
+// the answer that is stored begins with the text that was streamed.
 type eventChecker struct {
 	seq   uint64 // newest event seen
 	run   string
-	text  uint64 // bytes of the active run's text seen
+	said  []byte // text of the active run, as far as it was streamed
 	fault string
 }
+
+// reopened: the stream goes on where it was, on a new connection. A run that is active is told from its beginning.
+func (c *eventChecker) reopened() { c.run, c.said = "", nil }
 
 // frame looks at one frame and returns the seq of an event of the log, or 0.
 func (c *eventChecker) frame(f frame) uint64 {
@@ -137,7 +142,27 @@ func (c *eventChecker) frame(f frame) uint64 {
 		return 0
 	}
 	c.seq = seq
+	if len(c.said) > 0 && string(f.event) == "agent.message" {
+		c.answer(f)
+	}
 	return seq
+}
+
+func (c *eventChecker) answer(f frame) {
+	var event struct {
+		RunID string `json:"run_id"`
+		Data  struct {
+			Content string `json:"content"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(f.data, &event); err != nil {
+		c.fault = fmt.Sprintf("%s is no JSON", f.event)
+		return
+	}
+	if event.RunID == c.run && !strings.HasPrefix(event.Data.Content, string(c.said)) {
+		c.fault = fmt.Sprintf("streamed %.60q, answer is %.60q", c.said, event.Data.Content)
+	}
+	c.said = nil
 }
 
 func (c *eventChecker) live(f frame) {
@@ -155,16 +180,16 @@ func (c *eventChecker) live(f frame) {
 	}
 	switch change.Type {
 	case "agent.message.snapshot":
-		c.run, c.text = change.RunID, uint64(len(change.Data.Text))
+		c.run, c.said = change.RunID, []byte(change.Data.Text)
 	case "agent.message.delta":
 		if change.RunID != c.run || change.Data.Offset == 0 {
-			c.run, c.text = change.RunID, 0
+			c.run, c.said = change.RunID, c.said[:0]
 		}
-		if change.Data.Offset != c.text {
-			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, c.text)
+		if change.Data.Offset != uint64(len(c.said)) {
+			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, len(c.said))
 			return
 		}
-		c.text += uint64(len(change.Data.Text))
+		c.said = append(c.said, change.Data.Text...)
 	}
 }
 

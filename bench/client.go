@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	// The harness shares the cores with the server it measures: a client of 30 us a request would measure itself.
@@ -18,18 +20,20 @@ type client struct {
 	options *Options
 	hosts   []*fasthttp.HostClient
 	next    atomic.Uint64
+	retries atomic.Int64
+	dark    *blackouts
 }
 
 // callError is an answer that is not a success.
 type callError struct {
-	Status int
+	Status int // 0 = no answer
 	Code   string
 }
 
 func (e *callError) Error() string { return e.Code }
 
 func newClient(o *Options) (*client, error) {
-	c := &client{options: o}
+	c := &client{options: o, dark: newBlackouts(o.URLs)}
 	for _, raw := range o.URLs {
 		u, err := url.Parse(raw)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -37,7 +41,7 @@ func newClient(o *Options) (*client, error) {
 		}
 		c.hosts = append(c.hosts, &fasthttp.HostClient{
 			Addr: u.Host, IsTLS: u.Scheme == "https", MaxConns: max(o.Concurrency, preparers) + 16,
-			MaxIdleConnDuration: time.Minute, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout,
+			MaxIdleConnDuration: time.Minute, ReadTimeout: o.AttemptTimeout, WriteTimeout: o.AttemptTimeout,
 			MaxIdemponentCallAttempts: 1, MaxResponseBodySize: 64 << 20, NoDefaultUserAgentHeader: true,
 		})
 	}
@@ -50,32 +54,58 @@ func (c *client) close() {
 	}
 }
 
-// call sends one request and hands the body to read, if the status is want. The body is valid only during read.
+// call sends one request and hands the body to read, if the status is want. The body is valid only during read. What a
+// node could not answer is repeated at the next one, for as long as -retry-for says.
 func (c *client) call(method, path string, body []byte, want int, read func([]byte) error) error {
-	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(request)
+	host := int(c.next.Add(1) % uint64(len(c.hosts)))
+	r := newRetry(c.options.RetryFor)
+	for {
+		_, err := c.attempt(host, &request{method: method, path: path, body: body, want: want, read: read})
+		if err == nil || !r.again(err) {
+			return err
+		}
+		c.retries.Add(1)
+		r.pause(len(c.hosts))
+		host = (host + 1) % len(c.hosts)
+	}
+}
+
+// request is one thing to ask a server.
+type request struct {
+	method, path string
+	body         []byte
+	want         int // status of a success
+	read         func([]byte) error
+}
+
+// attempt sends a request once, to one host, and returns the name of the node that served it.
+func (c *client) attempt(host int, r *request) (servedBy string, err error) {
+	wire, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(wire)
 	defer fasthttp.ReleaseResponse(response)
-	host := c.hosts[c.next.Add(1)%uint64(len(c.hosts))]
-	request.Header.SetMethod(method)
-	request.SetRequestURI(c.options.BasePath + path)
-	request.Header.SetHost(host.Addr)
+	to := c.hosts[host]
+	wire.Header.SetMethod(r.method)
+	wire.SetRequestURI(c.options.BasePath + r.path)
+	wire.Header.SetHost(to.Addr)
 	if c.options.Token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.options.Token)
+		wire.Header.Set("Authorization", "Bearer "+c.options.Token)
 	}
-	if body != nil {
-		request.Header.SetContentType("application/json")
-		request.SetBodyRaw(body)
+	if r.body != nil {
+		wire.Header.SetContentType("application/json")
+		wire.SetBodyRaw(r.body)
 	}
-	if err := host.Do(request, response); err != nil {
-		return &callError{Code: transportCode(err)}
+	if err := to.Do(wire, response); err != nil {
+		return "", &callError{Code: transportCode(err)}
 	}
-	if response.StatusCode() != want {
-		return &callError{Status: response.StatusCode(), Code: errorCode(response.StatusCode(), response.Body())}
+	servedBy = string(response.Header.Peek("X-Served-By"))
+	if response.StatusCode() != r.want {
+		return servedBy, &callError{Status: response.StatusCode(), Code: errorCode(response.StatusCode(), response.Body())}
 	}
-	if read == nil {
-		return nil
+	c.dark.success(host, time.Now())
+	if r.read == nil {
+		return servedBy, nil
 	}
-	return read(response.Body())
+	return servedBy, r.read(response.Body())
 }
 
 func transportCode(err error) string {
@@ -84,6 +114,10 @@ func transportCode(err error) string {
 		return "timeout"
 	case errors.Is(err, fasthttp.ErrNoFreeConns):
 		return "no_free_connection"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return codeRefused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, fasthttp.ErrConnectionClosed):
+		return "connection lost"
 	default:
 		return "connection: " + err.Error()
 	}
@@ -99,8 +133,24 @@ func errorCode(status int, body []byte) string {
 	return strconv.Itoa(status)
 }
 
-func (c *client) createBody() []byte {
-	body := map[string]string{"agentId": c.options.Agent}
+// begin starts the measured time.
+func (c *client) begin(now time.Time) {
+	c.retries.Store(0)
+	c.dark.begin(now)
+}
+
+// report adds what the measured time had of failing over.
+func (c *client) report(r *Report, now time.Time) {
+	if c.options.RetryFor > 0 {
+		r.Numbers["repeated attempts"] = float64(c.retries.Load())
+	}
+	c.dark.report(r, now)
+}
+
+func (c *client) createBody() []byte { return c.createBodyFor(c.options.Agent) }
+
+func (c *client) createBodyFor(agent string) []byte {
+	body := map[string]string{"agentId": agent}
 	if c.options.Token == "" {
 		body["userId"] = c.options.User
 	}

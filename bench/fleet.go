@@ -45,6 +45,7 @@ type fleetLoop struct {
 type fleetConn struct {
 	fd     int
 	caller int
+	host   int
 	parser parser
 	reader reader // nil while idle; changes under the loop's lock
 	last   time.Time
@@ -110,13 +111,19 @@ func newFleetLoop() (*fleetLoop, error) {
 	return l, nil
 }
 
-// open sends a request and leaves the stream to a loop: on the caller's own connection where its last answer ended in
-// good order, as browsers do, else on a new one. It blocks for the connect only.
+// open sends a request to the caller's host and leaves the stream to a loop; see openAt.
 func (f *fleet) open(n int, request []byte, r reader) error {
-	if f.loops[n%len(f.loops)].again(n, request, r) {
+	return f.openAt(n%len(f.addrs), n, request, r)
+}
+
+// openAt sends a request to a host and leaves the stream to a loop: on the caller's own connection where its last answer
+// ended in good order, as browsers do, else on a new one. It blocks for the connect only.
+func (f *fleet) openAt(host, n int, request []byte, r reader) error {
+	loop := f.loops[n%len(f.loops)]
+	if loop.again(n, host, request, r) {
 		return nil
 	}
-	family, addr := sockaddr(f.addrs[n%len(f.addrs)])
+	family, addr := sockaddr(f.addrs[host])
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
@@ -124,7 +131,7 @@ func (f *fleet) open(n int, request []byte, r reader) error {
 	if err := connect(fd, addr, request); err != nil {
 		return errors.Join(err, unix.Close(fd))
 	}
-	return f.loops[n%len(f.loops)].add(fd, n, r)
+	return loop.add(&fleetConn{fd: fd, caller: n, host: host, reader: r, last: time.Now()})
 }
 
 func connect(fd int, addr unix.Sockaddr, request []byte) error {
@@ -146,8 +153,8 @@ func connect(fd int, addr unix.Sockaddr, request []byte) error {
 	return nil
 }
 
-// again sends a request on a caller's idle connection, if there is one.
-func (l *fleetLoop) again(n int, request []byte, r reader) bool {
+// again sends a request on a caller's idle connection, if there is one to that host.
+func (l *fleetLoop) again(n, host int, request []byte, r reader) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.mu.idle[n]
@@ -155,6 +162,10 @@ func (l *fleetLoop) again(n int, request []byte, r reader) bool {
 		return false
 	}
 	delete(l.mu.idle, n)
+	if c.host != host {
+		_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // the loop hears of its end
+		return false
+	}
 	if sent, err := unix.Write(c.fd, request); err != nil || sent != len(request) {
 		return false // the loop hears of its end
 	}
@@ -162,17 +173,17 @@ func (l *fleetLoop) again(n int, request []byte, r reader) bool {
 	return true
 }
 
-func (l *fleetLoop) add(fd, n int, r reader) error {
+func (l *fleetLoop) add(c *fleetConn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mu.stop {
-		return errors.Join(net.ErrClosed, unix.Close(fd))
+		return errors.Join(net.ErrClosed, unix.Close(c.fd))
 	}
-	l.mu.conns[int32(fd)] = &fleetConn{fd: fd, caller: n, reader: r, last: time.Now()}
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: int32(fd)}
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
-		delete(l.mu.conns, int32(fd))
-		return errors.Join(fmt.Errorf("epoll add: %w", err), unix.Close(fd))
+	l.mu.conns[int32(c.fd)] = c
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: int32(c.fd)}
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, c.fd, &event); err != nil {
+		delete(l.mu.conns, int32(c.fd))
+		return errors.Join(fmt.Errorf("epoll add: %w", err), unix.Close(c.fd))
 	}
 	return nil
 }

@@ -22,8 +22,43 @@ type Report struct {
 	Latencies   map[string]Latency `json:"latencies"` // by what was timed
 	Numbers     map[string]float64 `json:"numbers,omitempty"`
 	Errors      map[string]int64   `json:"errors,omitempty"`
-	Faults      []string           `json:"streamFaults,omitempty"` // what the stream checker found
+	Faults      []string           `json:"streamFaults,omitempty"` // what the checkers found
+	Seed        uint64             `json:"seed,omitempty"`
+	Story       []string           `json:"story,omitempty"` // what was done to the nodes, and when
+	Spreads     []Spread           `json:"spreads,omitempty"`
 	Open        bool               `json:"openLoop"`
+}
+
+// Spread is how often something took how long.
+type Spread struct {
+	Name   string  `json:"name"`
+	UpToMS []int64 `json:"upToMs"` // upper ends; the last count has none
+	Counts []int64 `json:"counts"`
+}
+
+// newSpread sorts a distribution into classes that a person reads at a glance.
+func newSpread(name string, h *hdrhistogram.Histogram) Spread {
+	s := Spread{Name: name, UpToMS: []int64{50, 100, 250, 500, 750, 1000, 1250, 1500, 2000, 5000}}
+	s.Counts = make([]int64, len(s.UpToMS)+1)
+	for _, bar := range h.Distribution() {
+		at, _ := slices.BinarySearch(s.UpToMS, (bar.To+999)/1000)
+		s.Counts[at] += bar.Count
+	}
+	return s
+}
+
+func (s Spread) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, by milliseconds:", s.Name)
+	for i, n := range s.Counts {
+		switch {
+		case n == 0:
+		case i == len(s.UpToMS):
+			fmt.Fprintf(w, "  more %d", n)
+		default:
+			fmt.Fprintf(w, "  to %d: %d", s.UpToMS[i], n)
+		}
+	}
+	fmt.Fprintln(w)
 }
 
 // Latency is a distribution in milliseconds.
@@ -79,10 +114,19 @@ func (r *Report) print(w io.Writer, asJSON bool) {
 	for _, name := range slices.Sorted(maps.Keys(r.Numbers)) {
 		fmt.Fprintf(w, "%s: %.6g\n", name, r.Numbers[name])
 	}
+	for _, spread := range r.Spreads {
+		spread.print(w)
+	}
+	if r.Seed != 0 {
+		fmt.Fprintf(w, "seed: %d\n", r.Seed)
+	}
+	for _, line := range r.Story {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
 	for _, code := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(w, "error %s: %d\n", code, r.Errors[code])
 	}
 	for _, fault := range r.Faults {
-		fmt.Fprintf(w, "STREAM FAULT %s\n", fault)
+		fmt.Fprintf(w, "FAULT %s\n", fault)
 	}
 }

@@ -87,7 +87,7 @@ func (r *followRun) openAll(ctx context.Context, f *fleet, ids []string) error {
 			return ctx.Err()
 		}
 		id := ids[i%len(ids)]
-		return f.open(i, followRequest(r.options, f.hosts[i%len(f.hosts)], id), &follower{run: r, n: i, id: id})
+		return f.open(i, followRequest(r.options, f.hosts[i%len(f.hosts)], id, 0), &follower{run: r, n: i, id: id})
 	})
 	if err != nil {
 		return fmt.Errorf("open followers: %w", err)
@@ -107,11 +107,15 @@ func (r *followRun) refusals() map[string]int64 {
 	return r.mu.errors
 }
 
-func followRequest(o *Options, host, id string) []byte {
+// followRequest asks for the event stream after a seq.
+func followRequest(o *Options, host, id string, after uint64) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "GET %s/conversations/%s/events/stream HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n", o.BasePath, id, host)
 	if o.Token != "" {
 		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", o.Token)
+	}
+	if after > 0 {
+		fmt.Fprintf(&b, "Last-Event-ID: %d\r\n", after)
 	}
 	b.WriteString("\r\n")
 	return []byte(b.String())

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func runCreate(ctx context.Context, o *Options, live *progress) (*Report, error)
 		_, err := c.create(body)
 		return err
 	}}
-	return measure(ctx, l)
+	return measure(ctx, c, l)
 }
 
 // runTurn measures POST /conversations/:id/messages without streaming: one durable turn each.
@@ -45,7 +46,7 @@ func runTurn(ctx context.Context, o *Options, live *progress) (*Report, error) {
 		id := ids[caller+(n%own)*o.Concurrency]
 		return c.call("POST", "/conversations/"+id+"/messages", send, 200, completed)
 	}}
-	return measure(ctx, l)
+	return measure(ctx, c, l)
 }
 
 func completed(answer []byte) error {
@@ -88,7 +89,7 @@ func runRead(ctx context.Context, o *Options, live *progress) (*Report, error) {
 			return nil
 		})
 	}}
-	return measure(ctx, l)
+	return measure(ctx, c, l)
 }
 
 // runList measures GET /conversations of a user who has -records of them.
@@ -125,7 +126,7 @@ func runList(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	l := &load{options: o, live: live, op: func(int, int) error {
 		return c.call("GET", path, nil, 200, nil)
 	}}
-	return measure(ctx, l)
+	return measure(ctx, c, l)
 }
 
 func conversations(ctx context.Context, c *client, live *progress, n int) ([]string, error) {
@@ -142,11 +143,26 @@ func conversations(ctx context.Context, c *client, live *progress, n int) ([]str
 	return ids, nil
 }
 
-func measure(ctx context.Context, l *load) (*Report, error) {
+func measure(ctx context.Context, c *client, l *load) (*Report, error) {
 	var before stats
-	l.begin = func() { before = serverStats(ctx, l.options) }
+	l.begin = func() {
+		before = serverStats(ctx, l.options)
+		c.begin(time.Now())
+	}
 	total, took := l.run(ctx)
 	report := newReport(l.options, total, took)
+	c.report(report, time.Now())
 	before.difference(report, serverStats(ctx, l.options))
 	return report, ctx.Err()
+}
+
+// noise is a text of n letters that does not compress to nothing.
+func noise(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = letters[random.IntN(len(letters))]
+	}
+	return string(text)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stats is what the server's ops listener says of the process: nothing when it was not asked or does not answer.
+// stats is what the servers' ops listeners say of their processes.
 type stats map[string]float64
 
 // Names of the Prometheus metrics that every Go process exports.
@@ -19,13 +19,28 @@ const (
 	statCPU    = "process_cpu_seconds_total"
 )
 
+// serverStats asks all servers and adds up: nothing when none is known, or one of them does not answer.
 func serverStats(ctx context.Context, o *Options) stats {
-	if o.Ops == "" {
+	if len(o.Ops) == 0 {
 		return nil
 	}
+	sum := stats{}
+	for _, ops := range o.Ops {
+		one := statsOf(ctx, ops)
+		if len(one) == 0 {
+			return nil
+		}
+		for name, value := range one {
+			sum[name] += value
+		}
+	}
+	return sum
+}
+
+func statsOf(ctx context.Context, ops string) stats {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Ops+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ops+"/metrics", nil)
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley/bench/nodes"
+)
+
+// agents is the configuration of nodes that the harness starts.
+//
+//go:embed bench.yaml
+var agents []byte
+
+// cluster is nodes that the harness started itself.
+type cluster struct {
+	*nodes.Fleet
+	dir  string
+	temp bool // dir is the harness's own
+}
+
+// settleWithin is how long a cluster may take until all shards have all their copies and owners are spread.
+const settleWithin = 90 * time.Second
+
+// startCluster starts the nodes of a run, waits until they have settled, and points the options at them.
+func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, error) {
+	live.phase("starting nodes")
+	binary := o.Binary
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		if strings.HasSuffix(binary, ".test") {
+			return nil, errors.New("a test's own program is no server: -binary is needed")
+		}
+	}
+	c := &cluster{dir: o.Dir, temp: o.Dir == ""}
+	var err error
+	if c.temp {
+		c.dir, err = os.MkdirTemp("", "parley-bench-")
+	} else {
+		c.dir, err = filepath.Abs(c.dir)
+		err = errors.Join(err, os.MkdirAll(c.dir, 0o755))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("folder of the nodes: %w", err)
+	}
+	settings := filepath.Join(c.dir, "bench.yaml")
+	if err := os.WriteFile(settings, agents, 0o644); err != nil {
+		return nil, fmt.Errorf("settings of the nodes: %w", err)
+	}
+	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000"}
+	c.Fleet, err = nodes.New(ctx, nodes.Config{
+		Binary: binary, Dir: c.dir, Count: o.Nodes, Network: o.Network, Alone: o.Nodes == 1 && !o.Network,
+		Flags: append(flags, strings.Fields(o.NodeFlags)...), ReadyWithin: time.Minute,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err = c.Start(ctx); err == nil {
+		err = c.settle(ctx, settleWithin)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Stop()) //nolint:contextcheck // cleaning up must not end with the caller
+	}
+	o.URLs, o.Ops = c.URLs(), nil
+	for _, n := range c.Nodes() {
+		o.Ops = append(o.Ops, n.OpsURL())
+	}
+	return c, nil
+}
+
+// stop ends the nodes and returns the folder that was kept, if any.
+func (c *cluster) stop(keep bool) string {
+	if err := c.Stop(); err != nil {
+		return c.dir
+	}
+	if c.temp && !keep {
+		_ = os.RemoveAll(c.dir) // what is left of a temporary folder harms nobody
+		return ""
+	}
+	return c.dir
+}
+
+// settle waits until every shard has an owner and all its copies, and owners are spread over the nodes that run.
+func (c *cluster) settle(ctx context.Context, within time.Duration) error {
+	if len(c.Nodes()) == 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	missing := "nothing is known"
+	for {
+		for _, n := range c.Nodes() {
+			if !n.Running() || n.Paused() {
+				continue
+			}
+			status, err := fetchStatus(ctx, n.OpsURL())
+			if err != nil {
+				missing = err.Error()
+			} else if missing = status.unsettled(c.running()); missing == "" {
+				return nil
+			}
+		}
+		if !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			return fmt.Errorf("the cluster does not settle within %v: %s", within, missing)
+		}
+	}
+}
+
+// running are the names of the nodes that run.
+func (c *cluster) running() []string {
+	var names []string
+	for _, n := range c.Nodes() {
+		if n.Running() && !n.Paused() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}

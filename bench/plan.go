@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// mischief is a kind of fault.
+type mischief string
+
+const (
+	killNode    mischief = "kill"    // SIGKILL, started again later
+	bounceNode  mischief = "bounce"  // SIGKILL, started again at once
+	freezeNode  mischief = "freeze"  // SIGSTOP, SIGCONT later
+	restartNode mischief = "restart" // SIGTERM, started again at once
+	killTwo     mischief = "kill two"
+	isolateNode mischief = "isolate" // from all others, both ways
+	muteNode    mischief = "mute"    // it hears the others, they do not hear it
+	deafenNode  mischief = "deafen"  // they hear it, it does not hear them
+	partNodes   mischief = "part"    // two nodes from each other, both ways; both see the third
+)
+
+// mischiefs are the kinds that a run can make, the frequent ones more than once.
+func mischiefs(network bool, nodes int) []mischief {
+	kinds := []mischief{killNode, killNode, killNode, bounceNode, freezeNode, freezeNode, freezeNode, restartNode, restartNode}
+	if nodes > 2 {
+		kinds = append(kinds, killTwo)
+	}
+	if network {
+		kinds = append(kinds, isolateNode, isolateNode, muteNode, deafenNode, partNodes, partNodes)
+	}
+	return kinds
+}
+
+// planned is a fault that is to be made.
+type planned struct {
+	at      time.Duration // after the start
+	lasts   time.Duration
+	kind    mischief
+	victims []int
+}
+
+func (p planned) String() string {
+	names := ""
+	for _, v := range p.victims {
+		names += fmt.Sprintf(" n%d", v+1)
+	}
+	return fmt.Sprintf("%s%s for %v", p.kind, names, p.lasts.Round(time.Millisecond))
+}
+
+// planFaults spreads faults over a time: one in each part of it, with quiet after it in which nodes come back. The
+// same seed gives the same plan.
+func planFaults(seed uint64, faults int, over time.Duration, nodes int, kinds []mischief) []planned {
+	const longest = 6 * time.Second // longer outages show nothing new and cost time
+	random := rand.New(rand.NewPCG(seed, 1))
+	part := over / time.Duration(max(faults, 1))
+	var plan []planned
+	for n := range faults {
+		lasts := min(part/10+time.Duration(random.Int64N(int64(part)/2)), longest)
+		order := random.Perm(nodes)
+		p := planned{
+			at:    time.Duration(n)*part + time.Duration(random.Int64N(int64(part)/4)),
+			lasts: lasts, kind: kinds[random.IntN(len(kinds))], victims: order[:1],
+		}
+		if p.kind == killTwo || p.kind == partNodes {
+			p.victims = order[:2]
+		}
+		if p.kind == bounceNode || p.kind == restartNode {
+			p.lasts = 0
+		}
+		plan = append(plan, p)
+	}
+	return plan
+}

@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// codeRefused is the code of a connection that nobody took: the request was not sent.
+const codeRefused = "connection refused"
+
+// codeBusy is the refusal of a second turn while one runs.
+const codeBusy = "409 conversation_busy"
+
+// retry decides whether and when a request that failed is made again. One for each request.
+type retry struct {
+	deadline time.Time // zero = never again
+	attempts int
+	wait     time.Duration
+	refused  bool // the last attempt was not even taken
+}
+
+const (
+	firstRetryPause   = 20 * time.Millisecond
+	longestRetryPause = 200 * time.Millisecond
+)
+
+func newRetry(limit time.Duration) *retry {
+	r := &retry{wait: firstRetryPause}
+	if limit > 0 {
+		r.deadline = time.Now().Add(limit)
+	}
+	return r
+}
+
+// again says whether a request that failed so may be made again. A repeat of something that was done after all is
+// refused as busy while its turn runs: then it waits for that turn.
+func (r *retry) again(err error) bool {
+	var failed *callError
+	if !errors.As(err, &failed) || r.deadline.IsZero() || time.Now().Add(r.wait).After(r.deadline) {
+		return false
+	}
+	r.attempts++
+	r.refused = failed.Code == codeRefused
+	switch failed.Status {
+	case 0, 503:
+		return true
+	case 409:
+		return r.attempts > 1 && failed.Code == codeBusy
+	default:
+		return false
+	}
+}
+
+// pause waits before the next attempt. Nodes that take no connection are passed by at once, until all were asked.
+func (r *retry) pause(hosts int) {
+	if r.refused && r.attempts%hosts != 0 {
+		return
+	}
+	time.Sleep(r.wait)
+	r.wait = min(r.wait*2, longestRetryPause)
+}
+
+// blackouts measures the longest times without a success, at each host and at all.
+type blackouts struct {
+	names []string
+	mu    struct {
+		sync.Mutex
+		last    []time.Time // by host; the last is of all hosts together
+		longest []time.Duration
+		began   bool
+	}
+}
+
+func newBlackouts(names []string) *blackouts {
+	b := &blackouts{names: names}
+	b.mu.last = make([]time.Time, len(names)+1)
+	b.mu.longest = make([]time.Duration, len(names)+1)
+	return b
+}
+
+// begin forgets what was before: now counts as a success everywhere.
+func (b *blackouts) begin(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.began = true
+	for i := range b.mu.last {
+		b.mu.last[i], b.mu.longest[i] = now, 0
+	}
+}
+
+func (b *blackouts) success(host int, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.began {
+		b.noteLocked(host, now)
+		b.noteLocked(len(b.names), now)
+	}
+}
+
+func (b *blackouts) noteLocked(i int, now time.Time) {
+	b.mu.longest[i] = max(b.mu.longest[i], now.Sub(b.mu.last[i]))
+	b.mu.last[i] = now
+}
+
+// report says what was found until now, when there is more than one host.
+func (b *blackouts) report(r *Report, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.mu.began || len(b.names) < 2 {
+		return
+	}
+	for i := range b.mu.last {
+		b.noteLocked(i, now)
+		name := "all nodes together"
+		if i < len(b.names) {
+			name = b.names[i]
+		}
+		r.Numbers["longest time without an answer, ms, "+name] = milliseconds(b.mu.longest[i])
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
