@@ -7,7 +7,7 @@ TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -18,6 +18,9 @@ build: ## build bin/parley
 
 run: build ## build, start one node on its embedded defaults, say where to click and what to curl
 	@./$(BIN)/parley serve --data-dir $(DATA)
+
+cluster: build ## start three nodes on this machine and say how to play with them
+	@./cmd/parley/cluster.sh
 
 test: build browser ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) test -timeout 14m ./...

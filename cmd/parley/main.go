@@ -33,6 +33,11 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "run a node", serve},
+		{"status", "print the nodes and shards of a cluster", status},
+		{"node", "drain a node for good, or take it into use again", nodeCommand},
+		{"backup", "copy the state of a running cluster into a file", takeBackup},
+		{"restore", "make a data directory out of a backup", restore},
+		{"certs", "make certificates for the nodes of a cluster, for development", makeCerts},
 		{"bench", "measure a running server", runBench},
 		{"routes", "print every route with its handler, access and refusals", routes},
 		{"version", "print the version", version},

@@ -5,11 +5,13 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +22,7 @@ import (
 	"parley/actors/turn"
 	"parley/actors/turn/model"
 	"parley/cluster"
+	"parley/cluster/peer"
 	"parley/cluster/shard"
 	"parley/cmd/parley/config"
 	"parley/httpedge"
@@ -39,15 +42,23 @@ type Node struct {
 	metrics *prometheus.Registry
 
 	listener, opsListener net.Listener
+	serverTLS, clientTLS  *tls.Config   // between nodes; nil = in the clear
+	dial                  peer.DialFunc // nil = TCP
+	origin                origin
+	links                 *links // nil on a node that is alone
 	store                 *persistence.Store
+	opened                atomic.Pointer[persistence.Store] // the store, for those who may come before it
 	owners                cluster.Owners
+	router                *cluster.Router
 	changes               *changes
 	agents                *registry
 	shards                shard.Map
 	system                *actors.System
+	reads                 *reader
 	hub                   *sse.Hub
 	server                *httpedge.Server
 	ops                   *opsapi.Server
+	failed                chan error // a reason to end the process
 	// undo stops what was started, the last first.
 	undo []func(context.Context)
 
@@ -71,6 +82,7 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*
 	case <-ctx.Done():
 	case <-n.server.Done():
 		failed = fmt.Errorf("http listener: %w", n.server.Err())
+	case failed = <-n.failed:
 	}
 	log.Info("stopping", slog.Duration("grace", c.ShutdownGrace))
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownGrace)
@@ -81,7 +93,7 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*
 // Start opens the data directory and the listeners and returns when the node serves. What was started is stopped again
 // when a later step fails.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Node, err error) {
-	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry()}
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1)}
 	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
@@ -94,10 +106,13 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Node, er
 	}{
 		{"listen", n.listen},
 		{"operations listener", n.startOps},
+		{"join the cluster", n.joinCluster},
 		{"open store", n.openStore},
 		{"start conversations", n.startActors},
+		{"join the members", n.startLinks},
 		{"recover the log", n.startStore},
 		{"start streams", n.startHub},
+		{"start placement", n.startPlacing},
 		{"start http server", n.startServer},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -156,8 +171,24 @@ func (n *Node) unready() error {
 	case !n.store.Ready():
 		return errors.New("a shard has no leader")
 	}
+	for in := range n.shards.Count() + 1 {
+		if _, known := n.owners.Owner(shard.ID(in)); !known {
+			return fmt.Errorf("shard %d has no owner", in)
+		}
+	}
 	return nil
 }
+
+// fail ends the process for a reason that a part found while running.
+func (n *Node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default: // one reason is enough
+	}
+}
+
+// storeIf is the store once it is open.
+func (n *Node) storeIf() *persistence.Store { return n.opened.Load() }
 
 // listen binds both addresses before anything is opened: a taken port is the commonest mistake.
 func (n *Node) listen(ctx context.Context) error {
@@ -180,6 +211,7 @@ func (n *Node) listen(ctx context.Context) error {
 func (n *Node) startOps(context.Context) error {
 	ops, err := opsapi.New(opsConfig(n.config), opsapi.Parts{
 		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
+		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup},
 	})
 	if err != nil {
 		return err
@@ -198,11 +230,17 @@ func (n *Node) openStore(ctx context.Context) error {
 	options.Logger, options.Registerer = n.log, n.metrics
 	n.changes = newChanges()
 	options.OnLeader = n.changes.add
+	if n.links != nil {
+		options.ClusterID, options.NodeID, options.Join, options.Shards = n.origin.cluster, n.origin.node, n.origin.join, n.origin.shards
+		options.TickInterval = n.config.Cluster.ElectionTimeout / electionTicks
+		options.Transport, options.OnChange = logTransport{n.links.peers}, n.links.poke
+	}
 	store, err := persistence.Open(ctx, options)
 	if err != nil {
 		return err
 	}
 	n.store = store
+	n.opened.Store(store)
 	n.later(func(context.Context) { store.Stop() })
 	return nil
 }
@@ -218,11 +256,12 @@ func (n *Node) startActors(context.Context) error {
 	if !ok {
 		return fmt.Errorf("%d shards", n.store.Identity().Shards)
 	}
+	n.reads = &reader{store: n.store, shards: shards}
 	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
 	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	runner, err := turn.New(turn.Config{
-		Agents: n.agents, History: &reader{store: n.store, shards: shards}, Providers: providers, Publisher: feeds,
+		Agents: n.agents, History: n.reads, Providers: providers, Publisher: feeds,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, Logger: n.log, Registerer: n.metrics,
 	})
@@ -250,41 +289,61 @@ func (n *Node) startActors(context.Context) error {
 	return nil
 }
 
-// leaderChanged makes this node own a shard, or give it up.
+// leaderChanged makes this node own a shard, or give it up, and tells the others.
 func (n *Node) leaderChanged(change leaderChange) {
 	in := shard.ID(change.group)
-	if in == shard.Directory {
-		return
-	}
 	owner := cluster.Owner{Node: n.config.Node.Name, Shard: in, Epoch: shard.Epoch(change.epoch)}
-	if !change.leader {
+	if change.leader {
+		if in != shard.Directory {
+			n.system.Own(change.group, change.epoch)
+		}
+		n.owners.Set(owner)
+	} else {
 		n.owners.Unset(owner)
-		n.system.Disown(change.group)
-		return
+		if in != shard.Directory {
+			n.system.Disown(change.group)
+		}
 	}
-	n.system.Own(change.group, change.epoch)
-	n.owners.Set(owner)
+	if n.links != nil {
+		n.links.poke()
+	}
 }
+
+// electionTicks are the log's ticks without a word from a leader after which another is elected.
+const electionTicks = 10
 
 // recoverTimeout bounds the start of the log: opening has replayed what there was, what is left is to lead.
 const recoverTimeout = time.Minute
 
 func (n *Node) startStore(ctx context.Context) error {
 	n.store.Start() //nolint:contextcheck // the store lives until Stop, not as long as its start
+	if n.links != nil {
+		return nil // whether it gets ready depends on the others: until then requests are answered 503
+	}
 	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
 	return n.store.WaitReady(ctx)
 }
 
-func (n *Node) startHub(context.Context) error {
-	router, err := cluster.New(cluster.Config{
-		Node: n.config.Node.Name, Shards: n.shards, Local: shell{n.system}, Owners: &n.owners, Refuse: refuse,
+// newRouter joins this node's own side with the way to the others.
+func (n *Node) newRouter(remote cluster.Remote) error {
+	var err error
+	n.router, err = cluster.New(cluster.Config{
+		Node: n.config.Node.Name, Shards: n.shards, Local: n.local(), Remote: remote, Owners: &n.owners, Refuse: refuse,
+		OwnerWait: n.config.Cluster.OwnerWait,
 	})
-	if err != nil {
-		return err
-	}
-	reads := &reader{store: n.store, shards: n.shards}
-	conversations := &runtime{router}
+	return err
+}
+
+func (n *Node) local() *local {
+	return &local{answerer: &answerer{local: n.reads, rows: localRows{n.store}}, system: n.system, node: n}
+}
+
+func (n *Node) startHub(context.Context) error {
+	way := route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+	reads := &routed{route: way, local: n.reads}
+	conversations := &runtime{n.router}
+	var err error
 	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
 	if err != nil {
 		return err
@@ -295,7 +354,7 @@ func (n *Node) startHub(context.Context) error {
 	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
 }
 
-func (n *Node) buildServer(conversations *runtime, reads *reader, mint ids) error {
+func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) error {
 	authenticator, stopAuth, err := newAuthenticator(n.config, n.log, n.metrics)
 	if err != nil {
 		return err
@@ -338,6 +397,7 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 	if err != nil {
 		return err
 	}
+	page.Rows = append(page.Rows, web.ClusterRow(n.view))
 	return n.server.Mount("", page)
 }
 
@@ -345,8 +405,10 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 // while running turns finish, and their streams and waiting callers still hear it; then the streams end, then the server.
 func (n *Node) startServer(context.Context) error {
 	n.later(func(ctx context.Context) {
+		n.leave(ctx)
 		turns, cancel := context.WithDeadline(ctx, n.turnsUntil(ctx))
 		n.system.Stop(turns)
+		n.hub.Finish(turns) // of turns that run on other nodes
 		cancel()
 		if err := n.hub.Stop(ctx); err != nil {
 			n.log.Warn("stop streams", slog.Any("err", err))

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -203,6 +202,9 @@ func around(page *endpoint.MessagePage, query endpoint.MessageQuery, descend, mo
 	}
 }
 
+// maxEventPage is the size in bytes at which a page of events ends although more were asked for.
+const maxEventPage = 4 << 20
+
 // Events returns a page of the event log.
 func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
 	view, head, err := r.view(ctx, query.ConversationID)
@@ -212,6 +214,7 @@ func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 	defer func() { _ = view.Close() }() // the same
 	page := &endpoint.EventPage{LastSeq: head.Seq}
 	var fault error
+	size := 0
 	err = view.Events(query.ConversationID, query.After, 0, func(_ uint64, value []byte) bool {
 		event := &conversationpb.Event{}
 		if fault = proto.Unmarshal(value, event); fault != nil {
@@ -221,7 +224,7 @@ func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 		if kind == "" || (len(query.Types) > 0 && !slices.Contains(query.Types, kind)) {
 			return true
 		}
-		if len(page.Events) == query.Limit {
+		if size += len(value); len(page.Events) == query.Limit || size > maxEventPage && len(page.Events) > 0 {
 			page.HasMore = true
 			return false
 		}
@@ -232,105 +235,6 @@ func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 		return nil, readFault("read events", err)
 	}
 	return page, nil
-}
-
-// Conversations lists one user's conversations.
-func (r *reader) Conversations(ctx context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
-	list := conversation.List{
-		TenantID: query.TenantID, ProjectID: query.ProjectID, UserID: query.UserID, AgentID: query.AgentID,
-		Order: conversation.ByCreated,
-	}
-	if query.ByUpdated {
-		list.Order = conversation.ByUpdated
-	}
-	pinnedList := list
-	pinnedList.Pinned = true
-	pinned, err := r.store.Count(ctx, pinnedList.CountName())
-	if err != nil {
-		return nil, readFault("count conversations", err)
-	}
-	others, err := r.store.Count(ctx, list.CountName())
-	if err != nil {
-		return nil, readFault("count conversations", err)
-	}
-	page := &endpoint.ListPage{Total: int(pinned + others)}
-	if query.Offset >= page.Total {
-		return page, nil // and no offset is too large to count with
-	}
-	rows, err := r.listRows(ctx, query, pinnedList.Name(), list.Name(), int(pinned))
-	if err != nil {
-		return nil, err
-	}
-	page.Conversations, err = r.heads(ctx, rows)
-	return page, err
-}
-
-// listRows reads a page of the two lists: the pinned one first, or both as one.
-func (r *reader) listRows(ctx context.Context, query endpoint.ListQuery, pinnedList, list string, pinned int) ([]persistence.ListRow, error) {
-	read := func(name string, offset, limit int) ([]persistence.ListRow, error) {
-		if limit <= 0 {
-			return nil, nil
-		}
-		rows, err := r.store.List(ctx, persistence.ListQuery{List: name, Descending: !query.Ascending, Offset: offset, Limit: limit})
-		if err != nil {
-			return nil, readFault("list conversations", err)
-		}
-		return rows, nil
-	}
-	if pinned == 0 {
-		return read(list, query.Offset, query.Limit)
-	}
-	if query.PinnedFirst {
-		first, err := read(pinnedList, query.Offset, query.Limit)
-		if err != nil {
-			return nil, err
-		}
-		rest, err := read(list, max(query.Offset-pinned, 0), query.Limit-len(first))
-		return append(first, rest...), err
-	}
-	first, err := read(pinnedList, 0, query.Offset+query.Limit)
-	if err != nil {
-		return nil, err
-	}
-	rest, err := read(list, 0, query.Offset+query.Limit)
-	if err != nil {
-		return nil, err
-	}
-	both := merge(first, rest, !query.Ascending)
-	from, to := min(query.Offset, len(both)), min(query.Offset+query.Limit, len(both))
-	return both[from:to], nil
-}
-
-// merge makes one sorted list of two.
-func merge(a, b []persistence.ListRow, descending bool) []persistence.ListRow {
-	both := append(a, b...)
-	slices.SortStableFunc(both, func(x, y persistence.ListRow) int {
-		order := cmp.Or(cmp.Compare(x.Score, y.Score), cmp.Compare(x.Member, y.Member))
-		if descending {
-			return -order
-		}
-		return order
-	})
-	return both
-}
-
-func (r *reader) heads(ctx context.Context, rows []persistence.ListRow) ([]*conversationpb.State, error) {
-	states := make([]*conversationpb.State, 0, len(rows))
-	for _, row := range rows {
-		head, found, err := r.store.Head(ctx, row.Group, row.Member)
-		if err != nil {
-			return nil, readFault("read head", err)
-		}
-		if !found {
-			continue // deleted since the list was read
-		}
-		state, err := decodeState(head.Value)
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, state)
-	}
-	return states, nil
 }
 
 // Before visits a conversation's messages older than a number, newest first: the turn runner's history.

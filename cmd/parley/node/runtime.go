@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
-	"parley/actors"
 	"parley/actors/machine"
 	"parley/cluster"
 	"parley/httpedge/endpoint"
@@ -21,20 +18,10 @@ type runtime struct {
 	router *cluster.Router
 }
 
-// shell is this node's side of the router. Nothing is read or called through it yet.
-type shell struct{ *actors.System }
-
-func (shell) Read(context.Context, uint32, proto.Message) (proto.Message, error) {
-	return nil, errors.New("reads are not routed yet")
-}
-
-func (shell) Call(context.Context, string, proto.Message) (proto.Message, error) {
-	return nil, errors.New("calls are not routed yet")
-}
-
 // Ask routes a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	answer, _, err := r.router.Ask(ctx, command.GetConversationId(), command)
+	answer, node, err := r.router.Ask(ctx, command.GetConversationId(), command)
+	endpoint.ServedBy(ctx, node)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +38,7 @@ func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*e
 	if err != nil {
 		return nil, err
 	}
+	endpoint.ServedBy(ctx, followed.Node)
 	return &endpoint.Subscription{Snapshot: followed.Snapshot, Cancel: followed.Cancel}, nil
 }
 

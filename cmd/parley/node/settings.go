@@ -94,6 +94,6 @@ func httpConfig(c *config.Config) httpedge.Config {
 
 func opsConfig(c *config.Config) opsapi.Config {
 	ops := opsapi.DefaultConfig()
-	ops.RemotePprof = c.Ops.RemotePprof
+	ops.RemotePprof, ops.RemoteAdmin = c.Ops.RemotePprof, c.Ops.RemoteAdmin
 	return ops
 }

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"archive/zip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"parley/actors/machine"
+	"parley/cluster/shard"
+	"parley/persistence"
+	"parley/persistence/backup"
+	"parley/proto/failurepb"
+)
+
+// A backup is a zip file: a stream of each shard as package persistence/backup writes it, and a manifest, which comes
+// last. What has no manifest is no backup.
+const (
+	// BackupFormat is the format of the file as a whole.
+	BackupFormat = 1
+	// ManifestName is the manifest's name in the file.
+	ManifestName = "manifest.json"
+)
+
+// Manifest says what a backup holds.
+type Manifest struct {
+	Format    int       `json:"format"`
+	ClusterID string    `json:"cluster_id"`
+	Shards    int       `json:"shards"` // conversation shards; the directory is one more part
+	Begun     time.Time `json:"begun"`
+	Ended     time.Time `json:"ended"`
+	Parts     []Part    `json:"parts"`
+}
+
+// Part is the copy of one shard: all of it as of one moment, which differs from shard to shard.
+type Part struct {
+	persistence.BackupInfo
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"` // of the part's stream
+	Size   int64  `json:"size"`
+}
+
+// PartName is the name of a shard's copy in a backup.
+func PartName(group uint32) string { return fmt.Sprintf("shards/%04d", group) }
+
+// backup writes a backup of the whole cluster.
+func (n *Node) backup(ctx context.Context, w io.Writer) error {
+	if n.storeIf() == nil {
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
+	}
+	identity := n.store.Identity()
+	manifest := Manifest{Format: BackupFormat, ClusterID: identity.ClusterID, Shards: identity.Shards, Begun: time.Now().UTC()}
+	file := zip.NewWriter(w)
+	for group := range uint32(identity.Shards) + 1 {
+		part, err := n.backupPart(ctx, file, group)
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", group, err)
+		}
+		manifest.Parts = append(manifest.Parts, part)
+	}
+	manifest.Ended = time.Now().UTC()
+	entry, err := file.Create(ManifestName)
+	if err != nil {
+		return fmt.Errorf("manifest: %w", err)
+	}
+	encoder := json.NewEncoder(entry)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(manifest); err != nil {
+		return fmt.Errorf("manifest: %w", err)
+	}
+	n.log.Info("backup was taken", slog.Duration("took", manifest.Ended.Sub(manifest.Begun)))
+	return file.Close()
+}
+
+// backupPart copies one shard from its owner, and checks what comes.
+func (n *Node) backupPart(ctx context.Context, file *zip.Writer, group uint32) (part Part, err error) {
+	stream, err := n.openBackup(ctx, group)
+	if err != nil {
+		return Part{}, err
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	part.File = PartName(group)
+	entry, err := file.Create(part.File)
+	if err != nil {
+		return Part{}, err
+	}
+	sum := sha256.New()
+	size := &counter{}
+	_, part.BackupInfo, err = backup.Verify(io.TeeReader(stream, io.MultiWriter(entry, sum, size)))
+	part.SHA256, part.Size = hex.EncodeToString(sum.Sum(nil)), size.n
+	return part, err
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// openBackup opens the copy of a shard, wherever its owner is.
+func (n *Node) openBackup(ctx context.Context, group uint32) (io.ReadCloser, error) {
+	owner, known := n.owners.Owner(shard.ID(group))
+	switch {
+	case !known:
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "shard %d has no owner right now; try again", group)
+	case owner.Node == n.config.Node.Name:
+		r, w := io.Pipe()
+		go func() {
+			_, err := n.store.Backup(ctx, group, w)
+			_ = w.CloseWithError(err) // the reader hears it
+		}()
+		return r, nil
+	}
+	id, known := n.nodeNamed(owner.Node)
+	if !known {
+		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "node %s is not known right now; try again", owner.Node)
+	}
+	request, err := json.Marshal(fetchRequest{Backup: &group})
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return n.links.peers.Fetch(ctx, id, request)
+}
+
+// fetchRequest asks another node for a stream.
+type fetchRequest struct {
+	Backup *uint32 `json:"backup"` // of the shard
+}
+
+// serveFetch answers another node's request for a stream.
+func (n *Node) serveFetch(ctx context.Context, from uint64, request []byte, w io.Writer) error {
+	var r fetchRequest
+	store := n.storeIf()
+	if err := json.Unmarshal(request, &r); err != nil || r.Backup == nil || store == nil {
+		return fmt.Errorf("this node cannot answer %.100q now", request)
+	}
+	n.log.Info("a shard is copied for another node", slog.Uint64("shard", uint64(*r.Backup)), slog.Uint64("for", from))
+	_, err := store.Backup(ctx, *r.Backup, w)
+	return err
+}
+
+func (n *Node) nodeNamed(name string) (uint64, bool) {
+	for _, m := range n.links.membersKnown() {
+		if m.Name == name {
+			return m.Node, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,162 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors"
+	"parley/actors/machine"
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/persistence"
+	"parley/persistence/directory"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/nodepb"
+)
+
+// local is this node as the router and the other nodes see it: its shell, its reads, and itself.
+type local struct {
+	*answerer
+	system *actors.System
+	node   *Node
+}
+
+// Ask gives an entity a command.
+func (l *local) Ask(ctx context.Context, in uint32, id string, command proto.Message) (proto.Message, error) {
+	return l.system.Ask(ctx, in, id, command)
+}
+
+// Follow subscribes to an entity.
+func (l *local) Follow(ctx context.Context, in uint32, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+	return l.system.Follow(ctx, in, id, sink)
+}
+
+// Read answers a query of a shard. What this node does not lead (any more) is "not the owner".
+func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
+	answer, err := l.answerer.Read(ctx, in, query)
+	if errors.Is(err, persistence.ErrNotLeader) || errors.Is(err, persistence.ErrUnknownGroup) {
+		return nil, fmt.Errorf("%w: %w", &actors.NotOwnerError{Shard: in}, err)
+	}
+	return answer, err
+}
+
+// Call does something about this node, for the placement loop or an operator.
+func (l *local) Call(ctx context.Context, from string, request proto.Message) (proto.Message, error) {
+	var err error
+	switch r := request.(type) {
+	case *nodepb.ChangeMembers:
+		err = l.node.changeMembers(ctx, r)
+	case *nodepb.TransferLeader:
+		err = l.node.handOver(ctx, r.GetShard(), r.GetTo())
+	case *nodepb.DropReplica:
+		err = l.node.store.DropReplica(ctx, r.GetShard(), r.GetAsOf())
+	case *nodepb.SetNodeState:
+		err = l.node.setNodeState(ctx, r.GetName(), r.GetState())
+	default:
+		err = fmt.Errorf("this version does not know the call %s of %s", request.ProtoReflect().Descriptor().FullName(), from)
+	}
+	if err != nil {
+		return nil, callFault(err)
+	}
+	return &nodepb.Done{}, nil
+}
+
+// callFault says in a form that travels which errors pass.
+func callFault(err error) error {
+	for _, passing := range []error{persistence.ErrBusy, persistence.ErrNotLeader, persistence.ErrTransferFailed, persistence.ErrConflict} {
+		if errors.Is(err, passing) {
+			return machine.Fail(failurepb.Code_UNAVAILABLE, "%v", err)
+		}
+	}
+	return err
+}
+
+func (n *Node) changeMembers(ctx context.Context, r *nodepb.ChangeMembers) error {
+	kind, ok := map[nodepb.ChangeMembers_Change]persistence.ChangeKind{
+		nodepb.ChangeMembers_ADD_LEARNER: persistence.AddLearner,
+		nodepb.ChangeMembers_PROMOTE:     persistence.Promote,
+		nodepb.ChangeMembers_REMOVE:      persistence.Remove,
+	}[r.GetChange()]
+	if !ok {
+		return fmt.Errorf("this version does not know the membership change %d", r.GetChange())
+	}
+	return n.store.ChangeMembers(ctx, r.GetShard(), persistence.Change{
+		Kind: kind, Node: r.GetNode(),
+		Expect: &persistence.Members{Voters: r.GetExpectVoters(), Learners: r.GetExpectLearners()},
+	})
+}
+
+// The records of nodes, in the directory.
+const nodesCollection = "nodes"
+
+// States of a node's record.
+const (
+	stateActive   = "active"
+	stateDraining = "draining"
+)
+
+// nodeRecord is the value of a node's record; its key is the node's name.
+type nodeRecord struct {
+	Node  uint64 `json:"node"`
+	State string `json:"state"`
+}
+
+func (n *Node) nodeRecord(name string) (record nodeRecord, version uint64, err error) {
+	stored, found := n.store.Directory().Get(nodesCollection, name)
+	if !found {
+		return nodeRecord{}, 0, nil
+	}
+	if err := json.Unmarshal(stored.Value, &record); err != nil {
+		return nodeRecord{}, 0, fmt.Errorf("record of node %s: %w", name, err)
+	}
+	return record, stored.Version, nil
+}
+
+// putNodeRecord writes a record where the directory is led.
+func (n *Node) putNodeRecord(ctx context.Context, name string, record nodeRecord, version uint64) error {
+	value, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("record of node %s: %w", name, err)
+	}
+	_, err = n.store.Directory().Put(ctx, nodesCollection, name, version, value)
+	return err
+}
+
+func (n *Node) setNodeState(ctx context.Context, name, state string) error {
+	record, version, err := n.nodeRecord(name)
+	switch {
+	case err != nil:
+		return err
+	case version == 0:
+		return machine.Fail(failurepb.Code_NOT_FOUND, "there is no node %q", name)
+	case state != stateActive && state != stateDraining:
+		return machine.Fail(failurepb.Code_VALIDATION, "no state %q", state)
+	case record.State == state:
+		return nil
+	}
+	record.State = state
+	err = n.putNodeRecord(ctx, name, record, version)
+	if errors.Is(err, directory.ErrConflict) {
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node's record changed at the same time; try again")
+	}
+	return err
+}
+
+// drain has a node give up everything, or take part again, whichever node is asked.
+func (n *Node) drain(ctx context.Context, name string, drain bool) error {
+	state := stateActive
+	if drain {
+		state = stateDraining
+	}
+	owner, known := n.owners.Owner(shard.Directory)
+	if !known {
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "the directory has no owner right now; try again")
+	}
+	_, err := n.router.Call(ctx, owner.Node, &nodepb.SetNodeState{Name: name, State: state})
+	return err
+}

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/cluster/shard"
+	"parley/persistence"
+)
+
+// handOver gives the leadership of a shard to another of its voters: new commands are held, running turns get some time,
+// then the log changes hands, and what was held goes to the new owner. A transfer that fails leaves everything as it was.
+func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
+	if shard.ID(group) == shard.Directory {
+		return n.store.TransferLeader(ctx, group, to)
+	}
+	quiet, cancel := context.WithTimeout(ctx, n.config.Cluster.HandoverWait)
+	err := n.system.Drain(quiet, group)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("hand over shard %d: %w", group, err)
+	}
+	if err := n.store.TransferLeader(ctx, group, to); err != nil {
+		n.system.Undrain(group)
+		return err
+	}
+	return nil // the log tells of the lost leadership, see leaderChanged
+}
+
+// How long a leaving node tries to hand over one shard, and how long between two tries.
+const (
+	leaveTimeout = 3 * time.Second
+	leavePause   = 50 * time.Millisecond
+)
+
+// leave hands over every shard that this node leads and that another voter can take, all at the same time.
+func (n *Node) leave(ctx context.Context) {
+	if n.links == nil {
+		return
+	}
+	n.links.reporter.Load().leave()
+	n.links.gossip.Load().SetLeaving()
+	held, err := n.store.Replicas(ctx)
+	if err != nil {
+		n.log.Warn("shards are not handed over", slog.Any("err", err))
+		return
+	}
+	var leaving sync.WaitGroup
+	for i := range held {
+		if held[i].Leading && len(held[i].Members.Voters) > 1 {
+			leaving.Go(func() { n.leaveShard(ctx, &held[i]) })
+		}
+	}
+	leaving.Wait()
+}
+
+func (n *Node) leaveShard(ctx context.Context, s *persistence.ReplicaStatus) {
+	ctx, cancel := context.WithTimeout(ctx, n.config.Cluster.HandoverWait+leaveTimeout)
+	defer cancel()
+	var tried error
+	for ctx.Err() == nil {
+		for _, to := range n.successors(s) {
+			err := n.handOver(ctx, s.Group, to)
+			if err == nil || errors.Is(err, persistence.ErrNotLeader) {
+				return
+			}
+			tried = err
+		}
+		timer := time.NewTimer(leavePause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	n.log.Warn("shard was not handed over: another node takes it once this one is gone",
+		slog.Uint64("shard", uint64(s.Group)), slog.Any("err", tried))
+}
+
+// successors are the live voters of a shard that are not leaving, the one that is least behind first; those that lead
+// least come first among equals.
+func (n *Node) successors(s *persistence.ReplicaStatus) []uint64 {
+	leads := make(map[uint64]int)
+	for _, m := range n.links.board.Snapshot().Nodes {
+		leads[m.Node] = m.Leads
+		if m.Leaving || m.Gone {
+			leads[m.Node] = -1
+		}
+	}
+	var found []persistence.Lag
+	for _, lag := range s.Lags {
+		if known, ok := leads[lag.Node]; lag.Active && slices.Contains(s.Members.Voters, lag.Node) && ok && known >= 0 {
+			found = append(found, lag)
+		}
+	}
+	slices.SortFunc(found, func(a, b persistence.Lag) int {
+		return cmp.Or(cmp.Compare(leads[a.Node], leads[b.Node]), cmp.Compare(a.Entries, b.Entries))
+	})
+	nodes := make([]uint64, len(found))
+	for i, lag := range found {
+		nodes[i] = lag.Node
+	}
+	// Each shard begins with another one, so that one node does not get them all.
+	if len(nodes) > 1 {
+		at := int(s.Group) % len(nodes)
+		nodes = append(nodes[at:], nodes[:at]...)
+	}
+	return nodes
+}

@@ -1,0 +1,291 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"parley/cluster"
+	"parley/cluster/balance"
+	"parley/cluster/certs"
+	"parley/cluster/membership"
+	"parley/cluster/peer"
+	"parley/cluster/placement"
+	"parley/cmd/parley/config"
+)
+
+// links are a node's ties to the others. A node that is alone has none.
+type links struct {
+	boot      string
+	key       []byte // of the gossip
+	peers     *peer.Transport
+	gossip    atomic.Pointer[membership.Membership] // nil until it has begun
+	placement atomic.Pointer[placement.System]      // the same
+	reporter  atomic.Pointer[reporter]              // the same
+	board     *cluster.Board
+	loop      atomic.Pointer[balance.Loop] // the same
+
+	mu    sync.Mutex
+	known map[uint64]string // peer addresses by node
+}
+
+// membersKnown are all nodes heard of since the start, those that are gone with their last addresses.
+func (l *links) membersKnown() []membership.Member {
+	if m := l.gossip.Load(); m != nil {
+		return m.Known()
+	}
+	return nil
+}
+
+// membersAlive are the nodes that gossip says are there, this one included.
+func (l *links) membersAlive() []membership.Member {
+	if m := l.gossip.Load(); m != nil {
+		return m.Members()
+	}
+	return nil
+}
+
+// joinCluster opens the connections to the other nodes and learns which cluster this one belongs to.
+func (n *Node) joinCluster(ctx context.Context) error {
+	if !n.config.Cluster.Enabled() {
+		return nil
+	}
+	l := &links{boot: rand.Text()[:12], known: make(map[uint64]string)}
+	l.board = cluster.NewBoard(cluster.BoardConfig{Self: n.config.Node.Name, Owners: &n.owners, OnChange: l.boardChanged})
+	if err := n.loadSecrets(l); err != nil {
+		return err
+	}
+	listener, err := n.listenBeside(ctx, config.PeerPort)
+	if err != nil {
+		return err
+	}
+	l.peers, err = peer.New(peer.Config{
+		Hello: n.hello(origin{}), Listener: listener, Dial: n.dial, ServerTLS: n.serverTLS, ClientTLS: n.clientTLS,
+		Address:       l.address,
+		OnFrames:      n.takeFrames,
+		OnUnreachable: n.peerUnreachable,
+		OnReachable:   func(uint64) { l.poke() },
+		OnSnapshot: func(ctx context.Context, _ uint64, header []byte, r io.Reader) error {
+			if store := n.storeIf(); store != nil {
+				return store.ReceiveSnapshot(ctx, header, r)
+			}
+			return errors.New("the node is starting")
+		},
+		OnFetch: n.serveFetch,
+		Logger:  n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	l.peers.Start() //nolint:contextcheck // it lives until Stop, not as long as the start
+	n.later(func(context.Context) { l.peers.Stop() })
+	n.links = l
+	if n.origin, err = n.beginnings(ctx); err != nil {
+		return err
+	}
+	l.peers.SetIdentity(n.hello(n.origin))
+	return nil
+}
+
+func (n *Node) loadSecrets(l *links) (err error) {
+	c := &n.config.Cluster
+	if c.Secured() {
+		if n.serverTLS, n.clientTLS, err = certs.Load(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.GossipKey != "":
+		l.key, err = config.DecodeGossipKey(c.GossipKey.Reveal())
+	case c.GossipKeyFile != "":
+		l.key, err = certs.GossipKey(c.GossipKeyFile)
+	}
+	return err
+}
+
+func (n *Node) listenBeside(ctx context.Context, offset int) (net.Listener, error) {
+	at, err := config.Beside(n.config.Cluster.Listen, offset)
+	if err != nil {
+		return nil, err
+	}
+	var network net.ListenConfig
+	return network.Listen(ctx, "tcp", at)
+}
+
+func (l *links) address(node uint64) (string, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, known := l.known[node]
+	return at, known
+}
+
+// takeFrames passes on what came from another node.
+func (n *Node) takeFrames(_ uint64, kind peer.Kind, frames [][]byte) {
+	store := n.storeIf()
+	switch {
+	case kind == peer.KindReport:
+		n.heard(frames)
+	case store == nil: // raft sends it again
+	default:
+		if err := store.Deliver(frames); err != nil {
+			n.log.Warn("message of another node cannot be read", slog.Any("err", err))
+		}
+	}
+}
+
+func (n *Node) peerUnreachable(node uint64) {
+	if store := n.storeIf(); store != nil {
+		store.ReportUnreachable(node)
+	}
+}
+
+// logTransport is the peers as the store's logs use them.
+type logTransport struct{ peers *peer.Transport }
+
+// Send implements persistence.Transport.
+func (t logTransport) Send(to uint64, frames [][]byte) { t.peers.Send(to, peer.KindRaft, frames) }
+
+// SendSnapshot implements persistence.Transport.
+func (t logTransport) SendSnapshot(ctx context.Context, to uint64, header []byte, write func(io.Writer) error) error {
+	return t.peers.SendSnapshot(ctx, to, header, write)
+}
+
+// messageBytes bounds what one node answers another: the largest page of messages is larger than all else.
+const messageBytes = 64 << 20
+
+// startLinks makes this node known to the others, and the others to it.
+func (n *Node) startLinks(ctx context.Context) error {
+	l := n.links
+	if l == nil {
+		return n.newRouter(nil)
+	}
+	addresses, err := n.addresses()
+	if err != nil {
+		return err
+	}
+	listen, err := config.Beside(n.config.Cluster.Listen, config.ActorPort)
+	if err != nil {
+		return err
+	}
+	remote, err := placement.New(placement.Config{
+		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.origin.cluster, Listen: listen,
+		ServerTLS: n.serverTLS, ClientTLS: n.clientTLS, Shards: n.shards,
+		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
+		Dial: n.dial, MessageBytes: messageBytes, QueueBytes: messageBytes,
+		Logger: n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.newRouter(remote); err != nil {
+		return err
+	}
+	if err := remote.Start(ctx); err != nil {
+		return err
+	}
+	l.placement.Store(remote)
+	n.later(func(ctx context.Context) {
+		if err := remote.Stop(ctx); err != nil {
+			n.log.Warn("stop connections to other nodes", slog.Any("err", err))
+		}
+	})
+	n.startReports()
+	return n.startGossip(ctx, addresses)
+}
+
+// addresses says where the others reach this node.
+func (n *Node) addresses() (self membership.Member, err error) {
+	at := n.config.Cluster.AdvertisedAddress()
+	self = membership.Member{
+		Name: n.config.Node.Name, Node: n.origin.node, Boot: n.links.boot, Cluster: n.origin.cluster,
+		HTTPAddr: n.Addr().String(), OpsAddr: n.OpsAddr().String(), Version: peer.WireMax,
+	}
+	if self.PeerAddr, err = config.Beside(at, config.PeerPort); err != nil {
+		return self, err
+	}
+	self.ActorAddr, err = config.Beside(at, config.ActorPort)
+	return self, err
+}
+
+func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
+	l, c := n.links, &n.config.Cluster
+	gossip, err := membership.Start(ctx, membership.Config{
+		Self: self, Bind: c.Listen, Advertise: c.AdvertisedAddress(), Seeds: n.config.Join, Key: l.key,
+		OnChange: n.membersChanged, OnConflict: n.fail,
+		Logger: n.log, Registerer: n.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	l.gossip.Store(gossip)
+	n.later(func(ctx context.Context) {
+		if err := gossip.Stop(ctx); err != nil {
+			n.log.Warn("leave the cluster", slog.Any("err", err))
+		}
+	})
+	n.membersChanged()
+	return nil
+}
+
+func (l *links) actorMembers() []placement.Member {
+	alive := l.membersAlive()
+	members := make([]placement.Member, len(alive))
+	for i, m := range alive {
+		members[i] = placement.Member{Name: m.Name, Boot: m.Boot, Address: m.ActorAddr}
+	}
+	return members
+}
+
+// membersChanged tells every part that addresses nodes.
+func (n *Node) membersChanged() {
+	l := n.links
+	l.mu.Lock()
+	for _, m := range l.membersKnown() {
+		l.known[m.Node] = m.PeerAddr
+	}
+	l.mu.Unlock()
+	l.peers.AddressesChanged()
+	if p := l.placement.Load(); p != nil {
+		p.MembersChanged()
+	}
+	n.boardMembers()
+	l.poke()
+}
+
+// boardMembers tells the board who is there.
+func (n *Node) boardMembers() {
+	alive := n.links.membersAlive()
+	members := make([]cluster.Member, len(alive))
+	for i, m := range alive {
+		members[i] = cluster.Member{Name: m.Name, Node: m.Node, Boot: m.Boot, Leaving: m.Leaving}
+	}
+	n.links.board.Members(members)
+}
+
+func (l *links) boardChanged() {
+	if loop := l.loop.Load(); loop != nil {
+		loop.Poke()
+	}
+}
+
+func (l *links) poke() {
+	if r := l.reporter.Load(); r != nil {
+		r.poke()
+	}
+}
+
+// othersAlive are the live nodes without this one.
+func (n *Node) othersAlive() []uint64 {
+	var nodes []uint64
+	for _, m := range n.links.membersAlive() {
+		if m.Node != n.origin.node {
+			nodes = append(nodes, m.Node)
+		}
+	}
+	return nodes
+}

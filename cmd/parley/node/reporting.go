@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/cluster"
+	"parley/cluster/peer"
+	"parley/cluster/shard"
+	"parley/persistence"
+	"parley/proto/nodepb"
+)
+
+// reportEvery is the longest time between two reports; reportPause the shortest, so that a burst of changes is one.
+const (
+	reportEvery = time.Second
+	reportPause = 5 * time.Millisecond
+)
+
+// reporter tells all nodes, and this one's own board, what this node holds.
+type reporter struct {
+	name     string
+	boot     string
+	node     uint64
+	store    *persistence.Store
+	owners   *cluster.Owners
+	board    *cluster.Board
+	members  func() []uint64 // of the others
+	send     func(to uint64, kind peer.Kind, frames [][]byte)
+	log      *slog.Logger
+	leaving  atomic.Bool
+	sequence uint64
+	wake     chan struct{}
+}
+
+// poke has a report made soon. It never blocks.
+func (r *reporter) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// leave says from now on that this node goes.
+func (r *reporter) leave() {
+	r.leaving.Store(true)
+	r.poke()
+}
+
+func (r *reporter) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		if err := r.report(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("no report", slog.Any("err", err))
+		}
+		pause := time.NewTimer(reportPause)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+		timer.Reset(reportEvery)
+	}
+}
+
+func (r *reporter) report(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reportEvery)
+	defer cancel()
+	held, err := r.store.Replicas(ctx)
+	if err != nil {
+		return err
+	}
+	r.sequence++
+	made := &nodepb.Report{
+		Node: r.node, Name: r.name, Boot: r.boot, Sequence: r.sequence, Leaving: r.leaving.Load(), DiskFree: r.store.FreeBytes(),
+		Replicas: make([]*nodepb.Replica, 0, len(held)),
+	}
+	for i := range held {
+		made.Replicas = append(made.Replicas, r.replica(&held[i]))
+	}
+	r.board.Report(made)
+	frame, err := proto.Marshal(made)
+	if err != nil {
+		return err
+	}
+	for _, to := range r.members() {
+		r.send(to, peer.KindReport, [][]byte{frame})
+	}
+	return nil
+}
+
+// replica says that a shard is led here only once its conversations are served.
+func (r *reporter) replica(s *persistence.ReplicaStatus) *nodepb.Replica {
+	made := &nodepb.Replica{
+		Shard: s.Group, Epoch: s.Term, Applied: s.Applied, Bytes: s.StateBytes, Initialised: s.Initialised,
+	}
+	owner, known := r.owners.Owner(shard.ID(s.Group))
+	if !s.Leading || !known || owner.Node != r.name || uint64(owner.Epoch) != s.Term {
+		return made
+	}
+	made.Leading, made.Voters, made.Learners = true, s.Members.Voters, s.Members.Learners
+	for _, lag := range s.Lags {
+		made.Lags = append(made.Lags, &nodepb.Lag{Node: lag.Node, Entries: lag.Entries, Active: lag.Active})
+	}
+	return made
+}
+
+// startReports begins to tell the others what is here, and to listen to them.
+func (n *Node) startReports() {
+	l := n.links
+	r := &reporter{
+		name: n.config.Node.Name, boot: l.boot, node: n.origin.node, store: n.store, owners: &n.owners, board: l.board,
+		members: n.othersAlive, send: l.peers.Send, log: n.log, wake: make(chan struct{}, 1),
+	}
+	l.reporter.Store(r)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { r.run(ctx) })
+	n.later(func(context.Context) {
+		cancel()
+		running.Wait()
+	})
+}
+
+// heard takes another node's report.
+func (n *Node) heard(frames [][]byte) {
+	for _, frame := range frames {
+		report := &nodepb.Report{}
+		if err := proto.Unmarshal(frame, report); err != nil {
+			n.log.Warn("report cannot be read", slog.Any("err", err))
+			continue
+		}
+		n.links.board.Report(report)
+	}
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"parley/cmd/parley/node"
+)
+
+// operator calls the operations surface of a running node.
+type operator struct {
+	base   string
+	client *http.Client
+}
+
+// operatorFlags adds the flag that says which node to ask.
+func operatorFlags(flags *flag.FlagSet) *operator {
+	o := &operator{client: &http.Client{}}
+	base := os.Getenv("PARLEY_OPS")
+	if base == "" {
+		base = "http://127.0.0.1:8081"
+	}
+	flags.StringVar(&o.base, "ops", base, "`URL` of the operations listener of any node; also PARLEY_OPS")
+	return o
+}
+
+// maxAnswer bounds what is read of an answer that is no stream.
+const maxAnswer = 64 << 20
+
+// call makes a request and returns its body, which the caller closes. A refusal is an error with the node's words.
+func (o *operator) call(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	base := o.base
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base, "/")+path, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("--ops: %w", err)
+	}
+	response, err := o.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("no node answers: %w", err)
+	}
+	if response.StatusCode < 300 {
+		return response.Body, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // what could be read is all there is to show
+	_ = response.Body.Close()
+	return nil, fmt.Errorf("the node answers %s: %s", response.Status, strings.TrimSpace(string(text)))
+}
+
+// usageError is a command line that cannot be understood.
+var errUsage = errors.New("usage")
+
+// parse reads a command's flags. It has printed what is wrong when it returns errUsage.
+func parse(flags *flag.FlagSet, args []string, s surroundings, operands string, least, most int) ([]string, error) {
+	flags.SetOutput(s.stderr)
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "Usage: parley %s [flags] %s\n\n", flags.Name(), operands)
+		flags.PrintDefaults()
+	}
+	for _, arg := range args {
+		if arg == "-h" || arg == "-help" || arg == "--help" {
+			flags.SetOutput(s.stdout)
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, errUsage
+	}
+	if n := flags.NArg(); n < least || n > most {
+		flags.Usage()
+		return nil, errUsage
+	}
+	return flags.Args(), nil
+}
+
+// ended turns a command's error into its exit code.
+func ended(s surroundings, err error) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case errors.Is(err, errUsage):
+		return exitUsage
+	}
+	return finish(s, err)
+}
+
+// status prints the cluster as a node sees it.
+func status(ctx context.Context, args []string, s surroundings) int {
+	flags := flag.NewFlagSet("status", flag.ContinueOnError)
+	to := operatorFlags(flags)
+	asJSON := flags.Bool("json", false, "print JSON")
+	if _, err := parse(flags, args, s, "", 0, 0); err != nil {
+		return ended(s, err)
+	}
+	return ended(s, showStatus(ctx, to, *asJSON, s.stdout))
+}
+
+// statusTimeout bounds one look at the cluster.
+const statusTimeout = 15 * time.Second
+
+func (o *operator) status(ctx context.Context) (*node.Status, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	body, err := o.call(ctx, http.MethodGet, "/v1/status")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer body.Close() //nolint:errcheck // it was read to its end
+	text, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read status: %w", err)
+	}
+	found := &node.Status{}
+	if err := json.Unmarshal(text, found); err != nil {
+		return nil, nil, fmt.Errorf("decode status: %w", err)
+	}
+	return found, text, nil
+}
+
+func showStatus(ctx context.Context, from *operator, asJSON bool, w io.Writer) error {
+	found, text, err := from.status(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		_, err = fmt.Fprintf(w, "%s\n", strings.TrimSpace(string(text)))
+		return err
+	}
+	return writeStatus(w, found)
+}
+
+func writeStatus(w io.Writer, c *node.Status) error {
+	fmt.Fprintf(w, "cluster %s as %s sees it (ready: %s)\n\n", c.Cluster, c.Node, c.Ready)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NODE\tSTATE\tLEADS\tREPLICAS\tHTTP\tOPS\tDISK FREE\tHEARD")
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%.1f GiB\t%.1f s ago\n",
+			n.Name, n.State, n.Leads, n.Replicas, dash(n.HTTP), dash(n.Ops), float64(n.DiskFree)/(1<<30), n.Heard)
+	}
+	fmt.Fprintln(table, "\t\t\t\t\t\t\t")
+	fmt.Fprintln(table, "SHARD\tOWNER\tEPOCH\tVOTERS\tLEARNERS\tSIZE\tBEHIND\t")
+	for i := range c.Shards {
+		sh := &c.Shards[i]
+		var behind uint64
+		for _, lag := range sh.Lags {
+			behind = max(behind, lag.Entries)
+		}
+		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%s\t%.1f MiB\t%d\t\n", sh.Shard, dash(sh.Owner), sh.Epoch,
+			dash(strings.Join(sh.Voters, ",")), dash(strings.Join(sh.Learners, ",")), float64(sh.Bytes)/(1<<20), behind)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(c.Steps) > 0 {
+		fmt.Fprintln(w, "\nlast steps of the placement loop:")
+	}
+	for _, step := range c.Steps {
+		fmt.Fprintf(w, "  %s  %s", step.At.Local().Format(time.TimeOnly), step.Step)
+		if step.Error != "" {
+			fmt.Fprintf(w, "  (%s)", step.Error)
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// nodeCommand does something about one node of a cluster.
+func nodeCommand(ctx context.Context, args []string, s surroundings) int {
+	flags := flag.NewFlagSet("node", flag.ContinueOnError)
+	to := operatorFlags(flags)
+	wait := flags.Duration("wait", 10*time.Minute, "how long to wait until a drained node holds nothing; 0 = only ask for it")
+	verb := ""
+	if len(args) > 0 {
+		verb = args[0]
+	}
+	if verb != "drain" && verb != "activate" {
+		flags.SetOutput(s.stderr)
+		fmt.Fprint(s.stderr, "Usage: parley node drain [flags] NAME     hand over all shards of a node, for good\n"+
+			"       parley node activate [flags] NAME  take a drained node into use again\n\n")
+		flags.PrintDefaults()
+		if verb == "-h" || verb == "--help" || verb == "-help" {
+			return exitOK
+		}
+		return exitUsage
+	}
+	operands, err := parse(flags, args[1:], s, "NAME", 1, 1)
+	if err != nil {
+		return ended(s, err)
+	}
+	return ended(s, setNode(ctx, to, verb, operands[0], *wait, s.stdout))
+}
+
+func setNode(ctx context.Context, to *operator, verb, name string, wait time.Duration, w io.Writer) error {
+	method := http.MethodPost
+	if verb == "activate" {
+		method = http.MethodDelete
+	}
+	body, err := to.call(ctx, method, "/v1/nodes/"+url.PathEscape(name)+"/drain")
+	if err != nil {
+		return err
+	}
+	_ = body.Close()
+	if verb != "drain" || wait == 0 {
+		_, err = fmt.Fprintf(w, "%s: %s\n", name, verb)
+		return err
+	}
+	return watchDrain(ctx, to, name, wait, w)
+}
+
+// watchDrain tells how a node empties until it has.
+func watchDrain(ctx context.Context, to *operator, name string, wait time.Duration, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	last := ""
+	for {
+		found, _, err := to.status(ctx)
+		if err != nil {
+			return err
+		}
+		line := ""
+		for i := range found.Nodes {
+			if n := &found.Nodes[i]; n.Name == name {
+				line = fmt.Sprintf("%s: %s, leads %d shards, holds %d replicas", name, n.State, n.Leads, n.Replicas)
+				if n.Replicas == 0 && n.Leads == 0 {
+					_, err = fmt.Fprintf(w, "%s\n%s holds nothing any more and can be stopped\n", line, name)
+					return err
+				}
+			}
+		}
+		if line != last {
+			fmt.Fprintln(w, line)
+			last = line
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s still holds replicas: is there another node that can take them? It goes on in the background: %w", name, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
