@@ -46,7 +46,7 @@ func (r *Router) try(ctx context.Context, now *reign, call func(ctx context.Cont
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(now.over, func() { cancel(errMoved) })()
+	defer context.AfterFunc(now.over, func() { cancel(errMoved) })() //nolint:contextcheck // the reign's end is what it waits for
 	err := call(bounded, now.owner)
 	if err != nil && errors.Is(context.Cause(bounded), errMoved) {
 		return &lostError{fmt.Errorf("%w: %w", errMoved, err)}
@@ -56,9 +56,7 @@ func (r *Router) try(ctx context.Context, now *reign, call func(ctx context.Cont
 
 // learn takes from "not the owner" who is. What is said of shards that were not asked for is not listened to.
 func (r *Router) learn(err error, asked ...shard.ID) {
-	var notOwner interface {
-		NotOwner() (shard uint32, epoch uint64)
-	}
+	var notOwner interface{ NotOwner() (uint32, uint64) }
 	var named interface{ Owner() string }
 	if !errors.As(err, &notOwner) || !errors.As(err, &named) {
 		return
@@ -76,9 +74,7 @@ func again(err error) bool {
 	if err == nil {
 		return false
 	}
-	var notOwner interface {
-		NotOwner() (shard uint32, epoch uint64)
-	}
+	var notOwner interface{ NotOwner() (uint32, uint64) }
 	var lost interface{ Lost() bool }
 	return errors.As(err, &notOwner) || errors.As(err, &lost) && lost.Lost()
 }
@@ -86,7 +82,10 @@ func again(err error) bool {
 // lostError says that a call may have been done, and that no answer will come.
 type lostError struct{ error }
 
-func (e *lostError) Lost() bool    { return true }
+// Lost implements what errors of Local and Remote may say.
+func (e *lostError) Lost() bool { return true }
+
+// Unwrap returns what went wrong.
 func (e *lostError) Unwrap() error { return e.error }
 
 // patience is what a call has left of its time without an owner.

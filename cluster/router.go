@@ -98,24 +98,22 @@ func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (rep
 	if !valid {
 		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
 	}
-	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) error {
-		var err error
+	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) (failed error) {
 		if to.Node == r.config.Node {
-			reply, err = r.config.Local.Ask(ctx, uint32(to.Shard), id, command)
+			reply, failed = r.config.Local.Ask(ctx, uint32(to.Shard), id, command)
 		} else {
-			reply, err = r.config.Remote.Ask(ctx, to, id, command)
+			reply, failed = r.config.Remote.Ask(ctx, to, id, command)
 		}
-		return err
+		return failed
 	})
 	return reply, servedBy, err
 }
 
 // Read sends a query to the owner of a shard and returns the answer and the name of the node that gave it.
 func (r *Router) Read(ctx context.Context, in shard.ID, query proto.Message) (answer proto.Message, servedBy string, err error) {
-	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) error {
-		var err error
-		answer, err = r.read(ctx, to, query)
-		return err
+	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) (failed error) {
+		answer, failed = r.read(ctx, to, query)
+		return failed
 	})
 	return answer, servedBy, err
 }

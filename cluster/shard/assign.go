@@ -52,7 +52,8 @@ func (p *planner) fill(g *Group) {
 	for len(p.want[g.Shard]) < p.copies {
 		var best *Node
 		for _, n := range p.order {
-			if slices.Contains(p.want[g.Shard], n.ID) || !p.takes(n, g) && !(g.member(n.ID) && p.keeps(n.ID)) {
+			fits := p.takes(n, g) || g.member(n.ID) && p.keeps(n.ID)
+			if !fits || slices.Contains(p.want[g.Shard], n.ID) {
 				continue
 			}
 			if best == nil || p.load[n.ID] < p.load[best.ID] {

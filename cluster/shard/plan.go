@@ -146,23 +146,32 @@ func (p *planner) step(change Change, g *Group, node NodeID, why string) *Step {
 	return &Step{Change: change, Shard: g.Shard, Node: node, Leader: g.Leader, Voters: g.Voters, Learners: g.Learners, Why: why}
 }
 
+// group returns a shard as its leader sees it, nil when it has none.
+func (p *planner) group(in ID) *Group {
+	at, found := slices.BinarySearchFunc(p.groups, in, func(g *Group, in ID) int { return cmp.Compare(g.Shard, in) })
+	if !found {
+		return nil
+	}
+	return p.groups[at]
+}
+
 // drops returns the deletions of copies that are no members and are not wanted.
 func (p *planner) drops(taken []Step) []Step {
 	var steps []Step
 	for _, r := range p.replicas {
-		at, found := slices.BinarySearchFunc(p.groups, r.Shard, func(g *Group, in ID) int { return cmp.Compare(g.Shard, in) })
-		if !found {
+		g, n := p.group(r.Shard), p.nodes[r.Node]
+		if g == nil || n == nil || !n.Live || g.member(r.Node) || p.wants(g, r.Node) || r.Epoch > g.Epoch {
 			continue
 		}
-		g := p.groups[at]
-		busy := p.policy.Busy[g.Shard] || slices.ContainsFunc(taken, func(s Step) bool { return s.Shard == g.Shard })
-		n := p.nodes[r.Node]
-		if busy || n == nil || !n.Live || g.member(r.Node) || p.wants(g, r.Node) || r.Epoch > g.Epoch {
+		same := func(s Step) bool { return s.Shard == g.Shard }
+		if p.policy.Busy[g.Shard] || slices.ContainsFunc(taken, same) || slices.ContainsFunc(steps, same) {
 			continue
 		}
 		step := p.step(Drop, g, r.Node, "it is no member any more")
 		step.AsOf = g.Applied
-		steps = append(steps, *step)
+		if steps = append(steps, *step); len(steps) == p.policy.MaxChanges {
+			break
+		}
 	}
 	return steps
 }

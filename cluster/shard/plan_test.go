@@ -30,12 +30,11 @@ type modelNode struct {
 }
 
 type modelGroup struct {
-	id                shard.ID
-	leader            shard.NodeID // 0 = none
-	epoch             shard.Epoch
-	voters, learners  []shard.NodeID
-	lag               map[shard.NodeID]uint64 // of members; what is not here has everything
-	neverLostMajority bool
+	id               shard.ID
+	leader           shard.NodeID // 0 = none
+	epoch            shard.Epoch
+	voters, learners []shard.NodeID
+	lag              map[shard.NodeID]uint64 // of members; what is not here has everything
 }
 
 func newModel(t require.TestingT, count int, policy shard.Policy) *model {
@@ -43,7 +42,7 @@ func newModel(t require.TestingT, count int, policy shard.Policy) *model {
 	first := m.join("n1")
 	for in := range shard.ID(count + 1) {
 		m.groups = append(m.groups, &modelGroup{
-			id: in, leader: first.ID, epoch: 1, voters: []shard.NodeID{first.ID}, lag: map[shard.NodeID]uint64{}, neverLostMajority: true,
+			id: in, leader: first.ID, epoch: 1, voters: []shard.NodeID{first.ID}, lag: map[shard.NodeID]uint64{},
 		})
 		first.copies[in] = true
 	}
@@ -130,7 +129,10 @@ func (m *model) view() shard.View {
 		if g.leader == 0 {
 			continue
 		}
-		seen := shard.Group{Shard: g.id, Leader: g.leader, Epoch: g.epoch, Voters: g.voters, Learners: g.learners}
+		seen := shard.Group{
+			Shard: g.id, Leader: g.leader, Epoch: g.epoch, Voters: g.voters, Learners: g.learners,
+			Bytes: uint64(g.id%2) << 30, // every other shard is a large one
+		}
 		for _, id := range g.members() {
 			if id != g.leader {
 				seen.Lags = append(seen.Lags, shard.Lag{Node: id, Entries: g.lag[id], Active: m.live(id)})
@@ -187,16 +189,30 @@ func (m *model) round(most int) int {
 	steps := shard.Plan(m.view(), m.policy)
 	seen := map[shard.ID]bool{}
 	for _, s := range steps {
-		if s.Change != shard.Drop {
-			require.False(m.t, seen[s.Shard], "two steps of one shard: %+v", steps)
-			seen[s.Shard] = true
-		}
+		require.False(m.t, seen[s.Shard], "two steps of one shard: %+v", steps)
+		seen[s.Shard] = true
 	}
 	for _, s := range steps[:min(most, len(steps))] {
 		m.obey(s)
+		if s.Change == shard.AddLearner {
+			require.LessOrEqual(m.t, m.feeding(), 8*m.policy.MaxFeeding, "too many copies at a time: %+v", steps)
+		}
 	}
 	m.settle()
 	return len(steps)
+}
+
+// feeding counts the copies that are being filled, small ones as one, large ones as eight.
+func (m *model) feeding() int {
+	n := 0
+	for _, g := range m.groups {
+		for _, id := range g.learners {
+			if m.live(id) && g.lag[id] > m.policy.CaughtUp && g.leader != 0 {
+				n += 1 + 7*int(g.id%2)
+			}
+		}
+	}
+	return n
 }
 
 // converge plans until there is nothing left to do.

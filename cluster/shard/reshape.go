@@ -10,7 +10,7 @@ func (p *planner) reshape() []Step {
 	var changes, transfers, additions []Step
 	feeding := 0
 	for _, g := range p.groups {
-		feeding += p.feeding(g)
+		feeding += p.feeding(g) * feedCost(g)
 		if p.policy.Busy[g.Shard] {
 			continue
 		}
@@ -33,9 +33,28 @@ func (p *planner) reshape() []Step {
 	slices.SortStableFunc(additions, func(a, b Step) int {
 		return cmp.Or(order(a.Shard != Directory, b.Shard != Directory), cmp.Compare(len(a.Voters), len(b.Voters)))
 	})
-	additions = additions[:min(len(additions), max(0, p.policy.MaxFeeding-feeding))]
-	changes = append(changes, additions...)
+	for _, step := range additions {
+		cost := feedCost(p.group(step.Shard))
+		if feeding += cost; feeding > largeCost*p.policy.MaxFeeding {
+			break
+		}
+		changes = append(changes, step)
+	}
 	return append(transfers, changes[:min(len(changes), p.policy.MaxChanges)]...)
+}
+
+// What filling a new copy costs: many small ones may be filled at the same time, but few large ones.
+const (
+	smallCopy = 16 << 20
+	smallCost = 1
+	largeCost = 8
+)
+
+func feedCost(g *Group) int {
+	if g.Bytes <= smallCopy {
+		return smallCost
+	}
+	return largeCost
 }
 
 // feeding counts the learners that are being filled.

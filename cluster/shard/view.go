@@ -121,9 +121,10 @@ type Policy struct {
 	DeadAfter time.Duration
 	// RestartGrace is how long a node that went away is expected back soon: meanwhile nothing is moved only to be even.
 	RestartGrace time.Duration
-	// MaxFeeding bounds how many new copies in the cluster are being filled at the same time.
+	// MaxFeeding bounds how many new copies in the cluster are being filled at the same time. Copies of up to 16 MiB count
+	// as an eighth.
 	MaxFeeding int
-	// MaxChanges bounds the changes of members in one plan, and MaxTransfers the changes of leaders: each makes one
+	// MaxChanges bounds the changes of members and the deletions in one plan, and MaxTransfers the changes of leaders: each makes one
 	// shard pause for a moment.
 	MaxChanges, MaxTransfers int
 	// CaughtUp is how many entries of the log a copy may be behind and still count as complete.
@@ -138,7 +139,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Replication: 3, DeadAfter: 5 * time.Minute, RestartGrace: 30 * time.Second,
-		MaxFeeding: 2, MaxChanges: 4, MaxTransfers: 2, CaughtUp: 1000, MinFree: 256 << 20,
+		MaxFeeding: 2, MaxChanges: 8, MaxTransfers: 2, CaughtUp: 1000, MinFree: 256 << 20,
 	}
 }
 

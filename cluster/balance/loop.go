@@ -1,0 +1,148 @@
+package balance
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/cluster/shard"
+)
+
+// Loop is the placement loop. It owns one goroutine, and one more for each step while it is made.
+type Loop struct {
+	config  Config
+	metrics *metrics
+	wake    chan struct{}
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	// The rest belongs to the goroutine.
+	acting  bool
+	resting map[shard.ID]rest
+
+	mu     sync.Mutex // guards what Status tells
+	status Status
+}
+
+// rest is why a shard is left alone for a while.
+type rest struct {
+	// until is when it may be touched again after a step that failed; failures is how many did in a row.
+	until    time.Time
+	failures int
+	// made is when its last step was: what its leader reported before that is old news.
+	made time.Time
+}
+
+// New returns a loop that has not started.
+func New(config Config) (*Loop, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	return &Loop{
+		config: config, metrics: newMetrics(config.Registerer), wake: make(chan struct{}, 1), resting: make(map[shard.ID]rest),
+	}, nil
+}
+
+// Start begins to look.
+func (l *Loop) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	l.running.Go(func() { l.run(ctx) })
+}
+
+// Stop ends the loop and waits for it. Steps that are being made are given up; it may be that they come to pass. It is
+// safe before Start and more than once.
+func (l *Loop) Stop() {
+	if l.stop != nil {
+		l.stop()
+	}
+	l.running.Wait()
+}
+
+// Poke has the loop look soon. It never blocks.
+func (l *Loop) Poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Loop) run(ctx context.Context) {
+	timer := time.NewTimer(l.config.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+			// A change seldom comes alone.
+			timer.Reset(l.config.Interval / 20)
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+		case <-timer.C:
+		}
+		l.look(ctx)
+		timer.Reset(l.config.Interval)
+	}
+}
+
+// look is one round: observe, plan, make the steps.
+func (l *Loop) look(ctx context.Context) {
+	if acting := l.config.Leading(); acting != l.acting {
+		l.acting = acting
+		clear(l.resting)
+		l.metrics.acting.Set(float64(btoi(acting)))
+		l.config.Logger.Info("placement", slog.Bool("acting", acting))
+	}
+	if !l.acting {
+		l.note(nil, 0)
+		return
+	}
+	records, err := l.config.Nodes.Records(ctx)
+	if err != nil {
+		l.config.Logger.Warn("read node records", slog.Any("err", err))
+		return
+	}
+	board := l.config.Board.Snapshot()
+	records = l.register(ctx, records, &board)
+	seen := observe(records, &board, l.config.Shards, l.config.Silence)
+	policy := l.config.Policy
+	policy.Busy = l.busy(seen, time.Now())
+	steps := shard.Plan(seen.view, policy)
+	l.note(seen, len(steps)+len(policy.Busy))
+	l.makeAll(ctx, seen, steps)
+}
+
+// busy are the shards that are left alone: their last step failed not long ago, or their leader has not reported since.
+func (l *Loop) busy(seen *observation, now time.Time) map[shard.ID]bool {
+	busy := make(map[shard.ID]bool)
+	for in, r := range l.resting {
+		unseen := !seen.heard[in].After(r.made) && now.Sub(r.made) < l.config.Silence
+		if now.Before(r.until) || unseen {
+			busy[in] = true
+		}
+	}
+	return busy
+}
+
+// made says how a step of a shard ended.
+func (l *Loop) made(in shard.ID, err error, now time.Time) {
+	r := rest{made: now}
+	if err != nil {
+		r.failures = min(l.resting[in].failures+1, 30)
+		pause := min(l.config.Retry<<min(r.failures-1, 10), 30*l.config.Retry)
+		r.until = now.Add(pause)
+	}
+	l.resting[in] = r
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,346 @@
+package balance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/proto/nodepb"
+)
+
+// fleet is a cluster that obeys calls as nodes do, and reports every second and at each change.
+type fleet struct {
+	t     *testing.T
+	count int
+
+	mu       sync.Mutex
+	nodes    map[string]*fakeNode
+	groups   []*fakeGroup
+	records  map[string]Record
+	boards   map[string]*cluster.Board
+	calls    []string
+	fail     func(call string) error // nil = nothing fails
+	random   *rand.Rand
+	sequence uint64
+}
+
+type fakeNode struct {
+	id     uint64
+	live   bool
+	copies map[int]bool
+}
+
+type fakeGroup struct {
+	leader           uint64
+	epoch, applied   uint64
+	voters, learners []uint64
+	fed              map[uint64]time.Time // when a member has everything
+}
+
+func newFleet(t *testing.T, count int, names ...string) *fleet {
+	t.Helper()
+	f := &fleet{
+		t: t, count: count, nodes: map[string]*fakeNode{}, records: map[string]Record{}, boards: map[string]*cluster.Board{},
+		random: rand.New(rand.NewPCG(1, 2)),
+	}
+	for i, name := range names {
+		f.nodes[name] = &fakeNode{id: uint64(i + 1), live: true, copies: map[int]bool{}}
+		f.boards[name] = cluster.NewBoard(cluster.BoardConfig{Self: name, Owners: &cluster.Owners{}})
+	}
+	for in := range count + 1 {
+		f.groups = append(f.groups, &fakeGroup{leader: 1, epoch: 1, voters: []uint64{1}, fed: map[uint64]time.Time{}})
+		f.nodes[names[0]].copies[in] = true
+	}
+	return f
+}
+
+func (f *fleet) nameLocked(id uint64) string {
+	for name, n := range f.nodes {
+		if n.id == id {
+			return name
+		}
+	}
+	return ""
+}
+
+// report posts what every node holds on every board.
+func (f *fleet) report() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sequence++
+	var live []cluster.Member
+	for name, n := range f.nodes {
+		if n.live {
+			live = append(live, cluster.Member{Name: name, Node: n.id, Boot: fmt.Sprint(n.id)})
+		}
+	}
+	for _, board := range f.boards {
+		board.Members(live)
+		for name, n := range f.nodes {
+			if n.live {
+				board.Report(f.reportOf(name, n))
+			}
+		}
+	}
+}
+
+func (f *fleet) reportOf(name string, n *fakeNode) *nodepb.Report {
+	made := &nodepb.Report{Node: n.id, Name: name, Boot: fmt.Sprint(n.id), Sequence: f.sequence, DiskFree: 1 << 40}
+	for _, in := range slices.Sorted(maps.Keys(n.copies)) {
+		g := f.groups[in]
+		r := &nodepb.Replica{Shard: uint32(in), Epoch: g.epoch, Applied: g.applied, Initialised: true}
+		if g.leader == n.id {
+			r.Leading, r.Voters, r.Learners = true, g.voters, g.learners
+			for _, id := range slices.Concat(g.voters, g.learners) {
+				lag := &nodepb.Lag{Node: id, Active: f.nodes[f.nameLocked(id)] != nil && f.nodes[f.nameLocked(id)].live}
+				if time.Now().Before(g.fed[id]) {
+					lag.Entries = 5000
+				}
+				r.Lags = append(r.Lags, lag)
+			}
+		}
+		made.Replicas = append(made.Replicas, r)
+	}
+	return made
+}
+
+var errRefused = errors.New("refused")
+
+// Call is the router of every loop.
+func (f *fleet) Call(_ context.Context, node string, request proto.Message) (proto.Message, error) {
+	time.Sleep(10 * time.Millisecond)
+	defer f.report()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	call := fmt.Sprintf("%s: %v", node, request)
+	f.calls = append(f.calls, call)
+	at := f.nodes[node]
+	if at == nil || !at.live {
+		return nil, errRefused
+	}
+	if f.fail != nil {
+		if err := f.fail(call); err != nil {
+			return nil, err
+		}
+	}
+	return &nodepb.Done{}, f.obeyLocked(at, request)
+}
+
+func (f *fleet) obeyLocked(at *fakeNode, request proto.Message) error {
+	switch r := request.(type) {
+	case *nodepb.ChangeMembers:
+		g := f.groups[r.GetShard()]
+		if g.leader != at.id || !slices.Equal(g.voters, r.GetExpectVoters()) || !slices.Equal(g.learners, r.GetExpectLearners()) {
+			return errRefused
+		}
+		g.applied++
+		f.changeLocked(g, r)
+	case *nodepb.TransferLeader:
+		g := f.groups[r.GetShard()]
+		if g.leader != at.id || !slices.Contains(g.voters, r.GetTo()) {
+			return errRefused
+		}
+		g.leader, g.epoch = r.GetTo(), g.epoch+1
+	case *nodepb.DropReplica:
+		require.NotContains(f.t, f.groups[r.GetShard()].voters, at.id)
+		delete(at.copies, int(r.GetShard()))
+	}
+	return nil
+}
+
+func (f *fleet) changeLocked(g *fakeGroup, r *nodepb.ChangeMembers) {
+	drop := func(list []uint64) []uint64 {
+		return slices.DeleteFunc(slices.Clone(list), func(id uint64) bool { return id == r.GetNode() })
+	}
+	switch r.GetChange() {
+	case nodepb.ChangeMembers_ADD_LEARNER:
+		g.learners = append(slices.Clone(g.learners), r.GetNode())
+		g.fed[r.GetNode()] = time.Now().Add(300 * time.Millisecond)
+		f.nodes[f.nameLocked(r.GetNode())].copies[int(r.GetShard())] = true
+	case nodepb.ChangeMembers_PROMOTE:
+		require.False(f.t, time.Now().Before(g.fed[r.GetNode()]))
+		g.learners, g.voters = drop(g.learners), append(slices.Clone(g.voters), r.GetNode())
+	case nodepb.ChangeMembers_REMOVE:
+		g.learners, g.voters = drop(g.learners), drop(g.voters)
+	default:
+		require.Fail(f.t, "what change?", "%v", r)
+	}
+}
+
+// Records and Register are the directory.
+func (f *fleet) Records(context.Context) ([]Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.records)), nil
+}
+
+func (f *fleet) Register(_ context.Context, name string, node uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	record := f.records[name]
+	record.Name, record.Node = name, node
+	f.records[name] = record
+	return nil
+}
+
+func (f *fleet) start(name string) *Loop {
+	l, err := New(Config{
+		Board: f.boards[name], Nodes: f, Router: f, Shards: f.count, Registerer: prometheus.NewRegistry(),
+		Leading: func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.nodes[name].live && f.groups[0].leader == f.nodes[name].id
+		},
+	})
+	require.NoError(f.t, err)
+	l.Start()
+	return l
+}
+
+// run lets time pass.
+func (f *fleet) run(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		f.report()
+		time.Sleep(time.Second)
+	}
+}
+
+func (f *fleet) requireEven(copies int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	leads := map[uint64]int{}
+	for in, g := range f.groups {
+		require.Len(f.t, g.voters, copies, "shard %d", in)
+		leads[g.leader]++
+	}
+	counts := slices.Collect(maps.Values(leads))
+	require.LessOrEqual(f.t, slices.Max(counts)-slices.Min(counts), 1, "%v", leads)
+}
+
+func TestAClusterForms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3")
+		for _, name := range []string{"n1", "n2", "n3"} {
+			defer f.start(name).Stop()
+		}
+		f.run(15 * time.Second)
+		f.requireEven(3)
+		require.Len(t, f.records, 3)
+		calls := len(f.calls)
+		f.run(time.Minute)
+		require.Len(t, f.calls, calls, "and then all is quiet")
+	})
+}
+
+// TestPlacementGoesOnElsewhere: the node where it runs dies in the middle, and calls fail at random.
+func TestPlacementGoesOnElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3", "n4")
+		f.fail = func(string) error {
+			if f.random.IntN(4) == 0 {
+				return errRefused
+			}
+			return nil
+		}
+		for _, name := range []string{"n1", "n2", "n3", "n4"} {
+			defer f.start(name).Stop()
+		}
+		f.run(3 * time.Minute)
+		f.requireEven(3)
+
+		f.mu.Lock()
+		lead := f.nameLocked(f.groups[0].leader)
+		f.nodes[lead].live = false
+		gone := f.nodes[lead].id
+		for _, g := range f.groups {
+			if g.leader == gone {
+				g.leader = g.voters[slices.IndexFunc(g.voters, func(id uint64) bool { return id != gone })]
+				g.epoch++
+			}
+		}
+		f.mu.Unlock()
+		f.run(4 * time.Minute)
+		require.True(t, slices.ContainsFunc(f.groups, func(g *fakeGroup) bool { return slices.Contains(g.voters, gone) }), "it may come back")
+		f.run(5 * time.Minute)
+		f.requireEven(3)
+		for _, g := range f.groups {
+			require.NotContains(t, slices.Concat(g.voters, g.learners), gone)
+		}
+
+		f.mu.Lock()
+		f.nodes[lead].live = true
+		f.mu.Unlock()
+		f.run(3 * time.Minute)
+		f.requireEven(3)
+
+		f.mu.Lock()
+		record := f.records["n2"]
+		record.Draining = true
+		f.records["n2"] = record
+		f.mu.Unlock()
+		f.run(3 * time.Minute)
+		f.requireEven(3)
+		require.Empty(t, f.nodes["n2"].copies)
+	})
+}
+
+func TestAShardThatRefusesIsLeftAloneForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, "n1", "n2")
+		f.fail = func(string) error { return errRefused }
+		l := f.start("n1")
+		defer l.Stop()
+		f.run(2 * time.Minute)
+		// Pauses of 1, 2, 4 ... 30 s for each of the two.
+		require.InDelta(t, 2*8, len(f.calls), 4)
+		status := l.Status()
+		require.True(t, status.Acting)
+		require.Positive(t, status.Pending)
+		require.Len(t, status.Nodes, 2)
+		last := status.Done[len(status.Done)-1]
+		require.ErrorIs(t, last.Err, errRefused)
+		require.Contains(t, last.Step, "add_learner n2")
+
+		f.mu.Lock()
+		f.fail = nil
+		f.mu.Unlock()
+		f.run(time.Minute)
+		require.Equal(t, []uint64{2}, f.groups[1].learners)
+	})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	_, err := New(Config{})
+	require.ErrorContains(t, err, "required")
+	good := Config{
+		Board: cluster.NewBoard(cluster.BoardConfig{}), Nodes: &fleet{}, Router: &fleet{}, Leading: func() bool { return false }, Shards: 1,
+	}
+	bad := good
+	bad.Policy = shard.DefaultPolicy()
+	bad.Policy.Replication = 2
+	_, err = New(bad)
+	require.ErrorContains(t, err, "odd")
+	bad = good
+	bad.Retry = -1
+	_, err = New(bad)
+	require.ErrorContains(t, err, "negative")
+	l, err := New(good)
+	require.NoError(t, err)
+	l.Stop()
+	l.Start()
+	l.Stop()
+	l.Stop()
+}

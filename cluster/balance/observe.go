@@ -1,0 +1,103 @@
+package balance
+
+import (
+	"time"
+
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/proto/nodepb"
+)
+
+// observation is the cluster at one moment, as records and reports tell.
+type observation struct {
+	view  shard.View
+	names map[shard.NodeID]string
+	// heard is when the leader of a shard last reported.
+	heard map[shard.ID]time.Time
+}
+
+// observe joins records, which say who belongs to the cluster, and the board, which says who is there. A node that is
+// there and has no record, or one with other data, does not take part yet: it is registered first.
+func observe(records []Record, board *cluster.View, shards int, silence time.Duration) *observation {
+	o := &observation{
+		view:  shard.View{Count: shards},
+		names: make(map[shard.NodeID]string), heard: make(map[shard.ID]time.Time),
+	}
+	seen := make(map[string]*cluster.NodeView, len(board.Nodes))
+	for i := range board.Nodes {
+		seen[board.Nodes[i].Name] = &board.Nodes[i]
+	}
+	leaders := make(map[shard.ID]shard.Group)
+	for _, record := range records {
+		id := shard.NodeID(record.Node)
+		n := shard.Node{ID: id, Name: record.Name, Draining: record.Draining}
+		o.names[id] = record.Name
+		at := seen[record.Name]
+		n.Live = there(at, board.At, silence) && at.Node == record.Node
+		if n.Live {
+			n.Leaving, n.Free = at.Leaving, at.Report.GetDiskFree()
+			o.report(at, id, leaders)
+		} else {
+			n.Away = away(at, board)
+		}
+		o.view.Nodes = append(o.view.Nodes, n)
+	}
+	for _, g := range leaders {
+		o.view.Groups = append(o.view.Groups, g)
+	}
+	return o
+}
+
+// there says that a node is alive and can be heard.
+func there(n *cluster.NodeView, now time.Time, silence time.Duration) bool {
+	return n != nil && !n.Gone && n.Report != nil && now.Sub(n.Heard) <= silence
+}
+
+// away is for how long a node has not been there. What was before the board began nobody knows any more.
+func away(n *cluster.NodeView, board *cluster.View) time.Duration {
+	last := board.Since
+	if n != nil {
+		if n.Heard.After(last) {
+			last = n.Heard
+		}
+		if n.Gone && n.GoneSince.After(last) {
+			last = n.GoneSince
+		}
+	}
+	return board.At.Sub(last)
+}
+
+func (o *observation) report(n *cluster.NodeView, id shard.NodeID, leaders map[shard.ID]shard.Group) {
+	for _, r := range n.Report.GetReplicas() {
+		in := shard.ID(r.GetShard())
+		if int(in) > o.view.Count {
+			continue
+		}
+		o.view.Replicas = append(o.view.Replicas, shard.Replica{
+			Shard: in, Node: id, Epoch: shard.Epoch(r.GetEpoch()), Initialised: r.GetInitialised(),
+		})
+		if known, found := leaders[in]; r.GetLeading() && (!found || known.Epoch < shard.Epoch(r.GetEpoch())) {
+			leaders[in] = group(r, id)
+			o.heard[in] = n.Heard
+		}
+	}
+}
+
+func group(r *nodepb.Replica, leader shard.NodeID) shard.Group {
+	g := shard.Group{
+		Shard: shard.ID(r.GetShard()), Leader: leader, Epoch: shard.Epoch(r.GetEpoch()),
+		Applied: r.GetApplied(), Bytes: r.GetBytes(), Voters: ids(r.GetVoters()), Learners: ids(r.GetLearners()),
+	}
+	for _, lag := range r.GetLags() {
+		g.Lags = append(g.Lags, shard.Lag{Node: shard.NodeID(lag.GetNode()), Entries: lag.GetEntries(), Active: lag.GetActive()})
+	}
+	return g
+}
+
+func ids(nodes []uint64) []shard.NodeID {
+	made := make([]shard.NodeID, len(nodes))
+	for i, n := range nodes {
+		made[i] = shard.NodeID(n)
+	}
+	return made
+}
