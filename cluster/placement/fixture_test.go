@@ -30,7 +30,18 @@ func TestMain(m *testing.M) {
 		runNode()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	// The engine's writers sleep for two seconds after they could not connect, and nothing wakes them.
+	deadline := time.Now().Add(5 * time.Second)
+	err := goleak.Find()
+	for err != nil && time.Now().Before(deadline) {
+		err = goleak.Find()
+	}
+	if err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 const patience = 20 * time.Second
