@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -124,11 +125,12 @@ func (m *Members) equal(other Members) bool {
 	return same(m.Voters, other.Voters) && same(m.Learners, other.Learners)
 }
 
-// lag is how many entries a node is known to be behind.
+// lag is how many entries a node is known to be behind. One that has nothing on disk yet, not even the snapshot it waits for, is behind without
+// bound, however short the log: were it counted on, a crash would leave a member that never was, and no majority without it.
 func (g *group) lag(node NodeID) uint64 {
-	lag := g.log.last.index
+	lag := uint64(math.MaxUint64)
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-		if NodeID(id) == node {
+		if NodeID(id) == node && pr.Match > 0 {
 			lag = g.behind(pr.Match)
 		}
 	})
