@@ -23,11 +23,11 @@ import (
 // it. What a client was not told may have been done: a send without an answer is in the history if its message is in the
 // log, and then without an end.
 
-// outcome is what a client was told.
-type outcome int
+// verdict is what a client was told.
+type verdict int
 
 const (
-	sent    outcome = iota // a message was accepted
+	sent    verdict = iota // a message was accepted
 	busy                   // a message was refused: a turn runs
 	settled                // a cancel: nothing of that run can appear any more
 	winding                // a cancel: the run is still winding down
@@ -37,7 +37,7 @@ const (
 	seen                   // an event on a stream
 )
 
-var outcomeNames = [...]string{"sent", "busy", "settled", "winding", "nothing", "read", "listed", "seen"}
+var verdictNames = [...]string{"sent", "busy", "settled", "winding", "nothing", "read", "listed", "seen"}
 
 // deed is one operation of a client, and what became of it.
 type deed struct {
@@ -46,7 +46,7 @@ type deed struct {
 	by     string // X-Served-By
 	began  time.Duration
 	ended  time.Duration // of the history; unknown = never
-	what   outcome
+	what   verdict
 	text   string // of a send
 	seq    uint64 // of the message, read, listed or seen
 	run    string // of busy, settled, winding; of read "" when idle, else anything
@@ -163,7 +163,7 @@ func (l *ledger) model() porcupine.Model {
 		DescribeOperation: func(input, _ any) string {
 			d := deedOf(input)
 			return strings.Join(slices.DeleteFunc([]string{
-				outcomeNames[d.what], d.text, fmt.Sprint(d.seq), d.run, "asked " + d.node, "served by " + d.by,
+				verdictNames[d.what], d.text, fmt.Sprint(d.seq), d.run, "asked " + d.node, "served by " + d.by,
 			}, func(s string) bool { return s == "" || s == "0" || s == "served by " }), " ")
 		},
 		DescribeState: func(state any) string {

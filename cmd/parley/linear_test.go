@@ -49,7 +49,7 @@ func TestLinearizability(t *testing.T) {
 	for range conversations {
 		id, err := create(t.Context(), c.Nodes()[0], "brisk")
 		require.NoError(t, err)
-		h.talks = append(h.talks, newTalk(t.Context(), h, id))
+		h.talks = append(h.talks, newExchanges(t.Context(), h, id))
 	}
 	work, stop := context.WithTimeout(t.Context(), length)
 	defer stop()
@@ -90,11 +90,11 @@ func chaosSeed(t *testing.T) uint64 {
 type histories struct {
 	*cluster
 	began time.Time
-	talks []*talk
+	talks []*exchanges
 }
 
-// talk is one conversation with its clients and followers.
-type talk struct {
+// exchanges is one conversation with its clients and followers.
+type exchanges struct {
 	*histories
 	id       string
 	watchers []*watcher
@@ -104,8 +104,8 @@ type talk struct {
 	fault error // an answer that no conversation gives
 }
 
-func newTalk(ctx context.Context, h *histories, id string) *talk {
-	k := &talk{histories: h, id: id}
+func newExchanges(ctx context.Context, h *histories, id string) *exchanges {
+	k := &exchanges{histories: h, id: id}
 	for _, n := range h.Nodes() {
 		k.watchers = append(k.watchers, watch(ctx, id, 0, h.began, n))
 	}
@@ -113,7 +113,7 @@ func newTalk(ctx context.Context, h *histories, id string) *talk {
 }
 
 // chat does one thing after another until ctx ends.
-func (k *talk) chat(ctx context.Context, client int, random *rand.Rand) {
+func (k *exchanges) chat(ctx context.Context, client int, random *rand.Rand) {
 	for turn := 0; ctx.Err() == nil; turn++ {
 		n := k.Nodes()[random.IntN(len(k.Nodes()))]
 		d := deed{client: client, node: n.Name, began: time.Since(k.began), ended: never}
@@ -141,7 +141,7 @@ func (k *talk) chat(ctx context.Context, client int, random *rand.Rand) {
 
 // note keeps a deed: done, refused without a word on the conversation, or of unknown outcome (an error that is none of
 // errOdd).
-func (k *talk) note(d deed, err error) {
+func (k *exchanges) note(d deed, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
@@ -169,9 +169,9 @@ func other(r reply, err error) error {
 	return fmt.Errorf("%w: %d %s", errOdd, r.status, r.text)
 }
 
-func (k *talk) path(rest string) string { return "/conversations/" + k.id + rest }
+func (k *exchanges) path(rest string) string { return "/conversations/" + k.id + rest }
 
-func (k *talk) send(ctx context.Context, n *nodes.Node, d *deed, stream bool) error {
+func (k *exchanges) send(ctx context.Context, n *nodes.Node, d *deed, stream bool) error {
 	body := map[string]any{"message": d.text, "stream": stream}
 	if stream {
 		return k.sendStream(ctx, n, d, body)
@@ -185,7 +185,7 @@ func (k *talk) send(ctx context.Context, n *nodes.Node, d *deed, stream bool) er
 }
 
 // refused is a send that was not accepted, if it was because a turn runs.
-func (k *talk) refused(r reply, err error, d *deed) error {
+func (k *exchanges) refused(r reply, err error, d *deed) error {
 	if err != nil || r.status != http.StatusConflict {
 		return other(r, err)
 	}
@@ -200,7 +200,7 @@ func (k *talk) refused(r reply, err error, d *deed) error {
 }
 
 // sendStream goes when the message is accepted.
-func (k *talk) sendStream(ctx context.Context, n *nodes.Node, d *deed, body any) error {
+func (k *exchanges) sendStream(ctx context.Context, n *nodes.Node, d *deed, body any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (k *talk) sendStream(ctx context.Context, n *nodes.Node, d *deed, body any)
 	return k.refused(reply{status: response.StatusCode, by: d.by, header: response.Header, text: line}, nil, d)
 }
 
-func (k *talk) cancel(ctx context.Context, n *nodes.Node, d *deed) error {
+func (k *exchanges) cancel(ctx context.Context, n *nodes.Node, d *deed) error {
 	r, err := ask(ctx, n, "POST", k.path("/cancel"), nil)
 	d.by = r.by
 	if err != nil || r.status != http.StatusOK && r.status != http.StatusAccepted {
@@ -251,7 +251,7 @@ func (k *talk) cancel(ctx context.Context, n *nodes.Node, d *deed) error {
 	return nil
 }
 
-func (k *talk) read(ctx context.Context, n *nodes.Node, d *deed) error {
+func (k *exchanges) read(ctx context.Context, n *nodes.Node, d *deed) error {
 	r, err := ask(ctx, n, "GET", k.path("?limit=2"), nil)
 	d.what, d.by = read, r.by
 	if err != nil || r.status != http.StatusOK {
@@ -269,7 +269,7 @@ func (k *talk) read(ctx context.Context, n *nodes.Node, d *deed) error {
 }
 
 // list reads the log to its end, if it fits one page: that is one moment.
-func (k *talk) list(ctx context.Context, n *nodes.Node, d *deed) error {
+func (k *exchanges) list(ctx context.Context, n *nodes.Node, d *deed) error {
 	r, err := ask(ctx, n, "GET", k.path("/events?limit=1000"), nil)
 	d.what, d.by = listed, r.by
 	if err != nil || r.status != http.StatusOK {
@@ -287,7 +287,7 @@ func (k *talk) list(ctx context.Context, n *nodes.Node, d *deed) error {
 }
 
 // verify checks what everybody was told against the log.
-func (k *talk) verify(ctx context.Context) (string, error) {
+func (k *exchanges) verify(ctx context.Context) (string, error) {
 	if err := k.idle(ctx, k.id); err != nil {
 		return "", err
 	}
@@ -317,7 +317,7 @@ func (k *talk) verify(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PARLEY_HISTORIES"); dir != "" {
 		picture = filepath.Join(dir, k.id+".html")
 	}
-	counts := map[outcome]int{}
+	counts := map[verdict]int{}
 	unknown := 0
 	for _, d := range deeds {
 		if d.ended == never {
@@ -327,8 +327,8 @@ func (k *talk) verify(ctx context.Context) (string, error) {
 		counts[d.what]++
 	}
 	var told []string
-	for what, name := range outcomeNames {
-		told = append(told, fmt.Sprintf("%d %s", counts[outcome(what)], name))
+	for what, name := range verdictNames {
+		told = append(told, fmt.Sprintf("%d %s", counts[verdict(what)], name))
 	}
 	return fmt.Sprintf("%d events; %s, %d without an answer", len(events), strings.Join(told, ", "), unknown), linearize(events, deeds, picture)
 }
