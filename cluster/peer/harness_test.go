@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -20,7 +21,16 @@ import (
 	"parley/proto/nodepb"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(childEnv); addr != "" {
+		if err := runChild(addr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	// patience bounds every wait of a test for something that must happen.
@@ -140,7 +150,7 @@ func (n *testNode) say(to uint64, texts ...string) {
 	n.Send(to, KindRaft, frames)
 }
 
-func value(t *testing.T, metric prometheus.Metric) float64 {
+func value(t testing.TB, metric prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	require.NoError(t, metric.Write(&m))
@@ -178,7 +188,7 @@ func (n *testNode) trouble(to uint64) string {
 }
 
 // secure is the configs of a node of an authority of its own for each dir.
-func secure(t *testing.T, dir, node string, validity time.Duration) (server, client *tls.Config) {
+func secure(t testing.TB, dir, node string, validity time.Duration) (server, client *tls.Config) {
 	t.Helper()
 	require.NoError(t, certs.Write(dir, []string{node}, []string{"127.0.0.1"}, validity))
 	server, client, err := certs.Load(filepath.Join(dir, node+".pem"), filepath.Join(dir, node+"-key.pem"), filepath.Join(dir, certs.AuthorityFile))

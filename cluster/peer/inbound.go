@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-
-	"parley/proto/nodepb"
 )
 
 // accept takes connections until the listener is closed.
@@ -88,17 +86,18 @@ func (t *Transport) logRefusal(from net.Addr, err error) {
 
 // answer is the answering side of a handshake. release gives back what the connection holds.
 func (t *Transport) answer(l *link) (release func(), err error) {
-	if err := l.raw.SetDeadline(time.Now().Add(t.cfg.HandshakeTimeout)); err != nil {
+	if err = l.raw.SetDeadline(time.Now().Add(t.cfg.HandshakeTimeout)); err != nil {
 		return nil, err
 	}
 	if t.cfg.ServerTLS != nil {
 		l.conn = tls.Server(l.raw, t.cfg.ServerTLS)
 	}
 	l.r = bufio.NewReaderSize(l, readBuffer)
-	if l.peer, err = l.readHello(); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, err // somebody only looked whether the port is open
-		}
+	l.peer, err = l.readHello()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, err // somebody only looked whether the port is open
+	case err != nil:
 		return nil, explain(err)
 	}
 	mine := t.hello.Load()
@@ -109,21 +108,15 @@ func (t *Transport) answer(l *link) (release func(), err error) {
 		}
 	}
 	if why != "" {
-		mine, _ = proto.Clone(mine).(*nodepb.Hello)
+		mine = proto.CloneOf(mine)
 		mine.Refusal = why
+		return nil, errors.Join(errors.New(why), l.sayHello(mine))
 	}
-	if err := l.sayHello(mine); err == nil && why != "" {
-		return nil, errors.New(why)
-	} else if err == nil {
-		err = l.raw.SetDeadline(time.Time{})
-		if err == nil {
-			return release, nil
-		}
-	}
-	if release != nil {
+	if err = errors.Join(l.sayHello(mine), l.raw.SetDeadline(time.Time{})); err != nil {
 		release()
+		return nil, fmt.Errorf("greet: %w", err)
 	}
-	return nil, fmt.Errorf("greet: %w", err)
+	return release, nil
 }
 
 // admit takes a place for a connection, nil if there is none.

@@ -168,6 +168,7 @@ func (o *outbound) connect(ctx context.Context) error {
 	o.setState(Peer{Node: o.node, Address: addr, Connected: true})
 	o.t.metrics.connected.Inc()
 	o.t.logger.Info("connected to node", slog.Uint64("peer", o.node), slog.String("name", l.peer.GetName()), slog.String("address", addr))
+	o.tellDropped(0) // while there was no connection
 	o.t.cfg.OnReachable(o.node)
 	err = o.serve(ctx, l, addr)
 	o.t.metrics.connected.Dec()
@@ -255,7 +256,7 @@ func (o *outbound) write(l *link, addr string, heard chan error) error {
 			o.t.metrics.sentBytes.Add(float64(len(batches)))
 			o.t.metrics.sentWrites.Inc()
 			o.keep(batches)
-			o.tellDropped()
+			o.tellDropped(tellEvery)
 		}
 		ping = false
 		select {
@@ -342,12 +343,12 @@ func (o *outbound) lose(err error) {
 	}
 }
 
-// tellDropped tells that the queue was too short.
-func (o *outbound) tellDropped() {
+// tellDropped tells that frames were not queued, unless something was told less than every ago.
+func (o *outbound) tellDropped(every time.Duration) {
 	o.mu.Lock()
 	dropped := o.mu.dropped
 	o.mu.Unlock()
-	if dropped && time.Since(o.told) >= tellEvery {
+	if dropped && time.Since(o.told) >= every {
 		o.tell()
 	}
 }

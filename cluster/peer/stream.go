@@ -207,7 +207,7 @@ func (t *Transport) SendSnapshot(ctx context.Context, to uint64, header []byte, 
 	defer context.AfterFunc(ctx, l.close)()
 	defer t.atStop(l.close)()
 	s := newStream(l, t.cfg.Timeout)
-	if err := s.head(header); err != nil {
+	if err = s.head(header); err != nil {
 		l.close()
 		return fmt.Errorf("snapshot to node %d: %w", to, err)
 	}

@@ -336,12 +336,12 @@ func TestStreamsAreBounded(t *testing.T) {
 			return ctx.Err()
 		}
 	})
-	var bodies []io.Closer
-	for range 2 {
+	fetch := func() io.Closer {
 		body, err := a.Fetch(t.Context(), 2, nil)
 		require.NoError(t, err)
-		bodies = append(bodies, body)
+		return body
 	}
+	bodies := []io.Closer{fetch(), fetch()}
 	var refused *RefusedError
 	_, err := a.Fetch(t.Context(), 2, nil)
 	require.ErrorAs(t, err, &refused)
@@ -350,8 +350,8 @@ func TestStreamsAreBounded(t *testing.T) {
 		require.NoError(t, body.Close())
 	}
 	eventually(t, "places are given back", func() bool {
-		body, err := a.Fetch(t.Context(), 2, nil)
-		return err == nil && body.Close() == nil
+		body, refusal := a.Fetch(t.Context(), 2, nil)
+		return refusal == nil && body.Close() == nil
 	})
 	_, err = a.Fetch(t.Context(), 2, make([]byte, maxHead+1))
 	require.ErrorContains(t, err, "at most")

@@ -115,7 +115,7 @@ func (n *Network) Dialer(from string) func(ctx context.Context, addr string) (ne
 		if !ok {
 			return nil, errors.New("not a TCP connection")
 		}
-		n.start(&relay{from: from, to: to, dialled: dialled, far: farTCP})
+		n.start(ctx, &relay{from: from, to: to, dialled: dialled, far: farTCP})
 		return near, nil
 	}
 }
@@ -157,7 +157,9 @@ func socketPair(ctx context.Context) (near net.Conn, far *net.TCPConn, err error
 	return near, far, err
 }
 
-func (n *Network) start(r *relay) {
+// start carries for as long as the connection lives, which is longer than the call that dialled it.
+func (n *Network) start(ctx context.Context, r *relay) {
+	ctx = context.WithoutCancel(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.relays[r] = struct{}{}
@@ -166,8 +168,8 @@ func (n *Network) start(r *relay) {
 	}
 	n.wg.Go(func() {
 		var both sync.WaitGroup
-		both.Go(func() { n.carry(r.from, r.to, r.dialled, r.far) })
-		both.Go(func() { n.carry(r.to, r.from, r.far, r.dialled) })
+		both.Go(func() { n.carry(ctx, r.from, r.to, r.dialled, r.far) })
+		both.Go(func() { n.carry(ctx, r.to, r.from, r.far, r.dialled) })
 		both.Wait()
 		_, _ = r.dialled.Close(), r.far.Close()
 		n.mu.Lock()
@@ -184,9 +186,9 @@ type chunk struct {
 }
 
 // carry moves bytes one way until either side ends.
-func (n *Network) carry(from, to string, src, dst *net.TCPConn) {
+func (n *Network) carry(ctx context.Context, from, to string, src, dst *net.TCPConn) {
 	queue := make(chan chunk, relayQueue)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.wg.Go(func() {
 		defer close(queue)
