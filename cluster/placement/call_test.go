@@ -40,6 +40,9 @@ func TestCallsAreAnswered(t *testing.T) {
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, failurepb.Code_CONVERSATION_BUSY, r.code)
 
+	_, err = a.Ask(t.Context(), to, "conv_1", command("garble"))
+	require.EqualError(t, err, "?")
+
 	// "Not the owner" brings along who is, if that is another node under no older epoch.
 	for _, row := range []struct {
 		owner string

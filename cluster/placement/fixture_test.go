@@ -317,6 +317,8 @@ func (s *shell) Ask(ctx context.Context, _ uint32, id string, command proto.Mess
 		return nil, ctx.Err()
 	case "refuse":
 		return nil, fmt.Errorf("ask: %w", &refusal{code: failurepb.Code_CONVERSATION_BUSY, text: "busy"})
+	case "garble":
+		return nil, errors.New("\xff")
 	case "not owner":
 		return nil, fmt.Errorf("ask: %w", notOwned{})
 	case "big":

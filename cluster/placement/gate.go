@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -121,7 +122,10 @@ func (l *link) answer(id uint64, response *nodepb.Response) bool {
 	if on == nil {
 		return false
 	}
-	size := len(response.GetReply().GetValue()) + callBytes
+	if f := response.GetFault(); f != nil {
+		f.Message = strings.ToValidUTF8(f.GetMessage(), "?") // else it could not be encoded, and would vanish
+	}
+	size := len(response.GetReply().GetValue()) + len(response.GetFault().GetMessage()) + len(response.GetFault().GetDetails()) + callBytes
 	if on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -105,6 +106,13 @@ func (p *publication) Change(change *conversationpb.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over || p.closed != nil {
+		return
+	}
+	// Protobuf has no text that is not UTF-8: the engine would drop the whole batch, without a word.
+	if !utf8.ValidString(change.GetDelta().GetText()) {
+		p.dropLocked()
+		p.closed = fault("text that is not UTF-8 cannot be passed on")
+		p.listLocked()
 		return
 	}
 	size := p.addLocked(change)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
@@ -49,9 +50,11 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 }
 
-func dropped(n *node) float64 {
+func dropped(n *node) float64 { return valueOf(n.metrics.dropped) }
+
+func valueOf(counter prometheus.Counter) float64 {
 	var metric dto.Metric
-	if err := n.metrics.dropped.Write(&metric); err != nil {
+	if err := counter.Write(&metric); err != nil {
 		panic(err)
 	}
 	return metric.GetCounter().GetValue()
