@@ -297,13 +297,25 @@ func (r *reader) follow(t *testing.T, s *shell) bool {
 		}
 		return false
 	}
+	r.stop = cancel
+	r.begin(snapshot)
+	return true
+}
+
+// begin takes the snapshot, and what has come since.
+func (r *reader) begin(snapshot *conversationpb.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cursor, r.run, r.text, r.stop, r.opened = snapshot.GetLastSeq(), snapshot.GetRunId(), snapshot.GetText(), cancel, true
+	r.cursor, r.run, r.text, r.opened = snapshot.GetLastSeq(), snapshot.GetRunId(), snapshot.GetText(), true
 	for _, change := range r.early {
 		r.take(change)
 	}
-	return true
+}
+
+func (r *reader) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed != nil
 }
 
 func (r *reader) fault(format string, args ...any) {

@@ -301,7 +301,7 @@ type thief struct {
 
 func (f *thief) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
 	if f.steal != nil {
-		f.steal(func() { f.journal.apply(in, entry) })
+		f.steal(func() { f.apply(in, entry) })
 		f.steal = nil
 		return nil, ErrOutcomeUnknown
 	}

@@ -44,9 +44,8 @@ func (s *System) Drain(ctx context.Context, shard uint32) error {
 		return h.refusal()
 	}
 	start := time.Now()
-	turns, cancel := context.WithCancel(ctx)
+	turns, cancel := t.within(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
 	// A command that is with its grain already may still start a turn; a turn that has started is waited for.
 	err := h.hush(turns, t, holdStarts)
 	for _, kind := range s.kinds {

@@ -51,6 +51,13 @@ func (t *tenure) unproven() time.Duration {
 	return time.Since(t.since) - time.Duration(t.proven.Load())
 }
 
+// within is a context that ends with the tenure too.
+func (t *tenure) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(t.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // bound is a context that ends with the tenure too, and after a timeout.
 func (t *tenure) bound(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -207,7 +207,7 @@ func (w *walk) checkSettled(before *conversationpb.State, decision machine.Decis
 			command, _ := timer.Command.(*conversationpb.Command)
 			return ok && command.GetCancelTimeout().GetSilent() && command.GetCancelTimeout().GetRunId() == run
 		})
-		require.True(w.t, settled != later)
+		require.NotEqual(w.t, settled, later)
 		require.Equal(w.t, loud && run == w.foreign, later)
 	}
 	// Nobody is told that nothing can follow while the former owner of the run may be heard.

@@ -1,0 +1,391 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// TestHandOvers has two nodes own a shard in turn, planned and not, while people send, wait, cancel, rename and follow
+// through whichever node they believe to be the owner, and storage loses an answer now and then. It holds what was
+// promised to them against the log. PARLEY_HANDOVER_SEED repeats a run, PARLEY_HANDOVER_RUNS makes more of them.
+func TestHandOvers(t *testing.T) {
+	runs := 4
+	if n, err := strconv.Atoi(os.Getenv("PARLEY_HANDOVER_RUNS")); err == nil {
+		runs = n
+	}
+	first := uint64(time.Now().UnixNano())
+	if n, err := strconv.ParseUint(os.Getenv("PARLEY_HANDOVER_SEED"), 10, 64); err == nil {
+		first, runs = n, 1
+	}
+	for i := range runs {
+		seed := first + uint64(i)
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newPlay(t, seed).run() })
+		})
+	}
+}
+
+// play is one run: two nodes, a few conversations, and people.
+type play struct {
+	t     *testing.T
+	seed  uint64
+	realm *realm
+	nodes [2]*citizen
+	ids   []string
+	end   context.Context //nolint:containedctx // the end of the play
+	done  context.CancelFunc
+
+	mu       sync.Mutex
+	faults   []string
+	accepted map[string]string // content -> run
+	answers  map[string]string // run -> text, as a waiting sender was told
+	renamed  map[string]bool   // titles that were acknowledged
+	settled  map[string]time.Time
+	last     map[string]time.Time // run -> newest text that anybody heard of it
+	count    map[string]int
+}
+
+const (
+	playTime = 40 * time.Second
+	talks    = 4
+)
+
+func newPlay(t *testing.T, seed uint64) *play {
+	t.Helper()
+	p := &play{
+		t: t, seed: seed, realm: newRealm(seed),
+		accepted: map[string]string{}, answers: map[string]string{}, renamed: map[string]bool{},
+		settled: map[string]time.Time{}, last: map[string]time.Time{}, count: map[string]int{},
+	}
+	ids := &testIDs{}
+	for i, name := range []string{"n1", "n2"} {
+		p.nodes[i] = p.realm.join(t, name, p.speak, ids)
+	}
+	for i := range talks {
+		p.ids = append(p.ids, fmt.Sprint("conv_", i))
+	}
+	p.end, p.done = context.WithTimeout(t.Context(), playTime)
+	return p
+}
+
+// speak is a model that says up to thirty words, and sometimes takes its time.
+func (p *play) speak(ctx context.Context, say func(string)) error {
+	words, pace := p.realm.draw(30), 1+p.realm.draw(60)
+	for i := range words {
+		say(fmt.Sprint("w", i, " "))
+		if !sleep(ctx, ctx, time.Duration(pace)*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (p *play) fault(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, fmt.Sprintf(format, args...))
+}
+
+func (p *play) met(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count[what]++
+}
+
+func (p *play) run() {
+	p.realm.elect(p.nodes[0], 0)
+	for _, id := range p.ids {
+		_, err := p.ask(p.t.Context(), id, "create_"+id, &conversationpb.Command{Body: &conversationpb.Command_Create{
+			Create: &conversationpb.Create{Agent: &agentpb.Agent{Id: "a"}},
+		}})
+		require.NoError(p.t, err)
+	}
+	var people sync.WaitGroup
+	for i, id := range p.ids {
+		for role, act := range []func(*rand.Rand, string, string){p.sender, p.sender, p.canceller, p.renamer, p.follower, p.follower} {
+			random := rand.New(rand.NewPCG(p.seed, uint64(10*i+role)))
+			people.Go(func() { act(random, id, fmt.Sprint(id, "/", role)) })
+		}
+	}
+	p.govern()
+	p.done()
+	people.Wait()
+	p.settle()
+	p.check()
+	p.t.Logf("met: %v", p.count)
+}
+
+// govern hands the shard over, one way or another.
+func (p *play) govern() {
+	random := rand.New(rand.NewPCG(p.seed, 999))
+	for p.end.Err() == nil {
+		if !sleep(p.end, p.end, time.Duration(random.IntN(2500))*time.Millisecond) {
+			return
+		}
+		p.realm.mu.Lock()
+		former := p.realm.leader
+		p.realm.mu.Unlock()
+		next := p.nodes[random.IntN(2)]
+		if former == next && random.IntN(3) > 0 {
+			continue
+		}
+		if random.IntN(2) == 0 {
+			p.realm.elect(next, time.Duration(random.IntN(3000))*time.Millisecond) // it dies, or is cut off
+			p.met("taken over")
+			continue
+		}
+		ctx, cancel := context.WithTimeout(p.t.Context(), time.Duration(random.IntN(800))*time.Millisecond)
+		err := former.system.Drain(ctx, testShard)
+		cancel()
+		switch {
+		case err != nil:
+			p.met("drain failed")
+			former.system.Undrain(testShard)
+		case random.IntN(4) == 0:
+			p.met("undrained")
+			sleep(p.t.Context(), p.t.Context(), time.Duration(random.IntN(300))*time.Millisecond)
+			former.system.Undrain(testShard)
+		default:
+			p.met("handed over")
+			p.realm.elect(next, 0)
+		}
+	}
+}
+
+// settle lets what is under way end, on a shard that stays where it is.
+func (p *play) settle() {
+	time.Sleep(5 * time.Second)
+	p.realm.mu.Lock()
+	leader := p.realm.leader
+	p.realm.mu.Unlock()
+	leader.system.Undrain(testShard)
+	time.Sleep(40 * time.Second)
+}
+
+// ask sends a command like the router does: to whom it believes to be the owner, and again under the same id where it
+// was told that it belongs elsewhere, or that nobody knows.
+func (p *play) ask(ctx context.Context, id, commandID string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command.ConversationId, command.CommandId = id, commandID
+	command.Caller = &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Trusted: true}
+	for try := 0; ; try++ {
+		reply, err := p.nodes[try%2].system.Ask(ctx, testShard, id, command)
+		if err == nil {
+			answer, _ := reply.(*conversationpb.Reply)
+			return answer, nil
+		}
+		var notOwner *NotOwnerError
+		var unknown *UnknownOutcomeError
+		switch {
+		case errors.As(err, &notOwner):
+			p.met("not owner")
+		case errors.As(err, &unknown):
+			p.met("unknown")
+		default:
+			return nil, err
+		}
+		if !sleep(ctx, ctx, 5*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// patience is how long somebody waits for an answer.
+func (p *play) patience(random *rand.Rand) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(p.t.Context(), time.Duration(100+random.IntN(8000))*time.Millisecond)
+}
+
+func (p *play) pause(random *rand.Rand, most int) bool {
+	return sleep(p.end, p.end, time.Duration(random.IntN(most))*time.Millisecond)
+}
+
+func (p *play) sender(random *rand.Rand, id, name string) {
+	for i := 0; p.pause(random, 300); i++ {
+		content := fmt.Sprint(name, "#", i)
+		wait := random.IntN(2) == 0
+		ctx, cancel := p.patience(random)
+		reply, err := p.ask(ctx, id, "send_"+content, &conversationpb.Command{Body: &conversationpb.Command_Send{
+			Send: &conversationpb.Send{Agent: &agentpb.Agent{Id: "a"}, Content: content, Wait: wait},
+		}})
+		cancel()
+		if err != nil {
+			continue
+		}
+		p.mu.Lock()
+		if run := reply.GetAccepted().GetRunId(); run != "" {
+			p.accepted[content] = run
+		}
+		if result := reply.GetTurn(); result != nil {
+			p.accepted[content] = result.GetRunId()
+			if !result.GetPartial() {
+				p.answers[result.GetRunId()] = result.GetResponse().GetContent()
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *play) canceller(random *rand.Rand, id, name string) {
+	for i := 0; p.pause(random, 900); i++ {
+		ctx, cancel := p.patience(random)
+		reply, err := p.ask(ctx, id, fmt.Sprint("cancel_", name, "#", i), &conversationpb.Command{
+			Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{SettleWaitMs: int64(random.IntN(3000))}},
+		})
+		cancel()
+		if err != nil {
+			continue
+		}
+		told := reply.GetCancelled()
+		switch {
+		case told.GetCancelled() && told.GetSettled():
+			p.met("settled")
+			p.mu.Lock()
+			if _, known := p.settled[told.GetRunId()]; !known {
+				p.settled[told.GetRunId()] = time.Now()
+			}
+			p.mu.Unlock()
+		case told.GetCancelled():
+			p.met("not settled")
+		}
+	}
+}
+
+func (p *play) renamer(random *rand.Rand, id, name string) {
+	for i := 0; p.pause(random, 700); i++ {
+		title := fmt.Sprint(name, "#", i)
+		ctx, cancel := p.patience(random)
+		_, err := p.ask(ctx, id, "rename_"+title, &conversationpb.Command{Body: &conversationpb.Command_Update{
+			Update: &conversationpb.Update{Patch: &conversationpb.Patch{Title: proto.String(title)}},
+		}})
+		cancel()
+		if err == nil {
+			p.mu.Lock()
+			p.renamed[title] = true
+			p.mu.Unlock()
+		}
+	}
+}
+
+// listener is a reader that also tells when it heard text of a run.
+type listener struct {
+	*reader
+	play *play
+}
+
+func (l *listener) Change(change *conversationpb.Change) {
+	if delta := change.GetDelta(); delta != nil {
+		l.play.mu.Lock()
+		l.play.last[delta.GetRunId()] = time.Now()
+		l.play.mu.Unlock()
+	}
+	l.reader.Change(change)
+}
+
+// follower follows a conversation from node to node, and never misses, repeats or reorders an event: each follow begins
+// where the log is, and what is between is in the log.
+func (p *play) follower(random *rand.Rand, id, name string) {
+	for try := random.IntN(2); p.end.Err() == nil; try++ {
+		r := &reader{}
+		ctx, cancel := context.WithTimeout(p.t.Context(), time.Second)
+		snapshot, stop, err := p.nodes[try%2].system.Follow(ctx, testShard, id, &listener{r, p})
+		cancel()
+		if err != nil {
+			p.met("follow refused")
+			if !p.pause(random, 20) {
+				return
+			}
+			continue
+		}
+		p.met("follow")
+		r.begin(snapshot)
+		for i := 0; i < 2+random.IntN(200) && p.end.Err() == nil && !r.isClosed(); i++ {
+			p.pause(random, 100)
+		}
+		stop()
+		r.mu.Lock()
+		for _, fault := range r.faults {
+			p.fault("%s: %s", name, fault)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// check holds what everybody was told against the log.
+func (p *play) check() {
+	t := p.t
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.Empty(t, p.faults, "seed %d", p.seed)
+	sent, renamed := map[string]string{}, map[string]bool{}
+	ended := map[string]conversationpb.StopReason{}
+	texts := map[string]string{}
+	for _, id := range p.ids {
+		p.checkLog(id, sent, renamed, ended, texts)
+	}
+	for content, run := range p.accepted {
+		require.Equal(t, run, sent[content], "seed %d: %s was acknowledged", p.seed, content)
+	}
+	for title := range p.renamed {
+		require.True(t, renamed[title], "seed %d: %s was acknowledged", p.seed, title)
+	}
+	for run, text := range p.answers {
+		require.Equal(t, texts[run], text, "seed %d: %s", p.seed, run)
+	}
+	for run, at := range p.settled {
+		require.Equal(t, conversationpb.StopReason_CANCELLED, ended[run], "seed %d: %s was said to be cancelled", p.seed, run)
+		require.False(t, p.last[run].After(at), "seed %d: text of %s came %s after its cancel was settled", p.seed, run,
+			p.last[run].Sub(at))
+	}
+	require.NotEmpty(t, p.accepted)
+	require.NotEmpty(t, p.settled)
+	require.NotEmpty(t, p.renamed)
+}
+
+// checkLog walks the events of a conversation: one turn at a time, each command once, nothing left open.
+func (p *play) checkLog(
+	id string, sent map[string]string, renamed map[string]bool, ended map[string]conversationpb.StopReason, texts map[string]string,
+) {
+	t, run := p.t, ""
+	for _, event := range p.realm.journal.log(t, id) {
+		if m := event.GetUserMessage().GetMessage(); m != nil {
+			require.Empty(t, sent[m.GetContent()], "seed %d: %s was applied twice", p.seed, m.GetContent())
+			sent[m.GetContent()] = event.GetRunId()
+		}
+		if updated := event.GetUpdated(); updated != nil {
+			title := updated.GetPatch().GetTitle()
+			require.False(t, renamed[title], "seed %d: %s was applied twice", p.seed, title)
+			renamed[title] = true
+		}
+		if event.GetTurnStarted() != nil {
+			require.Empty(t, run, "seed %d: two turns at once", p.seed)
+			run = event.GetRunId()
+		}
+		if m := event.GetAgentMessage().GetMessage(); m != nil {
+			texts[event.GetRunId()] = m.GetContent()
+		}
+		if event.GetTurnRecovered() != nil {
+			p.count["recovered"]++
+			require.Equal(t, run, event.GetRunId())
+		}
+		if turnEnded := event.GetTurnEnded(); turnEnded != nil {
+			require.Equal(t, run, event.GetRunId(), "seed %d", p.seed)
+			ended[run], run = turnEnded.GetStopReason(), ""
+			p.count["turn "+turnEnded.GetStopReason().String()]++
+		}
+	}
+	require.Empty(t, run, "seed %d: %s is stuck", p.seed, id)
+	require.Nil(t, p.realm.journal.state(id).GetLease(), "seed %d: %s is stuck", p.seed, id)
+}
