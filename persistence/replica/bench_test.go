@@ -2,8 +2,10 @@ package replica_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,6 +124,42 @@ func BenchmarkPropose3(b *testing.B) {
 				_, err := stores[leader].driver.Propose(ctx, group, replicatest.Put(fmt.Sprintf("key-%d", i), value))
 				return err
 			})
+		})
+	}
+}
+
+// BenchmarkIdle3 is what three nodes cost that have nothing to do, in cores. Elections are over when it begins.
+//
+//	go test -run '^$' -bench Idle3 -benchtime 3s ./persistence/replica
+func BenchmarkIdle3(b *testing.B) {
+	for _, groups := range []int{17, 65} {
+		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
+			network := replicatest.NewNetwork(b, 1)
+			defer network.Close()
+			peers := []replica.NodeID{1, 2, 3}
+			var stores []*store
+			for _, id := range peers {
+				s := openStore(b, b.TempDir(), vfs.Default, withGroups(groups), func(c *replica.Config) {
+					c.Node, c.Peers, c.Transport = id, peers, network.Endpoint(id)
+				})
+				defer s.close(b)
+				network.Endpoint(id).Bind(s.driver)
+				stores = append(stores, s)
+			}
+			for _, s := range stores {
+				s.waitReady(b)
+			}
+			const watch = 3 * time.Second
+			var before, after syscall.Rusage
+			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
+			var m0, m1 runtime.MemStats
+			runtime.ReadMemStats(&m0)
+			<-time.After(watch)
+			require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+			runtime.ReadMemStats(&m1)
+			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(used)/float64(watch), "cores")
+			b.ReportMetric(float64(m1.Mallocs-m0.Mallocs)/watch.Seconds(), "allocs/s")
 		})
 	}
 }

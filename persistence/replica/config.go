@@ -55,7 +55,7 @@ type Config struct {
 	TickInterval time.Duration
 	// ElectionTicks without a word from the leader start an election. Default 10 (500ms to 1s at the default tick).
 	ElectionTicks int
-	// HeartbeatTicks are the ticks between heartbeats. Default 1.
+	// HeartbeatTicks are the ticks between heartbeats. Default 2: of the five in an election timeout four may be lost.
 	HeartbeatTicks int
 
 	// SnapshotEntries and SnapshotBytes bound a log: past either, it is cut behind the applied index. Defaults 20,000 and 64 MiB. Larger lets
@@ -86,7 +86,7 @@ type Config struct {
 const (
 	defaultTickInterval     = 50 * time.Millisecond
 	defaultElectionTicks    = 10
-	defaultHeartbeatTicks   = 1
+	defaultHeartbeatTicks   = 2
 	defaultSnapshotEntries  = 20_000
 	defaultSnapshotBytes    = 64 << 20
 	defaultKeepEntries      = 5_000

@@ -160,7 +160,9 @@ func TestSeedsBecomeGroups(t *testing.T) {
 	require.EqualValues(t, 3, all[1].Group)
 
 	for _, bad := range []GroupSeed{
-		{Group: 1, Term: 1, Voters: []NodeID{1}}, {Group: 1, Index: 1, Voters: []NodeID{1}}, {Group: 1, Index: 1, Term: 1},
+		{Group: 1, Term: 1, Voters: []NodeID{1}},
+		{Group: 1, Index: 1, Voters: []NodeID{1}},
+		{Group: 1, Index: 1, Term: 1},
 		{Group: 1, Index: 1, Term: 1, Voters: []NodeID{0}},
 	} {
 		require.Error(t, Seed(db.NewBatch(), nil, bad))

@@ -24,6 +24,8 @@ type group struct {
 	term    uint64
 	applied position
 	heard   time.Duration
+	// campaignAt is when this node stands for a leader that is down; 0 when it does not.
+	campaignAt time.Duration
 	// settleAt is what was committed when the node started.
 	settleAt uint64
 	// ownFirst is the first entry of this node's own term as leader; 0 when it does not lead.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -176,5 +177,54 @@ func TestMembershipGrowsAndShrinks(t *testing.T) {
 		c.waitEqual(chaosGroups)
 		members, _ = c.stores[2].driver.Members(1)
 		require.Equal(t, []replica.NodeID{2, 3}, members.Voters)
+	})
+}
+
+func TestLeaderThatIsDownIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, 3)
+		defer c.close()
+		c.waitReady()
+		dead := c.leader(0)
+		for g := range replica.GroupID(4) {
+			if lead := c.leader(g); lead != dead {
+				require.NoError(t, c.stores[lead].driver.TransferLeader(t.Context(), g, dead))
+			}
+		}
+		require.NoError(t, c.propose(t.Context(), 1, "k", "v"))
+		c.network.Endpoint(dead).Bind(nil)
+		c.stores[dead].close(t)
+		delete(c.stores, dead)
+		time.Sleep(10 * time.Millisecond) // its last words arrive
+		begin := time.Now()
+		for _, n := range c.stores {
+			n.driver.ReportDown(dead)
+			n.driver.ReportDown(dead)
+		}
+		leads := make(map[replica.NodeID]int)
+		for g := range replica.GroupID(4) {
+			leads[c.leader(g)]++
+			require.NoError(t, c.propose(t.Context(), g, "by", "another"))
+		}
+		require.Less(t, time.Since(begin), 200*time.Millisecond)
+		require.Equal(t, map[replica.NodeID]int{dead%3 + 1: 2, (dead+1)%3 + 1: 2}, leads, "spread")
+	})
+}
+
+func TestLeaderThatIsNotDownGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, 3)
+		defer c.close()
+		c.waitReady()
+		require.NoError(t, c.propose(t.Context(), 1, "k", "v"))
+		lead := c.leader(1)
+		_, term, _ := c.stores[lead].driver.Leader(1)
+		c.stores[lead%3+1].driver.ReportDown(lead)
+		c.stores[lead].driver.ReportDown(lead)
+		time.Sleep(time.Second)
+		require.Equal(t, lead, c.leader(1))
+		_, now, _ := c.stores[lead].driver.Leader(1)
+		require.Equal(t, term, now, "one follower's mistake changes nothing")
+		require.NoError(t, c.propose(t.Context(), 1, "k", "w"))
 	})
 }

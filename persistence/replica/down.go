@@ -1,0 +1,56 @@
+package replica
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3"
+)
+
+// ReportDown tells that the process of a node is gone for certain: nobody listens at its address, say. The groups that it led forget it and elect another
+// at once, instead of after an election timeout. A mistake does little harm: who still hears from the leader refuses its vote, and the leader's next
+// heartbeat is believed again. It never blocks; not for every lost message, that is ReportUnreachable.
+func (d *Driver) ReportDown(node NodeID) {
+	if d.running.Load() {
+		d.inbox.call(func() { d.stepDown(node) })
+	}
+}
+
+func (d *Driver) stepDown(node NodeID) {
+	for _, g := range d.order {
+		voters := g.members.Load().Voters
+		if g.lead != node || node == g.self || g.state != raft.StateFollower || !slices.Contains(voters, g.self) {
+			continue
+		}
+		if err := g.node.ForgetLeader(); err != nil {
+			d.logger.Warn("cannot forget the leader", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
+			continue
+		}
+		g.campaignAt = d.now + time.Duration(1+2*turn(g, voters, node))*d.cfg.TickInterval
+		d.touch(g)
+	}
+}
+
+// turn is how many voters stand before this node does when the leader is down. One after the other they do not split the vote, and each group begins
+// with another one, so that the groups of a dead leader spread.
+func turn(g *group, voters []NodeID, down NodeID) int {
+	rest := slices.Sorted(slices.Values(voters))
+	rest = slices.DeleteFunc(rest, func(v NodeID) bool { return v == down })
+	own, first := slices.Index(rest, g.self), int(g.id)%len(rest)
+	return (own - first + len(rest)) % len(rest)
+}
+
+// standIn campaigns when it is this node's turn and nobody leads yet.
+func (d *Driver) standIn(g *group) {
+	if g.campaignAt == 0 || d.now < g.campaignAt {
+		return
+	}
+	g.campaignAt = 0
+	if g.lead != 0 || g.state != raft.StateFollower {
+		return
+	}
+	if err := g.node.Campaign(); err != nil {
+		d.logger.Warn("cannot campaign", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
+	}
+}
