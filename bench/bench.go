@@ -88,7 +88,7 @@ func scenarios() []scenario {
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
 		}},
 		{"cancel", "cancel running turns at a node that does not own them", "bench-slow", runCancel, map[string]string{
-			"nodes": "3", "concurrency": "4", "count": "400",
+			"nodes": "3", "concurrency": "4", "count": "400", "warm-up": "0s",
 		}},
 		{"idle", "processor and memory of nodes that have nothing to do", "bench-echo", runIdle, map[string]string{
 			"nodes": "3", "settle": "15s", "duration": "30s",

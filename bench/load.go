@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,11 +48,6 @@ func (t *tally) add(err error, took time.Duration) {
 	if err == nil {
 		t.ok++
 		record(t.latency, took)
-		return
-	}
-	var refused *callError
-	if errors.As(err, &refused) {
-		t.errors[refused.Code]++
 		return
 	}
 	t.errors[err.Error()]++

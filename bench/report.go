@@ -105,7 +105,9 @@ func (r *Report) print(w io.Writer, asJSON bool) {
 	}
 	fmt.Fprintf(w, "%s: %d ok in %.1f s = %.0f/s, concurrency %d, %s\n", r.Scenario, r.OK, r.Seconds, r.PerSecond, r.Concurrency, loop)
 	table := tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "ms\tcount\tmean\tp50\tp90\tp99\tp99.9\tmax\t")
+	if len(r.Latencies) > 0 {
+		fmt.Fprintln(table, "ms\tcount\tmean\tp50\tp90\tp99\tp99.9\tmax\t")
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Latencies)) {
 		l := r.Latencies[name]
 		fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", name, l.Count, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)

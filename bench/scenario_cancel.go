@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -56,7 +57,22 @@ type cancelRun struct {
 
 func (r *cancelRun) one(ctx context.Context, caller, n int) error {
 	own := (len(r.ids) - caller + r.client.options.Concurrency - 1) / r.client.options.Concurrency
-	id := r.ids[caller+(n%own)*r.client.options.Concurrency]
+	at := caller + (n%own)*r.client.options.Concurrency
+	if r.ids[at] == "" { // of the last one nobody knows whether its turn still runs
+		id, err := r.client.create(r.client.createBody())
+		if err != nil {
+			return r.add(err, 0)
+		}
+		r.ids[at] = id
+	}
+	err := r.cancel(ctx, caller, n, r.ids[at])
+	if err != nil {
+		r.ids[at] = ""
+	}
+	return err
+}
+
+func (r *cancelRun) cancel(ctx context.Context, caller, n int, id string) error {
 	owner, err := r.client.ownerOf(id, r.names)
 	if err != nil {
 		return r.add(err, 0)
@@ -68,7 +84,7 @@ func (r *cancelRun) one(ctx context.Context, caller, n int) error {
 	select {
 	case <-answer.text:
 	case err := <-answer.ended:
-		return r.add(errors.Join(errors.New("the turn ended before it was cancelled"), err), 0)
+		return r.add(fmt.Errorf("send: %w", err), 0)
 	case <-ctx.Done():
 		return nil
 	}
@@ -85,6 +101,7 @@ func (r *cancelRun) one(ctx context.Context, caller, n int) error {
 	took := time.Since(began)
 	switch {
 	case err != nil:
+		err = fmt.Errorf("cancel: %w", err)
 	case !outcome.Cancelled || !outcome.Settled:
 		err = errors.New("cancel did not settle")
 	default:

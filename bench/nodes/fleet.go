@@ -136,7 +136,7 @@ func (f *Fleet) Add(ctx context.Context) (*Node, error) {
 
 // certify has the server make certificates for the nodes, which it demands away from loopback.
 func (f *Fleet) certify(ctx context.Context) error {
-	args := []string{"certs", "-dir", f.certificates(), "-names", strings.Join(f.possibleNames(), ",")}
+	args := append([]string{"certs", "-dir", f.certificates()}, f.possibleNames()...)
 	command := exec.CommandContext(ctx, f.config.Binary, args...)
 	command.Env = append(os.Environ(), f.config.Environ...)
 	if text, err := command.CombinedOutput(); err != nil {
