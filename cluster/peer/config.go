@@ -45,6 +45,8 @@ type Config struct {
 	OnUnreachable func(node uint64)
 	// OnReachable tells that a connection to a node is made, so that news need not wait for their turn. It must not block. Optional.
 	OnReachable func(node uint64)
+	// OnDown tells that nobody listens where a node was: its process is gone. Told with the first attempts to reach it again. It must not block. Optional.
+	OnDown func(node uint64)
 	// OnSnapshot takes a snapshot and returns when it is kept for good; its error travels back. ctx ends when the sender is gone. Optional.
 	OnSnapshot func(ctx context.Context, from uint64, header []byte, r io.Reader) error
 	// OnFetch answers a request with a stream; its error travels back. ctx ends when the caller is gone. Optional.
@@ -103,6 +105,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnReachable == nil {
 		c.OnReachable = func(uint64) {}
+	}
+	if c.OnDown == nil {
+		c.OnDown = func(uint64) {}
 	}
 	if c.OnSnapshot == nil {
 		c.OnSnapshot = func(context.Context, uint64, []byte, io.Reader) error {

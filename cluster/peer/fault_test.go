@@ -64,7 +64,7 @@ func TestCutIsNoticed(t *testing.T) {
 				return !a.connected(2) && !b.connected(1) && a.counted(a.unreachable, 2) > 0 && b.counted(b.unreachable, 1) > 0
 			})
 			noticed := time.Since(begin)
-			require.Less(t, noticed, 3*a.cfg.Timeout)
+			require.Less(t, noticed, 5*a.cfg.Timeout) // one, and what a loaded machine adds
 			eventually(t, "the old connection is gone", func() bool {
 				b.Transport.mu.RLock()
 				defer b.Transport.mu.RUnlock()
@@ -104,8 +104,9 @@ func TestShortCutIsSurvived(t *testing.T) {
 func TestDelayIsNoSilence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.network.Delay(150 * time.Millisecond)
-	a, b := w.start(1, nil), w.start(2, nil)
+	w.network.Delay(300 * time.Millisecond)
+	long := func(c *Config) { c.Timeout = 2 * time.Second }
+	a, b := w.start(1, long), w.start(2, long)
 	a.reach(t, b)
 	said := chat(t, a, b)
 	eventually(t, "time passes", func() bool { return said.Load() > 300 })
@@ -138,7 +139,8 @@ func TestStoppedProcess(t *testing.T) {
 // TestSlowReaderLives: a receiver that takes its time with a large batch is not taken for dead while bytes move.
 func TestSlowReaderLives(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.start(1, nil), w.start(2, nil)
+	long := func(c *Config) { c.Timeout = 3 * time.Second }
+	a, b := w.start(1, long), w.start(2, long)
 	a.reach(t, b)
 	w.network.Delay(20 * time.Millisecond) // with its window that makes a slow link
 	large := make([]byte, 24<<20)

@@ -150,10 +150,10 @@ func (n *testNode) say(to uint64, texts ...string) {
 	n.Send(to, KindRaft, frames)
 }
 
-func value(t testing.TB, metric prometheus.Metric) float64 {
-	t.Helper()
+func value(tb testing.TB, metric prometheus.Metric) float64 {
+	tb.Helper()
 	var m dto.Metric
-	require.NoError(t, metric.Write(&m))
+	require.NoError(tb, metric.Write(&m))
 	return m.GetCounter().GetValue()
 }
 
@@ -188,10 +188,10 @@ func (n *testNode) trouble(to uint64) string {
 }
 
 // secure is the configs of a node of an authority of its own for each dir.
-func secure(t testing.TB, dir, node string, validity time.Duration) (server, client *tls.Config) {
-	t.Helper()
-	require.NoError(t, certs.Write(dir, []string{node}, []string{"127.0.0.1"}, validity))
+func secure(tb testing.TB, dir, node string, validity time.Duration) (server, client *tls.Config) {
+	tb.Helper()
+	require.NoError(tb, certs.Write(dir, []string{node}, []string{"127.0.0.1"}, validity))
 	server, client, err := certs.Load(filepath.Join(dir, node+".pem"), filepath.Join(dir, node+"-key.pem"), filepath.Join(dir, certs.AuthorityFile))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return server, client
 }

@@ -162,6 +162,9 @@ func (o *outbound) connect(ctx context.Context) error {
 		o.failures++
 		o.setState(Peer{Node: o.node, Address: addr, Err: err.Error()})
 		o.logFailure(err)
+		if errors.Is(err, syscall.ECONNREFUSED) && o.failures <= tellsDown {
+			o.t.cfg.OnDown(o.node)
+		}
 		return err
 	}
 	since := time.Now()

@@ -105,14 +105,14 @@ func TestProcess(t *testing.T) {
 	c = startChild(t, c.addr)
 	back := c.hears(t, a, "second")
 	t.Logf("reached %v after it came back", back)
-	require.Less(t, back, 500*time.Millisecond)
+	require.Less(t, back, 800*time.Millisecond) // 100 ms, and what a loaded machine adds
 
 	begin = time.Now()
 	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
 	eventually(t, "noticed", func() bool { a.say(2, "void"); return !a.connected(2) })
 	stopped := time.Since(begin)
 	t.Logf("stop noticed after %v", stopped)
-	require.Less(t, stopped, 3*time.Second)
+	require.Less(t, stopped, 4*time.Second)
 	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
 	resumed := c.hears(t, a, "third")
 	t.Logf("reached %v after it went on", resumed)

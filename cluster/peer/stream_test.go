@@ -148,10 +148,10 @@ func TestSnapshotFailures(t *testing.T) {
 func TestSnapshotTakesTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	short := func(c *Config) { c.Timeout = 200 * time.Millisecond }
+	short := func(c *Config) { c.Timeout = 700 * time.Millisecond }
 	a := w.start(1, short)
 	pause := func(ctx context.Context) {
-		timer := time.NewTimer(time.Second)
+		timer := time.NewTimer(1500 * time.Millisecond)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -264,7 +264,7 @@ func TestFetch(t *testing.T) {
 func TestFetchTakesTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	short := func(c *Config) { c.Timeout = 200 * time.Millisecond }
+	short := func(c *Config) { c.Timeout = 700 * time.Millisecond }
 	a := w.start(1, short)
 	ended := make(chan error, 1)
 	w.start(2, func(c *Config) {
@@ -275,7 +275,7 @@ func TestFetchTakesTime(t *testing.T) {
 				ended <- errors.Join(err, ctx.Err())
 				return err
 			}
-			timer := time.NewTimer(time.Second)
+			timer := time.NewTimer(1500 * time.Millisecond)
 			defer timer.Stop()
 			<-timer.C
 			_, err := to.Write(content(16 << 20))
@@ -287,7 +287,7 @@ func TestFetchTakesTime(t *testing.T) {
 	one := make([]byte, 1)
 	_, err = io.ReadFull(body, one)
 	require.NoError(t, err)
-	timer := time.NewTimer(time.Second) // the caller's own disk is slow
+	timer := time.NewTimer(1500 * time.Millisecond) // the caller's own disk is slow
 	<-timer.C
 	n, err := io.Copy(io.Discard, body)
 	require.NoError(t, err)

@@ -67,8 +67,8 @@ func TestFramesArriveInOrder(t *testing.T) {
 
 func TestLargeFrames(t *testing.T) {
 	w := newWorld(t)
-	a := w.start(1, func(c *Config) { c.QueueBytes = 1 << 20 })
-	b := w.start(2, nil)
+	a := w.start(1, func(c *Config) { c.QueueBytes, c.Timeout = 1<<20, patience })
+	b := w.start(2, func(c *Config) { c.Timeout = patience })
 	large := bytes.Repeat([]byte("x"), 20<<20)
 	a.Send(2, KindRaft, [][]byte{large}) // alone it may exceed the queue
 	eventually(t, "arrived", func() bool { return len(b.from(1)) == 1 })
@@ -132,7 +132,7 @@ func TestRestart(t *testing.T) {
 		b = w.start(2, nil)
 		took := a.reach(t, b)
 		t.Logf("round %d: reached after %v", round, took)
-		require.Less(t, took, 400*time.Millisecond) // 100 ms, and what a loaded machine adds
+		require.Less(t, took, 800*time.Millisecond) // 100 ms, and what a loaded machine adds
 	}
 }
 
@@ -159,7 +159,7 @@ func TestBeingDialledIsNews(t *testing.T) {
 	begin := time.Now()
 	b.reach(t, a)
 	a.reach(t, b)
-	require.Less(t, time.Since(begin), 500*time.Millisecond)
+	require.Less(t, time.Since(begin), 750*time.Millisecond)
 }
 
 func TestConnectionFollowsAddress(t *testing.T) {
