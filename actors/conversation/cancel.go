@@ -38,10 +38,8 @@ func (r *request) repeatCancel(first *conversationpb.Outcome, c *conversationpb.
 	case r.state.GetLease().GetRunId() == run:
 		return r.cancelRunning(c), nil
 	}
-	// How an older run ended the head does not know: it was asked to end as cancelled.
-	cancelled := r.state.GetLastRunId() != run || r.state.GetStopReason() == conversationpb.StopReason_CANCELLED
-	told := &conversationpb.Cancelled{Cancelled: cancelled, State: r.state}
-	if cancelled {
+	told := &conversationpb.Cancelled{Cancelled: !first.GetMissed(), State: r.state}
+	if told.Cancelled {
 		told.RunId = run
 	}
 	return r.whenSilent(c, run, told), nil

@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"parley/proto/conversationpb"
@@ -114,6 +116,9 @@ func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.O
 
 func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *conversationpb.TurnEnded) {
 	usage := ended.GetUsage()
+	if ended.GetStopReason() != conversationpb.StopReason_CANCELLED {
+		missed(next, event.GetRunId())
+	}
 	next.Lease = nil
 	next.Pending = nil
 	next.Status = conversationpb.Status_IDLE
@@ -123,6 +128,20 @@ func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *c
 	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
+}
+
+// missed notes that a run ended by itself in spite of its cancels.
+func missed(next *conversationpb.State, run string) {
+	for i, known := range next.GetOutcomes() {
+		if known.GetRunId() != run || known.GetUserMessageId() != "" {
+			continue
+		}
+		outcomes := slices.Clone(next.GetOutcomes())
+		outcomes[i] = &conversationpb.Outcome{
+			CommandId: known.GetCommandId(), RunId: known.GetRunId(), Seq: known.GetSeq(), Missed: true,
+		}
+		next.Outcomes = outcomes
+	}
 }
 
 func turnRecovered(next *conversationpb.State, event *conversationpb.Event, recovered *conversationpb.TurnRecovered) {

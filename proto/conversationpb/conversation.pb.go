@@ -543,6 +543,7 @@ type Outcome struct {
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`                           // of a send, and of a cancel
 	UserMessageId string                 `protobuf:"bytes,3,opt,name=user_message_id,json=userMessageId,proto3" json:"user_message_id,omitempty"` // of a send
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	Missed        bool                   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"` // of a cancel: the run ended by itself before it took effect
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -603,6 +604,13 @@ func (x *Outcome) GetSeq() uint64 {
 		return x.Seq
 	}
 	return 0
+}
+
+func (x *Outcome) GetMissed() bool {
+	if x != nil {
+		return x.Missed
+	}
+	return false
 }
 
 type Budget struct {
@@ -3717,13 +3725,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x11last_user_message\x18\x1d \x01(\x04R\x0flastUserMessage\x128\n" +
 	"\boutcomes\x18\x1e \x03(\v2\x1c.parley.conversation.OutcomeR\boutcomes\x12\x1d\n" +
 	"\n" +
-	"taken_over\x18\x1f \x01(\x04R\ttakenOver\"y\n" +
+	"taken_over\x18\x1f \x01(\x04R\ttakenOver\"\x91\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12&\n" +
 	"\x0fuser_message_id\x18\x03 \x01(\tR\ruserMessageId\x12\x10\n" +
-	"\x03seq\x18\x04 \x01(\x04R\x03seq\"N\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x16\n" +
+	"\x06missed\x18\x05 \x01(\bR\x06missed\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
 	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xdc\x02\n" +
