@@ -83,6 +83,11 @@ func (s *Store) ReceiveSnapshot(ctx context.Context, header []byte, r io.Reader)
 	return nil
 }
 
+// ReportDown tells that the process of a node is gone: what it led elects another at once. It does not block.
+func (s *Store) ReportDown(node uint64) {
+	s.driver.ReportDown(replica.NodeID(node))
+}
+
 // ReportUnreachable tells that frames to a node were lost. It does not block.
 func (s *Store) ReportUnreachable(node uint64) {
 	s.driver.ReportUnreachable(replica.NodeID(node))

@@ -46,6 +46,8 @@ const (
 	logEvery = 30 * time.Second
 	// tellEvery bounds how often lost frames are told.
 	tellEvery = time.Second
+	// tellsDown is how many refused attempts in a row are told.
+	tellsDown = 3
 )
 
 var (

@@ -69,6 +69,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		Address:       l.address,
 		OnFrames:      n.takeFrames,
 		OnUnreachable: n.peerUnreachable,
+		OnDown:        n.peerDown,
 		OnReachable:   func(uint64) { l.poke() },
 		OnSnapshot: func(ctx context.Context, _ uint64, header []byte, r io.Reader) error {
 			if store := n.storeIf(); store != nil {
@@ -141,6 +142,12 @@ func (n *Node) takeFrames(_ uint64, kind peer.Kind, frames [][]byte) {
 func (n *Node) peerUnreachable(node uint64) {
 	if store := n.storeIf(); store != nil {
 		store.ReportUnreachable(node)
+	}
+}
+
+func (n *Node) peerDown(node uint64) {
+	if store := n.storeIf(); store != nil {
+		store.ReportDown(node)
 	}
 }
 
