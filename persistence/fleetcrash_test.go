@@ -44,6 +44,7 @@ func TestClusterCrashesAtSyncs(t *testing.T) {
 	var mu sync.Mutex
 	var moments []fleetMoment
 	syncs, next := 0, rng.IntN(every)
+	founded := false // all directories are made: this file system may lose both names of what is renamed
 	watched := func(id uint64) vfs.FS {
 		return errorfs.Wrap(disks[id], errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {
@@ -56,8 +57,12 @@ func TestClusterCrashesAtSyncs(t *testing.T) {
 			}
 			next = syncs + rng.IntN(2*every-1)
 			m := fleetMoment{fs: map[uint64]*vfs.MemFS{}, acked: book.copy(), at: fmt.Sprintf("%d node %d %v", syncs, id, op)}
+			cfg := vfs.CrashCloneCfg{}
+			if founded && rng.IntN(2) == 0 {
+				cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}
+			}
 			for id, disk := range disks {
-				m.fs[id] = disk.CrashClone(vfs.CrashCloneCfg{})
+				m.fs[id] = disk.CrashClone(cfg)
 			}
 			moments = append(moments, m)
 			return nil
@@ -74,6 +79,9 @@ func TestClusterCrashesAtSyncs(t *testing.T) {
 	write(1, "a", 0, 50)
 	f.up(2, watched(2))
 	f.up(3, watched(3))
+	mu.Lock()
+	founded = true
+	mu.Unlock()
 	f.grow(2, 3)
 	write(2, "b", 0, 10)
 	f.network.Isolate(3)

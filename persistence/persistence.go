@@ -3,10 +3,13 @@
 //
 // A [Store] is the front door. A write is one logpb.Append: events, head and rows of one entity, all or nothing,
 // refused unless the entity's seq and the owner's epoch are what the writer believes. It is answered when it is durable
-// on a majority and applied here. Reads see everything acknowledged before them; a [View] is one consistent moment.
+// on a majority and applied here. Reads see everything acknowledged before them, unless they may be stale ([WithStale]);
+// a [View] is one consistent moment. Only the leader of a shard writes and reads it; a [Transport] joins the nodes.
+// [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
 //
 // Below it: keys (layout of the rows), fsm (applies log entries), replica (the logs), index (lists and counters),
-// directory (small records in memory). DESIGN.md tells how they fit and what happens when a disk fails.
+// directory (small records in memory), backup (format of a copy). DESIGN.md tells how they fit and what happens when a
+// disk fails.
 //
 // Invariants:
 //
@@ -16,8 +19,8 @@
 //   - A full disk refuses writes before the log is in danger, and accepts them again when there is room.
 //   - Memory does not grow with what is stored; start-up does not either.
 //
-// It does not know what events mean, decides nothing, retries nothing, and does not say who owns a shard: it tells who
-// leads (Options.OnLeader).
+// It does not know what events mean, decides nothing, retries nothing, does not say who owns a shard (it tells who
+// leads: Options.OnLeader) nor who should be its member, and opens no connection.
 package persistence
 
 import (
