@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"sync"
 
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/protobuf/proto"
@@ -35,13 +37,37 @@ func (m *Membership) LocalState(bool) []byte { return nil }
 func (m *Membership) MergeRemoteState([]byte, bool) {}
 
 // NotifyJoin implements memberlist.EventDelegate.
-func (m *Membership) NotifyJoin(*memberlist.Node) { m.poke() }
+func (m *Membership) NotifyJoin(node *memberlist.Node) { m.table.set(node); m.poke() }
 
 // NotifyLeave implements memberlist.EventDelegate.
-func (m *Membership) NotifyLeave(*memberlist.Node) { m.poke() }
+func (m *Membership) NotifyLeave(node *memberlist.Node) { m.table.remove(node.Name); m.poke() }
 
 // NotifyUpdate implements memberlist.EventDelegate.
-func (m *Membership) NotifyUpdate(*memberlist.Node) { m.poke() }
+func (m *Membership) NotifyUpdate(node *memberlist.Node) { m.table.set(node); m.poke() }
+
+// table is the live members as the gossip tells of them. Its own list cannot be read while it changes.
+type table struct {
+	mu    sync.Mutex
+	nodes map[string]memberlist.Node
+}
+
+func (t *table) set(node *memberlist.Node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nodes[node.Name] = *node
+}
+
+func (t *table) remove(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.nodes, name)
+}
+
+func (t *table) all() map[string]memberlist.Node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.nodes)
+}
 
 // NotifyAlive implements memberlist.AliveDelegate: it refuses what is no node of this cluster.
 func (m *Membership) NotifyAlive(node *memberlist.Node) error {

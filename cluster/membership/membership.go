@@ -24,6 +24,7 @@ type Membership struct {
 	log     *slog.Logger
 	started int64 // Unix ms
 	list    *memberlist.Memberlist
+	table   table
 	poked   chan struct{} // capacity 1: something changed
 	rivals  chan rival    // capacity 1: somebody else has our name
 	// capacity 1: others do not take us in because of our former start
@@ -44,9 +45,6 @@ type Membership struct {
 	changes prometheus.Counter
 }
 
-// reconcile is how often the members are compared with the gossip without having been told of a change.
-const reconcile = time.Second
-
 // Start takes part in the gossip. Not finding anybody is no error: the others are looked for until Stop.
 func Start(_ context.Context, config Config) (*Membership, error) {
 	config.setDefaults()
@@ -61,6 +59,7 @@ func Start(_ context.Context, config Config) (*Membership, error) {
 		config:   config,
 		log:      config.Logger,
 		started:  time.Now().UnixMilli(),
+		table:    table{nodes: map[string]memberlist.Node{}},
 		poked:    make(chan struct{}, 1),
 		rivals:   make(chan rival, 1),
 		disputed: make(chan struct{}, 1),
@@ -98,7 +97,10 @@ func (m *Membership) Members() []Member { return *m.alive.Load() }
 func (m *Membership) Known() []Member { return *m.known.Load() }
 
 // Address returns the gossip address that others use for this node.
-func (m *Membership) Address() string { return m.list.LocalNode().Address() }
+func (m *Membership) Address() string {
+	self := m.table.all()[m.config.Self.Name]
+	return self.Address()
+}
 
 // SetLeaving tells everybody that this node is about to go.
 func (m *Membership) SetLeaving() {
@@ -140,15 +142,12 @@ func (m *Membership) poke() {
 
 // watch turns the gossip's news into snapshots, one at a time.
 func (m *Membership) watch() {
-	ticker := time.NewTicker(reconcile)
-	defer ticker.Stop()
 	for {
 		m.refresh()
 		select {
 		case <-m.poked:
 		case r := <-m.rivals:
 			m.judge(r)
-		case <-ticker.C:
 		case <-m.life.Done():
 			return
 		}
@@ -159,8 +158,8 @@ func (m *Membership) watch() {
 func (m *Membership) refresh() {
 	var alive []Member
 	addresses := map[string]string{}
-	for _, node := range m.list.Members() {
-		member, err := decode(node)
+	for _, node := range m.table.all() {
+		member, err := decode(&node)
 		if err != nil {
 			m.log.Warn("member with unreadable data", slog.String("node", node.Name), slog.Any("err", err))
 			continue

@@ -54,10 +54,9 @@ func (m *Membership) rejoin() {
 // missing returns the addresses of the seeds, and of members that died, where no live member is.
 func (m *Membership) missing() []string {
 	var alive []string
-	for _, node := range m.list.Members() {
+	for _, node := range m.table.all() {
 		alive = append(alive, node.Address())
 	}
-	alive = append(alive, m.list.LocalNode().Address())
 	var missing []string
 	for _, address := range m.wanted() {
 		if !slices.Contains(alive, address) && !slices.Contains(missing, address) {
