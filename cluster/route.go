@@ -18,18 +18,25 @@ var errMoved = errors.New("the shard has another owner now")
 // nothing was done. When the owner was lost the call may have been done: it is made again all the same, because reads
 // change nothing and commands carry ids that the owner remembers.
 func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.Context, to Owner) error) (servedBy string, err error) {
-	p := patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
+	p := r.patience()
 	for {
 		now := r.config.Owners.reign(in)
 		asked := now.known() && r.reachable(now.owner.Node)
 		if asked {
+			start := time.Now()
 			err = r.try(ctx, now, call)
 			if !again(err) {
+				r.metrics.call(now.owner.Node == r.config.Node)
 				return now.owner.Node, err
 			}
 			r.learn(err, in)
+			if time.Since(start) >= r.config.OwnerWait {
+				p = r.patience() // there was an owner for long: a caller may wait through several restarts
+			}
 		}
+		r.metrics.retry(asked, err)
 		if p.left <= 0 {
+			r.metrics.gaveUp.Inc()
 			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
 		}
 		if err := p.wait(ctx, now, asked); err != nil {
@@ -70,13 +77,16 @@ func (r *Router) learn(err error, asked ...shard.ID) {
 func (r *Router) reachable(node string) bool { return node == r.config.Node || r.config.Remote != nil }
 
 // again says that the call can be made again.
-func again(err error) bool {
-	if err == nil {
-		return false
-	}
+func again(err error) bool { return err != nil && (isNotOwner(err) || isLost(err)) }
+
+func isNotOwner(err error) bool {
 	var notOwner interface{ NotOwner() (uint32, uint64) }
+	return errors.As(err, &notOwner)
+}
+
+func isLost(err error) bool {
 	var lost interface{ Lost() bool }
-	return errors.As(err, &notOwner) || errors.As(err, &lost) && lost.Lost()
+	return errors.As(err, &lost) && lost.Lost()
 }
 
 // lostError says that a call may have been done, and that no answer will come.
@@ -91,6 +101,10 @@ func (e *lostError) Unwrap() error { return e.error }
 // patience is what a call has left of its time without an owner.
 type patience struct {
 	left, pause, longest time.Duration
+}
+
+func (r *Router) patience() patience {
+	return patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
 }
 
 // wait returns when something else is known of the owner, or after a pause when there is one that can be asked again.

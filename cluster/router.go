@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
 	"parley/cluster/shard"
@@ -64,11 +65,13 @@ type Config struct {
 	// RetryPause is the first pause before a node that is believed to own a shard, but says it does not or cannot be
 	// reached, is asked again; pauses double up to twenty times that. A new owner is asked at once. Default 5 ms.
 	RetryPause time.Duration
+	Registerer prometheus.Registerer // nil = none
 }
 
 // Router takes calls to owners. It is safe for concurrent use and owns no goroutines.
 type Router struct {
-	config Config
+	config  Config
+	metrics *metrics
 }
 
 // New returns a router.
@@ -85,7 +88,7 @@ func New(config Config) (*Router, error) {
 	if config.RetryPause == 0 {
 		config.RetryPause = 5 * time.Millisecond
 	}
-	return &Router{config: config}, nil
+	return &Router{config: config, metrics: newMetrics(config.Registerer)}, nil
 }
 
 // Shard returns the shard of an id; false for a text that is no id of ours.

@@ -279,6 +279,28 @@ func TestShardWithoutAnOwner(t *testing.T) {
 	})
 }
 
+// TestALongWaitOutlivesSeveralOwners: each change of the owner has its own time.
+func TestALongWaitOutlivesSeveralOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.remote.hang = true
+		f.owned("n2", 2)
+		go func() {
+			for epoch := shard.Epoch(3); epoch < 9; epoch++ {
+				time.Sleep(5 * time.Second)
+				was, _ := f.owners.Owner(f.in)
+				f.owners.Unset(was)
+				time.Sleep(900 * time.Millisecond)
+				f.owned(fmt.Sprint("n", 2+epoch%2), epoch)
+			}
+			time.Sleep(5 * time.Second)
+			f.owned("n1", 9)
+		}()
+		require.NoError(t, f.ask(t))
+		require.Len(t, f.remote.calls, 7)
+	})
+}
+
 func TestWhatIsNoID(t *testing.T) {
 	f := newFixture(t)
 	for _, id := range []string{"", "conv_", "conv_short", "conv_" + string(make([]byte, 21)), f.id + "x", "\xff\xfe"} {

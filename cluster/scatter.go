@@ -22,7 +22,7 @@ type Part struct {
 // time. query makes the query of some of the shards. The parts cover every shard exactly once, in no order; a node may
 // have given several when shards moved meanwhile. Any error but a changed owner ends it.
 func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of []shard.ID) proto.Message) ([]Part, error) {
-	p := patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
+	p := r.patience()
 	var parts []Part
 	missing := slices.Clone(shards)
 	for {
@@ -39,6 +39,7 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 			return parts, nil
 		}
 		if p.left <= 0 {
+			r.metrics.gaveUp.Inc()
 			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "some conversations have no owner right now")
 		}
 		// One of them stands for all: without an owner it is the first to be waited for.

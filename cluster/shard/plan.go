@@ -64,11 +64,10 @@ func newPlanner(view *View, policy Policy) *planner {
 		n := &view.Nodes[i]
 		p.nodes[n.ID] = n
 		p.order = append(p.order, n)
-		if n.Leaving || !n.Live && n.Away < policy.RestartGrace {
-			p.calm = false
-		}
 		if !n.Draining {
 			staying++
+			restarting := n.Leaving || !n.Live && n.Away < policy.RestartGrace
+			p.calm = p.calm && !restarting
 		}
 		if p.keeps(n.ID) {
 			keeping++

@@ -405,6 +405,81 @@ func TestALostDiskIsReplacedAtOnce(t *testing.T) {
 	m.requireShape()
 }
 
+// TestAnEvenNumberOfVotesIsOnlyPassedThrough: two votes survive no more losses than one and need both.
+func TestAnEvenNumberOfVotesIsOnlyPassedThrough(t *testing.T) {
+	m := newModel(t, 4, shard.DefaultPolicy())
+	m.join("n2")
+	m.converge()
+	n3 := m.join("n3")
+	m.round(1_000)
+	for _, g := range m.groups {
+		g.lag[n3.ID] = 1 << 40 // it does not catch up
+	}
+	m.converge()
+	for _, g := range m.groups {
+		require.Len(t, g.voters, 1)
+	}
+	for _, g := range m.groups {
+		g.lag[n3.ID] = 0
+	}
+	m.converge()
+	m.requireShape()
+}
+
+// TestACompleteCopyIsNotRemovedWhileOthersAreBehind, though its node is drained.
+func TestACompleteCopyIsNotRemovedWhileOthersAreBehind(t *testing.T) {
+	view := shard.View{Count: 1, Groups: []shard.Group{{
+		Shard: 1, Leader: 1, Epoch: 1, Voters: []shard.NodeID{1, 2, 3, 4},
+		Lags: []shard.Lag{{Node: 2, Entries: 5000, Active: true}, {Node: 3, Entries: 5000, Active: true}, {Node: 4, Active: true}},
+	}}}
+	for id := shard.NodeID(1); id <= 4; id++ {
+		view.Nodes = append(view.Nodes, shard.Node{ID: id, Name: fmt.Sprint("n", id), Live: true, Draining: id == 4})
+		view.Replicas = append(view.Replicas, shard.Replica{Shard: 1, Node: id, Epoch: 1, Initialised: true})
+	}
+	require.Empty(t, shard.Plan(view, shard.DefaultPolicy()))
+	view.Groups[0].Lags[0].Entries = 0
+	steps := shard.Plan(view, shard.DefaultPolicy())
+	require.Len(t, steps, 1)
+	require.Equal(t, shard.Remove, steps[0].Change)
+	require.Equal(t, shard.NodeID(4), steps[0].Node)
+}
+
+func TestAFullDiskTakesNothing(t *testing.T) {
+	m := newModel(t, 4, shard.DefaultPolicy())
+	m.join("n2").Free = 1 << 20
+	m.converge()
+	require.Zero(t, m.steps)
+	m.nodes["n2"].Free = 1 << 40
+	m.converge()
+	m.requireShape()
+}
+
+func TestBusyShardsAreLeftAlone(t *testing.T) {
+	m := newModel(t, 4, shard.DefaultPolicy())
+	m.join("n2")
+	m.policy.Busy = map[shard.ID]bool{0: true, 1: true, 2: true, 3: true}
+	steps := shard.Plan(m.view(), m.policy)
+	require.Len(t, steps, 1)
+	require.Equal(t, shard.ID(4), steps[0].Shard)
+	require.Equal(t, "add_learner", steps[0].Change.String())
+	require.Equal(t, "a copy is missing", steps[0].Why)
+}
+
+// TestNothingIsMovedOnHalfAView: what is not known is not taken for empty.
+func TestNothingIsMovedOnHalfAView(t *testing.T) {
+	m := newModel(t, 16, shard.DefaultPolicy())
+	for n := 2; n <= 4; n++ {
+		m.join(fmt.Sprint("n", n))
+	}
+	m.converge()
+	view := m.view()
+	view.Groups = view.Groups[:9]
+	require.Empty(t, shard.Plan(view, m.policy))
+	view.Groups, view.Replicas = nil, nil
+	require.Empty(t, shard.Plan(view, m.policy))
+	require.Empty(t, shard.Plan(shard.View{Count: 16}, m.policy))
+}
+
 // TestAnyHistory: whatever happens to nodes in whatever order, no step is unsafe, and when things calm down the cluster
 // looks as it should.
 func TestAnyHistory(t *testing.T) {
