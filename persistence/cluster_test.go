@@ -138,7 +138,7 @@ func TestQuorumIsLostAndFound(t *testing.T) {
 	f.network.Isolate(3)
 
 	stale := persistence.WithStale(t.Context())
-	for id := range f.nodes {
+	for id := range f.running() {
 		s := f.store(id)
 		require.NoError(t, eventuallyNil(func() error {
 			within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,11 +23,12 @@ const fleetCluster = "test-cluster"
 type fleet struct {
 	t       *testing.T
 	network *persistencetest.Network
-	nodes   map[uint64]*fleetNode
+
+	mu    sync.Mutex
+	nodes map[uint64]*fleetNode
 }
 
 type fleetNode struct {
-	id    uint64
 	fs    vfs.FS
 	store *persistence.Store // nil while it is down
 }
@@ -37,10 +39,8 @@ func newFleet(t *testing.T, nodes ...uint64) *fleet {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	t.Cleanup(func() {
-		for _, n := range f.nodes {
-			if n.store != nil {
-				f.down(n.id)
-			}
+		for id := range f.running() {
+			f.down(id)
 		}
 		f.network.Close()
 	})
@@ -62,36 +62,54 @@ func (f *fleet) up(id uint64, fs vfs.FS) *persistence.Store {
 	f.t.Helper()
 	s, err := persistence.Open(f.t.Context(), f.options(id, fs))
 	require.NoError(f.t, err)
-	f.nodes[id] = &fleetNode{id: id, fs: fs, store: s}
+	f.mu.Lock()
+	f.nodes[id] = &fleetNode{fs: fs, store: s}
+	f.mu.Unlock()
 	s.Start()
 	f.network.Endpoint(id).Bind(s)
 	return s
 }
 
 func (f *fleet) down(id uint64) {
+	s := f.store(id)
 	f.network.Endpoint(id).Bind(nil)
-	f.nodes[id].store.Stop()
+	f.mu.Lock()
 	f.nodes[id].store = nil
+	f.mu.Unlock()
+	s.Stop()
 }
 
-func (f *fleet) store(id uint64) *persistence.Store { return f.nodes[id].store }
+func (f *fleet) store(id uint64) *persistence.Store {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[id].store
+}
+
+// running are the stores of the nodes that are up.
+func (f *fleet) running() map[uint64]*persistence.Store {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	up := map[uint64]*persistence.Store{}
+	for id, n := range f.nodes {
+		if n.store != nil {
+			up[id] = n.store
+		}
+	}
+	return up
+}
 
 // leader is the store that leads a group.
 func (f *fleet) leader(group uint32) (*persistence.Store, error) {
-	for id, n := range f.nodes {
-		if n.store == nil {
-			continue
-		}
-		if node, _, ok := n.store.Leader(group); ok && node == id {
-			return n.store, nil
+	for id, s := range f.running() {
+		if node, _, ok := s.Leader(group); ok && node == id {
+			return s, nil
 		}
 	}
 	return nil, fmt.Errorf("nobody leads %d", group)
 }
 
-// at runs f at the leader of a group until it succeeds.
-func (f *fleet) at(group uint32, do func(*persistence.Store) error) {
-	f.t.Helper()
+// try runs do at the leader of a group until it succeeds.
+func (f *fleet) try(group uint32, do func(*persistence.Store) error) error {
 	err := eventuallyNil(func() error {
 		s, err := f.leader(group)
 		if err != nil {
@@ -99,15 +117,19 @@ func (f *fleet) at(group uint32, do func(*persistence.Store) error) {
 		}
 		return do(s)
 	})
-	if err != nil {
-		for id, n := range f.nodes {
-			if n.store != nil {
-				r, statusErr := status(n.store, group)
-				f.t.Logf("node %d: %+v, %v", id, r, statusErr)
-			}
-		}
+	if err == nil {
+		return nil
 	}
-	require.NoError(f.t, err)
+	for id, s := range f.running() {
+		r, statusErr := status(s, group)
+		f.t.Logf("node %d: %+v, %v", id, r, statusErr)
+	}
+	return err
+}
+
+func (f *fleet) at(group uint32, do func(*persistence.Store) error) {
+	f.t.Helper()
+	require.NoError(f.t, f.try(group, do))
 }
 
 func (f *fleet) change(group uint32, kind persistence.ChangeKind, node uint64) {

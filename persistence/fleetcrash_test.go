@@ -138,26 +138,7 @@ func fleetComesBack(t *testing.T, m fleetMoment) {
 		f.append(group+1, "after", 0)
 	}
 	for group := range uint32(4) {
-		f.at(group, func(leader *persistence.Store) error {
-			members, err := f.members(leader, group)
-			if err != nil {
-				return err
-			}
-			want, err := f.sum(leader, group)
-			if err != nil {
-				return err
-			}
-			for _, id := range members.Voters {
-				got, err := f.sum(f.store(id), group)
-				if err != nil {
-					return err
-				}
-				if got != want {
-					return fmt.Errorf("replica of %d on node %d differs from the leader's", group, id)
-				}
-			}
-			return nil
-		})
+		f.equal(group)
 	}
 }
 

@@ -109,6 +109,9 @@ func (n *Network) cut(l link) bool {
 // Send implements persistence.Transport.
 func (e *Endpoint) Send(to uint64, frames [][]byte) {
 	n, l := e.network, link{e.id, to}
+	if e.bound() == nil {
+		return
+	}
 	lost := n.cut(l) || n.Endpoint(to).bound() == nil
 	for _, frame := range frames {
 		if lost {
