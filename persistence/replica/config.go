@@ -64,7 +64,7 @@ type Config struct {
 	SnapshotBytes   uint64
 	// KeepEntries are left behind a cut for followers that are a little late. Default 5,000; must be less than SnapshotEntries.
 	KeepEntries uint64
-	// SnapshotRate bounds each snapshot that is sent, in bytes per second; two are sent at a time. Default 64 MiB. Larger makes a new replica sooner, smaller
+	// SnapshotRate bounds each snapshot that is sent or installed, in bytes per second; two are sent at a time. Default 64 MiB. Larger makes a new replica sooner, smaller
 	// disturbs the others less.
 	SnapshotRate int
 	// TailBytes of each group's log are kept in memory to serve followers and the apply goroutine. Default 2 MiB.

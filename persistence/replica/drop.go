@@ -13,7 +13,7 @@ import (
 
 // Drop destroys the replica of a group that this node is no member of any more: its state and its log. Term and vote stay, so that a replica that is
 // made here later does not vote twice. asOf is an index up to which the leader had applied the log when this node was not among its members: a
-// replica that has applied more was added again since. Returns nil once the rows are gone for good, or when there is no replica; ErrStillMember refuses.
+// replica whose log goes further was added again since, or will be let go with a later asOf. Returns nil once the rows are gone for good, or when there is no replica; ErrStillMember refuses.
 // When ctx ends first, it goes on. Calls for one group at a time: ErrBusy.
 func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
 	return d.ask(ctx, func(reply chan<- error) {
@@ -42,8 +42,8 @@ func (d *Driver) mayDrop(g *group, asOf uint64) error {
 	switch silence := d.electionTimeout(); {
 	case g.state == raft.StateLeader:
 		return fmt.Errorf("%w: node %d leads group %d", ErrStillMember, g.self, g.id)
-	case g.applied.index > asOf:
-		return fmt.Errorf("%w: group %d has applied %d, beyond %d", ErrStillMember, g.id, g.applied.index, asOf)
+	case g.log.last.index > asOf:
+		return fmt.Errorf("%w: the log of group %d goes to %d, beyond %d", ErrStillMember, g.id, g.log.last.index, asOf)
 	case d.now-g.heard < silence, g.receiving.Load():
 		return fmt.Errorf("%w: the leader of group %d sends to node %d", ErrStillMember, g.id, g.self)
 	}

@@ -24,7 +24,7 @@ var (
 	ErrConflict = errors.New("members are not the expected ones")
 	// ErrUnsafe answers a membership change after which those voters that are up would be no majority; nothing was done.
 	ErrUnsafe = errors.New("change would leave no majority of live voters")
-	// ErrStillMember answers a Drop of a replica that leads, hears from a leader, or has applied more than the removal it was dropped for.
+	// ErrStillMember answers a Drop of a replica that leads, hears from a leader, or has a log beyond the removal it was dropped for.
 	ErrStillMember = errors.New("replica is still in use")
 	// ErrInconsistent is returned by Open for a store that cannot be what this driver left behind.
 	ErrInconsistent = errors.New("inconsistent store")

@@ -32,6 +32,8 @@ type group struct {
 	ownFirst uint64
 	// confs counts membership changes that were handed to the apply goroutine and not reported back.
 	confs int
+	// confIndex is where the newest membership change is, of those since the start of the process.
+	confIndex uint64
 	// alone is true while this node is the only member: no messages, no ticks, reads without asking anybody.
 	alone     bool
 	dirty     bool

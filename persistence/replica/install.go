@@ -20,6 +20,8 @@ const (
 	spoolSuffix = ".snapshot"
 	// restoreBatch is the size of the batches in which a snapshot is written.
 	restoreBatch = 1 << 20
+	// spoolSync is how much of a snapshot may wait to be written to disk.
+	spoolSync = 1 << 20
 )
 
 // Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped. A message from the leader of a group
@@ -110,6 +112,8 @@ func (d *Driver) spool(ctx context.Context, g *group, name string, r io.Reader) 
 	if err != nil {
 		return fmt.Errorf("create spool: %w", err)
 	}
+	// In one go at the end, the sync would keep the logs waiting.
+	file = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: spoolSync})
 	start, end := d.cfg.Machine.Span(g.id)
 	if err := copySnapshot(file, contextReader{ctx: ctx.Err, r: r}, start, end); err != nil {
 		return errors.Join(err, file.Close())
@@ -316,7 +320,7 @@ func (d *Driver) restore(ctx context.Context, g *group, name string) error {
 		return fmt.Errorf("open spool: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // read only
-	r := &restorer{driver: d, batch: d.cfg.DB.NewBatch()}
+	r := &restorer{driver: d, batch: d.cfg.DB.NewBatch(), pace: newPacer(ctx, d.cfg.SnapshotRate)}
 	start, end := d.cfg.Machine.Span(g.id)
 	if err = r.batch.DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("clear state: %w", err)
@@ -332,9 +336,11 @@ func (d *Driver) restore(ctx context.Context, g *group, name string) error {
 type restorer struct {
 	driver *Driver
 	batch  *pebble.Batch
+	pace   *pacer
 }
 
 func (r *restorer) take(frame []byte) error {
+	r.pace.wait(len(frame))
 	err := eachRow(frame, func(key, value []byte) error { return r.batch.Set(key, value, nil) })
 	if err != nil || r.batch.Len() < restoreBatch {
 		return err

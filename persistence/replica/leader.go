@@ -10,7 +10,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// ErrTransferFailed answers a transfer that raft gave up, usually because the other node did not catch up within an election timeout.
+// ErrTransferFailed answers a transfer to a node that is down or far behind, and one that raft gave up, usually because the other node did not catch up
+// within an election timeout.
 var ErrTransferFailed = errors.New("leadership was not taken over")
 
 // transfer is one call waiting for a change of leader.
@@ -75,6 +76,9 @@ func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) e
 			reply <- nil
 		case !slices.Contains(g.members.Load().Voters, to):
 			reply <- fmt.Errorf("node %d is not a voter of group %d", to, group)
+		case !d.active(g, to) || g.lag(to) > maxLag:
+			// It would refuse proposals for an election timeout, and lead on.
+			reply <- fmt.Errorf("%w: node %d does not answer or is far behind", ErrTransferFailed, to)
 		default:
 			g.transfers = append(g.transfers, transfer{to: to, reply: reply})
 			g.node.TransferLeader(uint64(to))

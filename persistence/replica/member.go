@@ -92,7 +92,7 @@ func (d *Driver) checkChange(g *group, change Change) error {
 		return fmt.Errorf("node %d is a voter of group %d already", change.Node, g.id)
 	case change.Kind == Promote && !learner && !voter:
 		return fmt.Errorf("node %d is not a learner of group %d", change.Node, g.id)
-	case change.Kind == Promote && learner && (!d.active(g, change.Node) || g.lag(change.Node) > maxLag):
+	case change.Kind == Promote && learner && (!d.active(g, change.Node) || !g.caughtUp(change.Node)):
 		return fmt.Errorf("%w: node %d has not caught up", ErrBusy, change.Node)
 	case change.Kind == Remove && change.Node == g.self:
 		return fmt.Errorf("node %d leads group %d: transfer the leadership before removing it", g.self, g.id)
@@ -123,6 +123,13 @@ func (m *Members) equal(other Members) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 	}
 	return same(m.Voters, other.Voters) && same(m.Learners, other.Learners)
+}
+
+// caughtUp is true for a learner that is hardly behind, and has on disk that it is a learner: so that Drop finds out when it is asked, late, to drop
+// what this node was before.
+func (g *group) caughtUp(learner NodeID) bool {
+	lag := g.lag(learner)
+	return lag <= maxLag && g.log.last.index-lag >= g.confIndex
 }
 
 // lag is how many entries a node is known to be behind. One that has nothing on disk yet, not even the snapshot it waits for, is behind without

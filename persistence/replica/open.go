@@ -16,6 +16,7 @@ import (
 const (
 	maxSizePerMsg           = 1 << 20
 	maxInflightMsgs         = 64
+	maxInflightBytes        = 16 << 20
 	maxUncommittedSize      = 64 << 20
 	maxCommittedSizePerTake = 4 << 20
 )
@@ -317,6 +318,7 @@ func (d *Driver) newNode(g *group) (node *raft.RawNode, err error) {
 		MaxCommittedSizePerReady:  maxCommittedSizePerTake,
 		MaxUncommittedEntriesSize: maxUncommittedSize,
 		MaxInflightMsgs:           maxInflightMsgs,
+		MaxInflightBytes:          maxInflightBytes,
 		CheckQuorum:               true,
 		PreVote:                   true,
 		DisableProposalForwarding: true,

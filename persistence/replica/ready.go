@@ -103,6 +103,7 @@ func (d *Driver) handOut(g *group, m *raftpb.Message) {
 		}
 		item.conf, item.confs = cs, item.confs+1
 		g.confs++
+		g.confIndex = e.GetIndex()
 		g.setConf(cs)
 		g.cancelSends(g.holds)
 	}

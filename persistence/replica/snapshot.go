@@ -107,7 +107,7 @@ func (d *Driver) send(ctx context.Context, g *group, view *pebble.Snapshot, m *r
 	}
 	start, end := d.cfg.Machine.Span(g.id)
 	return d.cfg.Transport.SendSnapshot(ctx, NodeID(m.GetTo()), Message{Group: g.id, raft: header}, func(w io.Writer) error {
-		return writeSnapshot(ctx, &pacedWriter{wait: ctx.Done(), w: w, rate: d.cfg.SnapshotRate, begin: time.Now()}, view, start, end)
+		return writeSnapshot(ctx, &pacedWriter{w: w, pace: newPacer(ctx, d.cfg.SnapshotRate)}, view, start, end)
 	})
 }
 
@@ -165,29 +165,6 @@ func writeSnapshot(ctx context.Context, w io.Writer, r pebble.Reader, start, end
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
-}
-
-// pacedWriter writes no more than rate bytes per second, so that a snapshot leaves the disks and the network to others.
-type pacedWriter struct {
-	wait  <-chan struct{}
-	w     io.Writer
-	rate  int
-	begin time.Time
-	sent  int
-}
-
-func (p *pacedWriter) Write(b []byte) (int, error) {
-	p.sent += len(b)
-	early := time.Duration(float64(p.sent)/float64(p.rate)*float64(time.Second)) - time.Since(p.begin)
-	if early > time.Millisecond {
-		timer := time.NewTimer(early)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-p.wait: // who writes asks why
-		}
-	}
-	return p.w.Write(b)
 }
 
 // frameWriter packs rows into frames.
