@@ -157,6 +157,7 @@ func (w *watcher) take(event wireEvent, last uint64, s sighting) uint64 {
 		if event.RunID == w.run && !strings.HasPrefix(data.Content, w.text) {
 			w.blameLocked(fmt.Errorf("answer of %s is %q, said was %q", event.RunID, data.Content, w.text))
 		}
+		w.run, w.text = "", ""
 	}
 	if event.Seq != last+1 {
 		w.blameLocked(fmt.Errorf("event %d (%s) after %d, at %s", event.Seq, event.Type, last, s.node))

@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"parley/actors/machine"
@@ -118,6 +119,10 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 
 // hideForeign lets "not found" of a message become known only to those who may see the conversation.
 func (a *API) hideForeign(ctx context.Context, id string, err error) error {
+	var failure *machine.Failure
+	if !errors.As(err, &failure) || failure.Code != failurepb.Code_NOT_FOUND {
+		return err
+	}
 	if _, denied := a.readable(ctx, id); denied != nil {
 		return denied
 	}
