@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +35,7 @@ func newFixture(t *testing.T, seeds int) *fixture {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
@@ -216,7 +215,6 @@ func TestTheYoungerOfTwoWithOneNameIsTold(t *testing.T) {
 type wire struct {
 	*memberlist.NetTransport
 	cut *atomic.Bool
-	mu  sync.Mutex
 }
 
 func (w *wire) WriteTo(b []byte, address string) (time.Time, error) {

@@ -197,7 +197,7 @@ func (l *link) answered(answer *nodepb.Answer) {
 
 func isNotOwner(err error) bool {
 	var notOwner interface {
-		NotOwner() (shard uint32, epoch uint64)
+		NotOwner() (in uint32, epoch uint64)
 	}
 	return errors.As(err, &notOwner)
 }

@@ -286,14 +286,14 @@ func TestFollowersHearEveryWordOnce(t *testing.T) {
 			checkers = append(checkers, k)
 			followers.Go(func() { k.follow(ctx) })
 		}
-		dice := rand.New(rand.NewPCG(seed, uint64(len(c.id))))
+		words := rand.New(rand.NewPCG(seed, uint64(len(checkers))))
 		speaking, quiet := context.WithTimeout(ctx, duration)
 		defer quiet()
 		speakers.Go(func() {
 			for speaking.Err() == nil {
-				c.speak(dice)
-				if dice.IntN(4) == 0 {
-					nap(speaking, time.Duration(dice.IntN(2000))*time.Microsecond)
+				c.speak(words)
+				if words.IntN(4) == 0 {
+					nap(speaking, time.Duration(words.IntN(2000))*time.Microsecond)
 				}
 			}
 		})

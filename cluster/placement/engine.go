@@ -196,9 +196,14 @@ func (e *engine) resolve(pid *actor.PID) (actor.Process, bool) {
 // nowhere is the process that forgets everything.
 type nowhere struct{}
 
-func (nowhere) SendUserMessage(*actor.PID, any)   {}
+// SendUserMessage implements actor.Process.
+func (nowhere) SendUserMessage(*actor.PID, any) {}
+
+// SendSystemMessage implements actor.Process.
 func (nowhere) SendSystemMessage(*actor.PID, any) {}
-func (nowhere) Stop(*actor.PID)                   {}
+
+// Stop implements actor.Process.
+func (nowhere) Stop(*actor.PID) {}
 
 // deskProcess takes what is not about a shard, on the goroutine of the connection it came on.
 type deskProcess struct{ system *System }

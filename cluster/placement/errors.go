@@ -39,7 +39,7 @@ func (e *lostError) Lost() bool { return true }
 // encode turns an error of this node's shell into what crosses the wire. "Not the owner" takes along who is.
 func (s *System) encode(in uint32, err error) *nodepb.Response {
 	var notOwner interface {
-		NotOwner() (shard uint32, epoch uint64)
+		NotOwner() (in uint32, epoch uint64)
 	}
 	if !errors.As(err, &notOwner) {
 		return &nodepb.Response{Outcome: &nodepb.Response_Fault{Fault: s.config.Encode(err)}}

@@ -47,7 +47,7 @@ func TestFollow(t *testing.T) {
 	require.Eventually(t, feed.canceled.Load, patience, time.Millisecond)
 	feed.sink.Change(event(4))
 	idle(t, a, b)
-	require.Len(t, sink.closed, 0)
+	require.Empty(t, sink.closed)
 
 	_, _, err = a.Follow(t.Context(), to, "refused", sink)
 	var r *refusal
@@ -204,7 +204,8 @@ func TestNewsIsMissing(t *testing.T) {
 	feed := b.shell.feed("conv_1")
 	feed.sink.Change(event(2))
 	require.Eventually(t, func() bool { return len(sink.heard()) == 1 }, patience, time.Millisecond)
-	p := feed.sink.(*publication)
+	p, ok := feed.sink.(*publication)
+	require.True(t, ok)
 	p.mu.Lock()
 	p.number++
 	p.mu.Unlock()

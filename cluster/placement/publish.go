@@ -193,17 +193,23 @@ func (p *publication) dropLocked() {
 	p.waiting, p.bytes = nil, 0
 }
 
-// take returns what waits, up to about limit bytes, nil when nothing does. more says that some is left, and ended that
-// the other side is told of the end.
-func (p *publication) take(limit int) (news *nodepb.News, size int, more, ended bool) {
+// portion is some of what waits of a publication.
+type portion struct {
+	news *nodepb.News // nil = nothing waits
+	size int
+	more bool // some is left
+}
+
+// take takes what waits, up to about limit bytes.
+func (p *publication) take(limit int) portion {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
 		p.listed = false
-		return nil, 0, false, false
+		return portion{}
 	}
-	news = &nodepb.News{Follow: p.id, First: p.number + 1}
-	taken := 0
+	news := &nodepb.News{Follow: p.id, First: p.number + 1}
+	size, taken := 0, 0
 	for taken < len(p.waiting) && (taken == 0 || size < limit) {
 		next := &p.waiting[taken]
 		news.Changes = append(news.Changes, next.finish())
@@ -216,11 +222,11 @@ func (p *publication) take(limit int) (news *nodepb.News, size int, more, ended 
 	p.bytes -= size
 	p.link.pump.waiting.Add(-int64(size))
 	if len(p.waiting) > 0 {
-		return news, size, true, false
+		return portion{news: news, size: size, more: true}
 	}
 	p.waiting, p.listed = nil, false
 	news.Closed = p.closed
-	return news, size + changeBytes, false, p.closed != nil
+	return portion{news: news, size: size + changeBytes}
 }
 
 func (w *waitingChange) finish() *conversationpb.Change {

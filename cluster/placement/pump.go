@@ -119,21 +119,21 @@ func (p *pump) collect() (batch *nodepb.Batch, size int, ended []uint64) {
 		if next == nil {
 			break
 		}
-		news, bytes, more, over := next.take(batchBytes - size)
-		if news == nil {
+		took := next.take(batchBytes - size)
+		if took.news == nil {
 			continue
 		}
 		if batch == nil {
 			batch = &nodepb.Batch{}
 		}
-		batch.News = append(batch.News, news)
-		size += bytes
-		if more {
+		batch.News = append(batch.News, took.news)
+		size += took.size
+		if took.more {
 			p.mu.Lock()
 			p.list = append(p.list, next)
 			p.mu.Unlock()
 		}
-		if over {
+		if took.news.GetClosed() != nil {
 			ended = append(ended, next.id)
 		}
 	}

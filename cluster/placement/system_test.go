@@ -41,7 +41,7 @@ func TestSettingsAreChecked(t *testing.T) {
 }
 
 func TestAnAddressThatIsTaken(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	s, err := New(newWorld(t).config("a", listener.Addr().String(), newShell()))

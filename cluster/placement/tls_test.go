@@ -75,15 +75,15 @@ func TestWhatMustNotEndTheProcess(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 
 	send := func(target *actor.PID, typeName string, data []byte) error {
-		stream, err := client.Receive(t.Context())
-		require.NoError(t, err)
+		stream, failed := client.Receive(t.Context())
+		require.NoError(t, failed)
 		require.NoError(t, stream.Send(&remote.RemoteMessage{MessageType: &remote.RemoteMessage_MessageBatch{MessageBatch: &remote.MessageBatch{
 			TypeNames: []string{typeName}, Targets: []*actor.PID{target},
 			Envelopes: []*remote.MessageEnvelope{{MessageData: data}},
 		}}}))
 		require.NoError(t, stream.CloseSend())
-		_, err = stream.Recv()
-		return err
+		_, failed = stream.Recv()
+		return failed
 	}
 	own := b.engine.actors.Address()
 	require.Equal(t, codes.Internal, status.Code(send(actor.NewPID(own, "s1"), "parley.node.Future", nil)), "a type it does not know")
