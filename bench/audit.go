@@ -101,13 +101,14 @@ func (a *audit) event(want uint64, e *logEvent) {
 		}
 		a.running, a.answered = e.RunID, false
 	case "agent.message":
-		if a.running != e.RunID {
+		switch {
+		case a.running != e.RunID:
 			a.failf("run %s answers at event %d and does not run", e.RunID, e.Seq)
-		}
-		if a.answered {
+		case a.answered:
 			a.failf("run %s answers a second time at event %d", e.RunID, e.Seq)
+		default:
+			a.answered = true
 		}
-		a.answered = true
 	case "session.recovered", "session.cancel_requested":
 		if a.running != e.RunID {
 			a.failf("%s of run %s at event %d, which does not run", e.Type, e.RunID, e.Seq)

@@ -157,7 +157,7 @@ func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Wri
 		if o.cluster, err = startCluster(ctx, o, live); err != nil {
 			return nil, err
 		}
-		defer func() {
+		defer func() { //nolint:contextcheck // cleaning up must not end with the caller
 			kept := o.cluster.stop(err != nil || report.failed())
 			if kept != "" {
 				fmt.Fprintf(stderr, "parley bench %s: data and logs of the nodes are in %s\n", chosen.name, kept)

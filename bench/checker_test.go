@@ -49,6 +49,9 @@ func TestEventChecker(t *testing.T) {
 	delta := func(run, offset, text string) frame {
 		return frame{event: []byte("agent.message.delta"), data: []byte(`{"type":"agent.message.delta","run_id":"` + run + `","data":{"text":"` + text + `","offset":` + offset + `}}`)}
 	}
+	answer := func(id, run, text string) frame {
+		return frame{id: []byte(id), event: []byte("agent.message"), data: []byte(`{"seq":` + id + `,"type":"agent.message","data":{"content":"` + text + `"},"run_id":"` + run + `"}`)}
+	}
 	snapshot := frame{data: []byte(`{"type":"agent.message.snapshot","run_id":"r","data":{"text":"abc"}}`)}
 	for name, c := range map[string]struct {
 		frames []frame
@@ -62,6 +65,9 @@ func TestEventChecker(t *testing.T) {
 		"snapshot":       {[]frame{snapshot, delta("r", "3", "d")}, ""},
 		"snapshot_gap":   {[]frame{snapshot, delta("r", "5", "d")}, "delta at 5, 3 bytes seen"},
 		"delta_repeated": {[]frame{delta("r", "0", "ab"), delta("r", "1", "b")}, "delta at 1, 2 bytes seen"},
+		"answer":         {[]frame{delta("r", "0", "ab"), answer("1", "r", "abc")}, ""},
+		"other_answer":   {[]frame{delta("r", "0", "ab"), answer("1", "r", "xbc")}, `streamed "ab", answer is "xbc"`},
+		"replay_first":   {[]frame{snapshot, answer("1", "q", "other"), delta("r", "3", "d"), answer("2", "r", "abcd")}, ""},
 		"next_run":       {[]frame{delta("r", "0", "ab"), delta("s", "0", "b")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,4 +78,14 @@ func TestEventChecker(t *testing.T) {
 			require.Equal(t, c.fault, e.fault)
 		})
 	}
+}
+
+func TestAReopenedStreamTellsARunFromItsBeginning(t *testing.T) {
+	delta := frame{event: []byte("agent.message.delta"), data: []byte(`{"type":"agent.message.delta","run_id":"r","data":{"text":"ab","offset":0}}`)}
+	next := frame{event: []byte("agent.message.delta"), data: []byte(`{"type":"agent.message.delta","run_id":"r","data":{"text":"c","offset":2}}`)}
+	var e eventChecker
+	e.frame(delta)
+	e.reopened()
+	e.frame(next)
+	require.Equal(t, "delta at 2, 0 bytes seen", e.fault)
 }

@@ -53,7 +53,7 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 		return nil, fmt.Errorf("folder of the nodes: %w", err)
 	}
 	settings := filepath.Join(c.dir, "bench.yaml")
-	if err := os.WriteFile(settings, agents, 0o644); err != nil {
+	if err = os.WriteFile(settings, agents, 0o644); err != nil {
 		return nil, fmt.Errorf("settings of the nodes: %w", err)
 	}
 	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000"}

@@ -30,6 +30,8 @@ type crowd struct {
 	cancels float64 // share of turns that are cancelled
 	reads   float64 // share of turns that are read back
 
+	patience time.Duration // how long the audit waits for what is missing
+
 	ctx     context.Context //nolint:containedctx // of the openers, which the crowd owns
 	stop    context.CancelFunc
 	closing atomic.Bool
@@ -65,7 +67,7 @@ func newCrowd(ctx context.Context, o *Options, live *progress, conversations int
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{options: o, live: live, client: caller, streams: streams}
+	c := &crowd{options: o, live: live, client: caller, streams: streams, patience: catchUp}
 	c.ctx, c.stop = context.WithCancel(ctx)
 	c.first.h, c.heard.h = newHistogram(), newHistogram()
 	c.mu.ends = map[string]int64{}
@@ -248,7 +250,7 @@ func (c *crowd) audit(ctx context.Context) []string {
 	found := make([][]string, len(c.ledgers))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	deadline := time.Now().Add(catchUp + time.Duration(len(c.watches)-opened)*time.Millisecond)
+	deadline := time.Now().Add(c.patience + time.Duration(len(c.watches)-opened)*time.Millisecond)
 	for i, l := range c.ledgers {
 		group.Go(func() error {
 			found[i] = c.auditOne(ctx, l, watches[l], deadline)

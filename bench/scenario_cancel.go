@@ -78,12 +78,12 @@ func (r *cancelRun) cancel(ctx context.Context, caller, n int, id string) error 
 		return r.add(err, 0)
 	}
 	answer := &cancelled{text: make(chan struct{}), ended: make(chan error, 1)}
-	if err := r.streams.openAt(owner, caller, streamRequest(r.client.options, r.streams.hosts[owner], id), answer); err != nil {
+	if err = r.streams.openAt(owner, caller, streamRequest(r.client.options, r.streams.hosts[owner], id), answer); err != nil {
 		return r.add(err, 0)
 	}
 	select {
 	case <-answer.text:
-	case err := <-answer.ended:
+	case err = <-answer.ended:
 		return r.add(fmt.Errorf("send: %w", err), 0)
 	case <-ctx.Done():
 		return nil

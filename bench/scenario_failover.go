@@ -40,12 +40,12 @@ func runFailover(ctx context.Context, o *Options, live *progress) (*Report, erro
 		return nil, err
 	}
 	defer c.close()
-	if err := c.follow(ctx, o.Followers*len(c.ledgers)); err != nil {
+	if err = c.follow(ctx, o.Followers*len(c.ledgers)); err != nil {
 		return nil, err
 	}
 	stop := background(ctx, c.loadOf())
 	start := time.Now()
-	if err := everyTurn(ctx, c); err != nil {
+	if err = everyTurn(ctx, c); err != nil {
 		stop()
 		return nil, err
 	}
@@ -114,10 +114,10 @@ func runRolling(ctx context.Context, o *Options, live *progress) (*Report, error
 		return nil, err
 	}
 	defer c.close()
-	if err := c.follow(ctx, o.Followers); err != nil {
+	if err = c.follow(ctx, o.Followers); err != nil {
 		return nil, err
 	}
-	if err := everyTurn(ctx, c); err != nil {
+	if err = everyTurn(ctx, c); err != nil {
 		return nil, err
 	}
 	l := c.loadOf()
@@ -184,7 +184,7 @@ func runJoin(ctx context.Context, o *Options, live *progress) (*Report, error) {
 		return nil, err
 	}
 	defer c.close()
-	if err := everyTurn(ctx, c); err != nil {
+	if err = everyTurn(ctx, c); err != nil {
 		return nil, err
 	}
 	l := c.loadOf()

@@ -24,7 +24,8 @@ type watch struct {
 		due     time.Time
 		opened  bool
 		killed  time.Time // when the owner was killed; zero once a later event came
-		over    bool      // it is not to come back
+		over    bool      // it found a fault and is not to come back
+		trail   []string
 	}
 }
 
@@ -32,10 +33,14 @@ type watch struct {
 func (w *watch) frame(now time.Time, f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.mu.over {
+		return // what follows a fault is not worth much
+	}
+	w.trailLocked(now, f)
 	seq := w.mu.checker.frame(f)
 	if fault := w.mu.checker.fault; fault != "" {
-		w.ledger.fault("follower %d at %s: %s", w.number, w.crowd.options.URLs[w.mu.host], fault)
-		w.mu.checker.fault, w.mu.over = "", true // what follows is not worth much
+		w.ledger.fault("follower %d at %s: %s; its last frames: %s", w.number, w.crowd.options.URLs[w.mu.host], fault, strings.Join(w.mu.trail, " | "))
+		w.mu.over = true
 		return
 	}
 	if seq == 0 {
@@ -46,6 +51,15 @@ func (w *watch) frame(now time.Time, f frame) {
 		w.mu.killed = time.Time{}
 		w.crowd.measured(&w.crowd.heard, now.Sub(killed))
 	}
+}
+
+// trailLocked remembers the newest frames, for a report of a fault.
+func (w *watch) trailLocked(now time.Time, f frame) {
+	const frames, length = 6, 120
+	if len(w.mu.trail) == frames {
+		w.mu.trail = append(w.mu.trail[:0], w.mu.trail[1:]...)
+	}
+	w.mu.trail = append(w.mu.trail, fmt.Sprintf("%s %s %.*s", now.Format("15:04:05.000"), f.event, length, f.data))
 }
 
 // createdAfter: an event of before the kill may arrive after it, and does not count. Servers and harness share a clock.
@@ -71,6 +85,7 @@ func (w *watch) comment(_ time.Time, text []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.opened, w.mu.tried = true, 0
+	w.mu.trail = append(w.mu.trail[:0], time.Now().Format("15:04:05.000")+" open")
 	w.mu.checker.reopened()
 }
 
@@ -141,6 +156,9 @@ func (w *watch) ownerKilled(at time.Time) {
 func (w *watch) behind(events []logEvent) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.mu.over {
+		return "" // it has told
+	}
 	if fault := auditFollower(w.mu.seen, events); fault != "" {
 		return fmt.Sprintf("follower %d, now at %s: %s", w.number, w.crowd.options.URLs[w.mu.host], fault)
 	}
