@@ -235,7 +235,9 @@ func (a *appender) commit(sync bool) bool {
 	}
 	d.metrics.appendBytes.Add(float64(a.batch.Len()))
 	begin := time.Now()
+	d.committing.Store(int64(begin.Sub(d.start)))
 	ok := d.commit("append to log", a.batch, opts)
+	d.committing.Store(0)
 	if sync {
 		d.metrics.appendSeconds.Observe(time.Since(begin).Seconds())
 	}

@@ -63,7 +63,12 @@ type node struct {
 
 func newCluster(tb testing.TB, seed uint64, voters int, options ...option) *cluster {
 	tb.Helper()
-	c := &cluster{tb: tb, network: replicatest.NewNetwork(tb, seed), options: options, stores: make(map[replica.NodeID]*node), joined: make(map[replica.NodeID]bool)}
+	return newClusterOn(tb, seed, voters, nil, options...)
+}
+
+func newClusterOn(tb testing.TB, seed uint64, voters int, disk func(replica.NodeID, *vfs.MemFS) vfs.FS, options ...option) *cluster {
+	tb.Helper()
+	c := &cluster{tb: tb, network: replicatest.NewNetwork(tb, seed), options: options, stores: make(map[replica.NodeID]*node), joined: make(map[replica.NodeID]bool), disk: disk}
 	for i := range voters {
 		c.peers = append(c.peers, replica.NodeID(i+1))
 	}

@@ -14,6 +14,13 @@
 //
 // Snapshots to and from other nodes run on goroutines of their own, so that a slow one stops nobody.
 //
+// # Members
+//
+// A node that joins holds no group. The leader that adds it as a learner sends it something, which makes a replica without state ([Status].Initialised is
+// false); a snapshot gives it one; once it has caught up it may be promoted to a voter. A node that was removed hears nothing more, and not always
+// of its removal: whoever decides about members tells it to Drop the replica. Term and vote stay behind, see rows.go. Steps are compared and swapped
+// ([Change].Expect), one at a time, and refused where they would leave no majority that answers.
+//
 // # Invariants
 //
 //   - An acknowledged proposal is durable in the log of a majority and applied on the node that answered.
@@ -21,6 +28,8 @@
 //   - The applied index and the state it belongs to are one batch; an entry is never applied twice, not even across restarts.
 //   - A log is cut only behind state that precedes the cut in the write-ahead log.
 //   - After one failed commit nothing is written any more until restart: what is waiting is answered [ErrOutcomeUnknown], what comes [ErrFailed].
+//   - A replica without state votes for nobody: it could elect a leader that lacks what this node helped to commit before it was dropped.
+//   - A replica is dropped only if its log ends before the leader was rid of this node, and no leader sends it anything: what a leader heard from it stays true.
 //   - Installing a snapshot either happens whole or is redone at the next start; the vote and the log are never forgotten half way.
 //
 // # Not its job

@@ -38,6 +38,10 @@ type Driver struct {
 	sends    int
 	ticks    tickClock
 
+	nextHandOver time.Duration
+
+	// committing is when the append goroutine began a commit that has not returned, as now, or 0.
+	committing atomic.Int64
 	// background starts a goroutine that Stop cancels and waits for.
 	background func(func(context.Context))
 	spools     atomic.Uint64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,5 +227,29 @@ func TestLeaderThatIsNotDownGoesOn(t *testing.T) {
 		_, now, _ := c.stores[lead].driver.Leader(1)
 		require.Equal(t, term, now, "one follower's mistake changes nothing")
 		require.NoError(t, c.propose(t.Context(), 1, "k", "w"))
+	})
+}
+
+func TestNodeWithStuckDiskLeadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disks := make(map[replica.NodeID]*atomic.Int64)
+		c := newClusterOn(t, 1, 3, func(id replica.NodeID, mem *vfs.MemFS) vfs.FS {
+			disks[id] = &atomic.Int64{}
+			return &slowDisk{FS: mem, most: disks[id]}
+		})
+		defer c.close()
+		c.waitReady()
+		stuck := c.leader(1)
+		disks[stuck].Store(int64(10 * time.Hour))
+		begin := time.Now()
+		for c.propose(t.Context(), 1, "k", "v") == nil { // until one meets the stuck disk, and its outcome is unknown
+		}
+		c.eventually("another leader", func() bool {
+			leader, _, ok := c.stores[stuck%3+1].driver.Leader(1)
+			return ok && leader != stuck
+		})
+		require.Less(t, time.Since(begin), 10*time.Second)
+		require.NoError(t, c.propose(t.Context(), 1, "k", "w"))
+		disks[stuck].Store(0)
 	})
 }

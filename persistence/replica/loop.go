@@ -122,6 +122,7 @@ func (d *Driver) finishRound() {
 
 func (d *Driver) tick() {
 	d.now = time.Since(d.start)
+	d.leaveStuckDisk()
 	ticks, dropped := d.ticks.due(time.Now(), d.cfg.TickInterval)
 	if dropped > 0 {
 		d.metrics.lateTicks.Add(float64(dropped))
