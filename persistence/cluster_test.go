@@ -70,10 +70,12 @@ func TestNodesJoin(t *testing.T) {
 		n := 0
 		require.NoError(t, s.Events(stale, 1, "c", persistence.FromStart, func(uint64, []byte) bool { n++; return true }))
 		require.Equal(t, 60, n)
-		rows, err := s.List(stale, persistence.ListQuery{List: "updated", Limit: 10})
+		var rows []persistence.ListRow
+		rows, err = s.List(stale, persistence.ListQuery{List: "updated", Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
-		count, err := s.CountShards(stale, []uint32{3, 1}, "events")
+		var count int64
+		count, err = s.CountShards(stale, []uint32{3, 1}, "events")
 		require.NoError(t, err)
 		require.EqualValues(t, 60, count)
 		_, err = s.List(t.Context(), persistence.ListQuery{List: "updated", Limit: 10})

@@ -2,6 +2,7 @@ package persistence_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"parley/persistence"
@@ -37,16 +37,16 @@ func TestFleetChaos(t *testing.T) {
 	c.grow(2, 3)
 	c.change(0, persistence.AddLearner, 4)
 
-	within, cancel := context.WithTimeout(t.Context(), duration)
-	defer cancel()
+	c.end = time.Now().Add(duration)
 	book := newLedger()
 	var writing sync.WaitGroup
+	failed := make([]error, 4)
 	for w := range 3 {
-		writing.Go(func() { c.write(within, uint32(w+1), book) })
+		writing.Go(func() { failed[w] = c.write(uint32(w+1), book) })
 	}
-	writing.Go(func() { c.putRecords(within) })
-	for within.Err() == nil {
-		c.fault(within)
+	writing.Go(func() { failed[3] = c.putRecords() })
+	for !c.over() {
+		c.fault()
 	}
 	c.network.Heal()
 	for id := range c.nodes {
@@ -55,6 +55,7 @@ func TestFleetChaos(t *testing.T) {
 		}
 	}
 	writing.Wait()
+	require.NoError(t, errors.Join(failed...))
 	t.Logf("%v", c.done)
 	c.verify(book)
 }
@@ -62,52 +63,51 @@ func TestFleetChaos(t *testing.T) {
 // chaos is a fleet in trouble.
 type chaos struct {
 	*fleet
+	end    time.Time
 	rng    *rand.Rand
 	done   map[string]int
 	record int
 }
 
+func (c *chaos) over() bool { return time.Now().After(c.end) }
+
 // write appends to conversations of a shard, one after another.
-func (c *chaos) write(within context.Context, group uint32, book *ledger) {
-	for n := 0; within.Err() == nil; n++ {
+func (c *chaos) write(group uint32, book *ledger) error {
+	for n := 0; ; n++ {
 		id := fmt.Sprintf("c%d", n)
 		for seq := range uint64(20) {
-			err := c.try(group, func(s *persistence.Store) error { return c.tryAppend(s, group, id, seq) })
-			if !assert.NoError(c.t, err) || within.Err() != nil {
-				return
+			if c.over() {
+				return nil
+			}
+			if err := c.try(group, func(s *persistence.Store) error { return c.tryAppend(s, group, id, seq) }); err != nil {
+				return err
 			}
 			book.ack(fmt.Sprint(group, "/", id), seq)
 		}
 	}
 }
 
-func (c *chaos) putRecords(within context.Context) {
-	for within.Err() == nil {
+func (c *chaos) putRecords() error {
+	for ; !c.over(); c.record++ {
 		err := c.try(0, func(s *persistence.Store) error {
 			r, _ := s.Directory().Get("test", "k")
 			_, err := s.Directory().Put(ctx, "test", "k", r.Version, fmt.Append(nil, c.record))
 			return err
 		})
-		if !assert.NoError(c.t, err) {
-			return
+		if err != nil {
+			return err
 		}
-		c.record++
-		select {
-		case <-within.Done():
-		case <-time.After(5 * time.Millisecond):
-		}
+		<-time.After(5 * time.Millisecond)
 	}
+	return nil
 }
 
-func (c *chaos) pause(within context.Context, most time.Duration) {
-	select {
-	case <-within.Done():
-	case <-time.After(time.Duration(c.rng.Int64N(int64(most)))):
-	}
+func (c *chaos) pause(most time.Duration) {
+	<-time.After(time.Duration(c.rng.Int64N(int64(most))))
 }
 
 // fault does one thing that hurts, or one step of a move.
-func (c *chaos) fault(within context.Context) {
+func (c *chaos) fault() {
 	node := c.rng.Uint64N(4) + 1
 	what := "step"
 	switch c.rng.IntN(10) {
@@ -115,30 +115,30 @@ func (c *chaos) fault(within context.Context) {
 		what = "restart"
 		fs := c.nodes[node].fs
 		c.down(node)
-		c.pause(within, 200*time.Millisecond)
+		c.pause(200 * time.Millisecond)
 		c.up(node, fs)
 	case 1:
 		what = "isolate"
 		c.network.Isolate(node)
-		c.pause(within, 400*time.Millisecond)
+		c.pause(400 * time.Millisecond)
 		c.network.Heal()
 	case 2:
 		what = "one way"
 		c.network.Cut(node, node%4+1)
-		c.pause(within, 400*time.Millisecond)
+		c.pause(400 * time.Millisecond)
 		c.network.Heal()
 	case 3:
 		what = "transfer"
-		c.transfer(within, c.rng.Uint32N(4), node)
+		c.transfer(c.rng.Uint32N(4), node)
 	default:
-		c.step(within, c.rng.Uint32N(4), node)
+		c.step(c.rng.Uint32N(4), node)
 	}
 	c.done[what]++
-	c.pause(within, 40*time.Millisecond)
+	c.pause(40 * time.Millisecond)
 }
 
-func (c *chaos) transfer(within context.Context, group uint32, to uint64) {
-	short, cancel := context.WithTimeout(within, 300*time.Millisecond)
+func (c *chaos) transfer(group uint32, to uint64) {
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	if s, err := c.leader(group); err == nil {
 		_ = s.TransferLeader(short, group, to) // refused where it cannot be
@@ -146,8 +146,8 @@ func (c *chaos) transfer(within context.Context, group uint32, to uint64) {
 }
 
 // step brings a group nearer to having three of the four nodes, never the same for long.
-func (c *chaos) step(within context.Context, group uint32, node uint64) {
-	short, cancel := context.WithTimeout(within, 300*time.Millisecond)
+func (c *chaos) step(group uint32, node uint64) {
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	s, err := c.leader(group)
 	if err != nil {
