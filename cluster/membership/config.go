@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ type Member struct {
 // Config is what a Membership needs. Self with Name, Boot and Cluster, and Bind are required.
 type Config struct {
 	Self Member
-	// Bind is the address (host:port, the host an IP or empty) for UDP and TCP.
+	// Bind is the address (host:port, the host may be empty) for UDP and TCP.
 	Bind string
 	// Advertise is the address that others use; empty means Bind.
 	Advertise string
@@ -90,17 +91,17 @@ func (c *Config) validate() error {
 
 // gossip makes the settings of memberlist. The times are those of findings-actors-and-edge.md: with the defaults a
 // dead node is gone after 2 to 3 s.
-func (c *Config) gossip() (*memberlist.Config, error) {
+func (c *Config) gossip(ctx context.Context) (*memberlist.Config, error) {
 	g := memberlist.DefaultLANConfig()
 	g.Name = c.Self.Name
 	g.Label = c.Self.Cluster
 	g.SecretKey = c.Key
 	g.Transport = c.Transport
 	var err error
-	if g.BindAddr, g.BindPort, err = address(c.Bind); err != nil {
+	if g.BindAddr, g.BindPort, err = address(ctx, c.Bind); err != nil {
 		return nil, fmt.Errorf("membership: bind address: %w", err)
 	}
-	if g.AdvertiseAddr, g.AdvertisePort, err = address(c.Advertise); err != nil {
+	if g.AdvertiseAddr, g.AdvertisePort, err = address(ctx, c.Advertise); err != nil {
 		return nil, fmt.Errorf("membership: advertised address: %w", err)
 	}
 	g.ProbeInterval = c.Probe
@@ -115,10 +116,11 @@ func (c *Config) gossip() (*memberlist.Config, error) {
 	return g, nil
 }
 
-func address(text string) (string, int, error) {
+// address splits host:port; the gossip wants the host as an IP.
+func address(ctx context.Context, text string) (string, int, error) {
 	host, portText, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", 0, err
+		return "", 0, err //nolint:wrapcheck // it names the address, the caller says whose it is
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil {
@@ -126,6 +128,13 @@ func address(text string) (string, int, error) {
 	}
 	if host == "" {
 		host = "0.0.0.0"
+	}
+	if net.ParseIP(host) == nil {
+		found, err := net.DefaultResolver.LookupHost(ctx, host)
+		if err != nil {
+			return "", 0, fmt.Errorf("look up %q: %w", host, err)
+		}
+		host = found[0]
 	}
 	return host, int(port), nil
 }

@@ -90,7 +90,7 @@ type rival struct {
 // NotifyConflict implements memberlist.ConflictDelegate.
 func (m *Membership) NotifyConflict(existing, other *memberlist.Node) {
 	if existing.Name != m.config.Self.Name {
-		m.log.Warn("two processes go by one name", slog.String("node", existing.Name),
+		m.log.Debug("two processes go by one name", slog.String("node", existing.Name),
 			slog.String("first", existing.Address()), slog.String("second", other.Address()))
 		return
 	}

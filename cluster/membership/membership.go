@@ -45,13 +45,14 @@ type Membership struct {
 	changes prometheus.Counter
 }
 
-// Start takes part in the gossip. Not finding anybody is no error: the others are looked for until Stop.
-func Start(_ context.Context, config Config) (*Membership, error) {
+// Start takes part in the gossip. Not finding anybody is no error: the others are looked for until Stop. Ctx bounds the
+// look-up of this node's own addresses.
+func Start(ctx context.Context, config Config) (*Membership, error) {
 	config.setDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	gossip, err := config.gossip()
+	gossip, err := config.gossip(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func Start(_ context.Context, config Config) (*Membership, error) {
 		return nil, fmt.Errorf("membership: name and addresses of this node take more than %d bytes", memberlist.MetaMaxSize)
 	}
 	gossip.Delegate, gossip.Events, gossip.Alive, gossip.Conflict = m, m, m, m
-	gossip.LogOutput = logWriter{m.log}
+	gossip.LogOutput = &logWriter{log: m.log}
 	m.alive.Store(&[]Member{config.Self})
 	m.known.Store(&[]Member{config.Self})
 	m.places.Store(&map[string]string{})
@@ -215,17 +216,24 @@ func (m *Membership) meta() *nodepb.Member {
 	}
 }
 
-// logWriter passes the gossip's own log on. Most of it is of interest only to who looks for a fault in the gossip.
-type logWriter struct{ log *slog.Logger }
+// logWriter passes the gossip's own log on. Most of it is of interest only to who looks for a fault in the gossip; of
+// its errors, which may come with every packet, one is news now and then.
+type logWriter struct {
+	log  *slog.Logger
+	last atomic.Int64 // Unix seconds of the newest error that was news
+}
 
-var _ io.Writer = logWriter{}
+const errorPause = 10 // seconds
+
+var _ io.Writer = (*logWriter)(nil)
 
 // Write implements io.Writer.
-func (w logWriter) Write(line []byte) (int, error) {
+func (w *logWriter) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
-	if strings.Contains(text, "[ERR]") {
-		level = slog.LevelInfo
+	now, last := time.Now().Unix(), w.last.Load()
+	if strings.Contains(text, "[ERR]") && now-last >= errorPause && w.last.CompareAndSwap(last, now) {
+		level = slog.LevelWarn
 	}
 	if _, after, found := strings.Cut(text, "memberlist: "); found {
 		text = after

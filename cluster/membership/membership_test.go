@@ -245,7 +245,7 @@ func TestSidesOfAPartitionFindEachOtherAgain(t *testing.T) {
 	var both []*Membership
 	for i := range 2 {
 		config := f.config(i)
-		host, port, err := address(config.Bind)
+		host, port, err := address(t.Context(), config.Bind)
 		require.NoError(t, err)
 		transport, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{host}, BindPort: port})
 		require.NoError(t, err)

@@ -165,6 +165,30 @@ func TestCallsAreLostWithTheConnection(t *testing.T) {
 	}
 }
 
+// TestACutInOneDirection: both sides find out, though one of them still hears the other.
+func TestACutInOneDirection(t *testing.T) {
+	w, a, b, to := pair(t, func(c *Config) { c.Beat, c.Silence = 200*time.Millisecond, 800*time.Millisecond })
+	w.own(2, "a", 1)
+	failed, sink := hang(t, a, b, to)
+	back, backSink := hang(t, b, a, cluster.Owner{Node: "a", Shard: 2})
+	start := time.Now()
+	w.wires.deafen(b.member.Address, true)
+	for _, err := range []error{<-failed, <-sink.closed, <-back, <-backSink.closed} {
+		require.True(t, isLost(err), "%v", err)
+	}
+	t.Logf("both are told after %v", time.Since(start))
+	require.Less(t, time.Since(start), 3*time.Second)
+	_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
+	require.True(t, isNotOwner(err) || isLost(err), "%v", err)
+
+	w.wires.deafen(b.member.Address, false)
+	linked(t, a.System, "b")
+	linked(t, b.System, "a")
+	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
+	require.NoError(t, err)
+	idle(t, a, b)
+}
+
 func TestANodeThatCannotBeReached(t *testing.T) {
 	w, a, b, to := pair(t)
 	var notOwner *notOwnerError

@@ -50,6 +50,9 @@ func newEngine(s *System) (*engine, error) {
 		actor.WithDeadLetterRequestLogging(false),
 	)
 	e.actors.ID = s.host // unique per start: the engine never takes an id back that was gone once
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]" // the engine only puts a colon between
+	}
 	rc := remote.Configure(host, port)
 	// The address that others know is virtual: it names the start of this process, so nothing that was meant for a
 	// former one ever arrives, and nobody dials one that is gone.

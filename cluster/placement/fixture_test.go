@@ -51,9 +51,12 @@ type wires struct {
 	mu    sync.Mutex
 	conns map[net.Conn]string // to an address
 	cut   map[string]bool     // addresses that cannot be dialled
+	deaf  map[string]bool     // addresses where nothing arrives
 }
 
-func newWires() *wires { return &wires{conns: map[net.Conn]string{}, cut: map[string]bool{}} }
+func newWires() *wires {
+	return &wires{conns: map[net.Conn]string{}, cut: map[string]bool{}, deaf: map[string]bool{}}
+}
 
 func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
@@ -69,12 +72,30 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns[conn] = address
-	return &wire{Conn: conn, wires: w}, nil
+	return &wire{Conn: conn, wires: w, to: address}, nil
 }
 
 type wire struct {
 	net.Conn
 	wires *wires
+	to    string
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.wires.mu.Lock()
+	deaf := w.wires.deaf[w.to]
+	w.wires.mu.Unlock()
+	if deaf {
+		return len(b), nil
+	}
+	return w.Conn.Write(b)
+}
+
+// deafen has everything that is sent to an address vanish, while what it sends arrives.
+func (w *wires) deafen(address string, deaf bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf[address] = deaf
 }
 
 func (w *wire) Close() error {

@@ -35,13 +35,6 @@ func (l *link) serve(question *nodepb.Call, at *gate) {
 	if at != nil {
 		request.Shard = at.shard
 	}
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		s.metrics.refused.Inc()
-		l.answer(question.GetId(), s.refusal(request.GetShard(), "too many calls are served"))
-		return
-	}
 	timeout := s.config.CallLimit
 	if left := time.Duration(request.GetTimeoutNs()); left > 0 {
 		timeout = min(timeout, left)
@@ -50,20 +43,37 @@ func (l *link) serve(question *nodepb.Call, at *gate) {
 	l.mu.Lock()
 	l.state.served[question.GetId()] = cancel
 	l.mu.Unlock()
-	served := s.spawn(func() {
+	why := s.admit(func() {
 		response := s.handle(ctx, l.name, request)
 		cancel()
-		<-s.slots
 		if l.finished(question.GetId()) {
 			l.answer(question.GetId(), response)
 		}
 	})
-	if !served {
+	if why != "" {
 		cancel()
-		<-s.slots
 		l.finished(question.GetId())
-		l.answer(question.GetId(), s.refusal(request.GetShard(), "the node stops"))
+		l.answer(question.GetId(), s.refusal(request.GetShard(), why))
 	}
+}
+
+// admit serves another node in a goroutine of its own, or says why not.
+func (s *System) admit(task func()) (refused string) {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		s.metrics.refused.Inc()
+		return "too many calls are served"
+	}
+	served := s.spawn(func() {
+		task()
+		<-s.slots
+	})
+	if !served {
+		<-s.slots
+		return "the node stops"
+	}
+	return ""
 }
 
 // finished takes a call from those that are served, false when nobody waits for its answer any more.

@@ -93,8 +93,9 @@ func (w *world) process(member Member, others ...Member) *exec.Cmd {
 	return command
 }
 
-// hang starts a call that is not answered and a follow, on another process.
-func hang(t *testing.T, a *node, to cluster.Owner) (call <-chan error, followed *sinkOf) {
+// hang starts a call that is not answered and a follow, on another node; b is nil for another process, which speaks
+// unasked.
+func hang(t *testing.T, a, b *node, to cluster.Owner) (call <-chan error, followed *sinkOf) {
 	t.Helper()
 	failed := make(chan error, 1)
 	go func() {
@@ -104,7 +105,11 @@ func hang(t *testing.T, a *node, to cluster.Owner) (call <-chan error, followed 
 	sink := newSink()
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(sink.heard()) > 5 }, patience, time.Millisecond)
+	if b != nil {
+		require.Eventually(t, func() bool { return b.shell.asked.Load() > 0 }, patience, time.Millisecond)
+		b.shell.feed("conv_1").sink.Change(event(2))
+	}
+	require.Eventually(t, func() bool { return len(sink.heard()) > 0 }, patience, time.Millisecond)
 	return failed, sink
 }
 
@@ -115,7 +120,7 @@ func TestAProcessThatIsKilled(t *testing.T) {
 	process := w.process(b, a.member)
 	linked(t, a.System, "b")
 	to := cluster.Owner{Node: "b", Shard: 1}
-	failed, sink := hang(t, a, to)
+	failed, sink := hang(t, a, nil, to)
 	start := time.Now()
 	require.NoError(t, process.Process.Kill())
 	require.True(t, isLost(<-failed))
@@ -142,7 +147,7 @@ func TestAProcessThatStandsStill(t *testing.T) {
 	process := w.process(b, a.member)
 	linked(t, a.System, "b")
 	to := cluster.Owner{Node: "b", Shard: 1}
-	failed, sink := hang(t, a, to)
+	failed, sink := hang(t, a, nil, to)
 	start := time.Now()
 	require.NoError(t, process.Process.Signal(syscall.SIGSTOP))
 	require.True(t, isLost(<-failed))

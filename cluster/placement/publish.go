@@ -59,13 +59,13 @@ func (l *link) publish(question *nodepb.Follow) {
 	if full {
 		stop()
 		s.metrics.refused.Inc()
-		l.answer(p.id, s.refusal(question.GetShard(), "too many conversations are followed"))
+		l.answer(p.id, s.refusal(p.in, "too many conversations are followed"))
 		return
 	}
 	s.metrics.publications.Inc()
-	if !s.spawn(func() { p.begin(ctx, question) }) {
+	if why := s.admit(func() { p.begin(ctx, question) }); why != "" {
 		l.abandoned(p.id)
-		l.answer(p.id, s.refusal(question.GetShard(), "the node stops"))
+		l.answer(p.id, s.refusal(p.in, why))
 	}
 }
 
