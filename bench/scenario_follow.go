@@ -16,11 +16,12 @@ import (
 
 // followRun is a fleet of followers of event streams.
 type followRun struct {
-	options *Options
-	live    *progress
-	closing atomic.Bool
-	opened  atomic.Int64
-	mu      struct {
+	options  *Options
+	live     *progress
+	closing  atomic.Bool
+	opened   atomic.Int64
+	reopened atomic.Int64
+	mu       struct {
 		sync.Mutex
 		delivery *hdrhistogram.Histogram
 		sent     map[string]time.Time // conversation: when its current message was sent
@@ -28,7 +29,8 @@ type followRun struct {
 		errors   map[string]int64
 		arrived  int // followers that saw the current round's last event
 	}
-	round chan struct{} // one token for each follower that saw the round's end
+	round chan struct{}  // one token for each follower that saw the round's end
+	again chan *follower // whose stream ended and is opened elsewhere; as long as there are followers
 }
 
 // runFollow opens followers (idle), then sends messages and times each event from the send to each follower.
@@ -46,10 +48,12 @@ func runFollow(ctx context.Context, o *Options, live *progress) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &followRun{options: o, live: live, round: make(chan struct{}, o.Concurrency)}
+	r := &followRun{options: o, live: live, round: make(chan struct{}, o.Concurrency), again: make(chan *follower, o.Concurrency)}
+	stopReopening := r.reopen(ctx, fleet)
 	r.mu.delivery, r.mu.sent, r.mu.errors = newHistogram(), map[string]time.Time{}, map[string]int64{}
 	idle := serverStats(ctx, o)
 	if err = r.openAll(ctx, fleet, ids); err != nil {
+		stopReopening()
 		fleet.close()
 		return nil, err
 	}
@@ -59,6 +63,7 @@ func runFollow(ctx context.Context, o *Options, live *progress) (*Report, error)
 	delivered, err := r.rounds(ctx, c, ids)
 	took := time.Since(start)
 	r.closing.Store(true)
+	stopReopening()
 	fleet.close()
 	if err != nil {
 		return nil, err
@@ -71,11 +76,41 @@ func runFollow(ctx context.Context, o *Options, live *progress) (*Report, error)
 		Errors: r.mu.errors, Faults: r.mu.faults,
 	}
 	report.Numbers["followers open"] = float64(r.opened.Load())
+	if o.RetryFor > 0 {
+		report.Numbers["streams opened again"] = float64(r.reopened.Load())
+	}
 	idle.difference(report, serverStats(ctx, o))
 	if len(idle) > 0 && len(holding) > 0 {
 		report.Numbers["server bytes per idle follower"] = (holding[statMemory] - idle[statMemory]) / float64(o.Concurrency)
 	}
 	return report, ctx.Err()
+}
+
+// reopen opens streams that ended at the next node, until the returned function is called.
+func (r *followRun) reopen(ctx context.Context, f *fleet) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for range openers {
+		running.Go(func() {
+			for {
+				select {
+				case follower := <-r.again:
+					sleepUntil(ctx, follower.due)
+					follower.host = (follower.host + 1) % len(f.hosts)
+					request := followRequest(r.options, f.hosts[follower.host], follower.id, follower.checker.seq)
+					if err := f.openAt(follower.host, follower.n, request, follower); err != nil {
+						follower.end(time.Now(), 0, nil, err)
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 func (r *followRun) openAll(ctx context.Context, f *fleet, ids []string) error {
@@ -87,7 +122,7 @@ func (r *followRun) openAll(ctx context.Context, f *fleet, ids []string) error {
 			return ctx.Err()
 		}
 		id := ids[i%len(ids)]
-		return f.open(i, followRequest(r.options, f.hosts[i%len(f.hosts)], id, 0), &follower{run: r, n: i, id: id})
+		return f.open(i, followRequest(r.options, f.hosts[i%len(f.hosts)], id, 0), &follower{run: r, n: i, id: id, host: i % len(f.hosts)})
 	})
 	if err != nil {
 		return fmt.Errorf("open followers: %w", err)
@@ -160,14 +195,24 @@ type follower struct {
 	n       int
 	id      string
 	open    bool
+	host    int
+	since   time.Time // when its stream ended first; zero while it is open
+	due     time.Time
 	checker eventChecker
 }
 
 func (f *follower) comment(_ time.Time, text []byte) {
-	if !f.open && strings.TrimSpace(string(text)) == "open" {
+	if strings.TrimSpace(string(text)) != "open" {
+		return
+	}
+	if f.open {
+		f.checker.reopened()
+		f.run.reopened.Add(1)
+	} else {
 		f.open = true
 		f.run.opened.Add(1)
 	}
+	f.since = time.Time{}
 }
 
 func (f *follower) frame(now time.Time, fr frame) {
@@ -191,9 +236,19 @@ func (f *follower) frame(now time.Time, fr frame) {
 	}
 }
 
-func (f *follower) end(_ time.Time, status int, body []byte, err error) {
+func (f *follower) end(now time.Time, status int, body []byte, err error) {
 	r := f.run
 	if r.closing.Load() {
+		return
+	}
+	if f.since.IsZero() {
+		f.since = now
+	}
+	if f.open && (status == 0 || status == 200 || status == 503) && now.Sub(f.since) < r.options.RetryFor {
+		if f.due = now; f.since != now {
+			f.due = now.Add(longestRetryPause)
+		}
+		r.again <- f // has room for all
 		return
 	}
 	r.mu.Lock()

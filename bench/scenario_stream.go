@@ -20,6 +20,7 @@ type streamRun struct {
 	starts   chan int // callers whose next turn is due; as long as there are callers
 	measure  time.Time
 	until    time.Time
+	giveUp   time.Time // when nothing is sent again any more
 	mu       struct {
 		sync.Mutex
 		tally  *tally
@@ -30,6 +31,7 @@ type streamRun struct {
 		open   int
 		peak   int
 		rounds []int
+		broken []int // by caller: answers that a node did not bring to their end
 		active sync.WaitGroup
 	}
 }
@@ -52,7 +54,7 @@ func runStream(ctx context.Context, o *Options, live *progress) (*Report, error)
 	defer fleet.close()
 	r := &streamRun{options: o, fleet: fleet, live: live, starts: make(chan int, len(ids))}
 	r.mu.tally, r.mu.first, r.mu.gap = newTally(), newHistogram(), newHistogram()
-	r.mu.rounds = make([]int, len(ids))
+	r.mu.rounds, r.mu.broken = make([]int, len(ids)), make([]int, len(ids))
 	for i, id := range ids {
 		r.requests = append(r.requests, streamRequest(o, fleet.hosts[i%len(fleet.hosts)], id))
 	}
@@ -66,6 +68,13 @@ func runStream(ctx context.Context, o *Options, live *progress) (*Report, error)
 	}
 	report.Numbers["tokens per second"] = float64(r.mu.tokens) / took.Seconds()
 	report.Numbers["streams open at peak"] = float64(r.mu.peak)
+	if o.RetryFor > 0 {
+		broken := 0
+		for _, n := range r.mu.broken {
+			broken += n
+		}
+		report.Numbers["streams broken and sent again"] = float64(broken)
+	}
 	report.Faults = r.mu.faults
 	before.difference(report, serverStats(ctx, o))
 	return report, ctx.Err()
@@ -88,8 +97,10 @@ func (r *streamRun) run(ctx context.Context) time.Duration {
 	r.live.phase("streaming")
 	r.measure = start.Add(r.options.Ramp + r.options.WarmUp)
 	r.until = r.measure.Add(r.options.Duration)
+	r.giveUp = r.until
 	if r.options.Rounds > 0 {
 		r.measure, r.until = start, time.Time{}
+		r.giveUp = start.Add(r.options.Ramp + time.Duration(r.options.Rounds)*r.options.Timeout)
 	}
 	var openers sync.WaitGroup
 	for range 8 {
@@ -123,8 +134,9 @@ func (r *streamRun) turn(caller int) {
 	r.mu.Lock()
 	r.mu.open++
 	r.mu.peak = max(r.mu.peak, r.mu.open)
+	host := (caller + r.mu.broken[caller]) % len(r.fleet.hosts)
 	r.mu.Unlock()
-	if err := r.fleet.open(caller, r.requests[caller], s); err != nil {
+	if err := r.fleet.openAt(host, caller, r.requests[caller], s); err != nil {
 		s.end(time.Now(), 0, nil, err)
 	}
 }
@@ -159,6 +171,11 @@ func (s *messageStream) end(now time.Time, status int, body []byte, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.open--
+	if s.brokenOff(status, body, err) && now.Before(r.giveUp) {
+		r.mu.broken[s.caller]++
+		time.AfterFunc(longestRetryPause, func() { r.starts <- s.caller }) // has room for every caller
+		return
+	}
 	r.mu.rounds[s.caller]++
 	over := !r.until.IsZero() && now.After(r.until)
 	if now.After(r.measure) && !over {
@@ -173,6 +190,21 @@ func (s *messageStream) end(now time.Time, status int, body []byte, err error) {
 		return
 	}
 	r.starts <- s.caller // has room for every caller
+}
+
+// brokenOff: a node went away, or could not serve, and the message is sent again at the next one. Its turn may run all
+// the same: then the conversation is busy for a while.
+func (s *messageStream) brokenOff(status int, body []byte, err error) bool {
+	r := s.run
+	if r.options.RetryFor <= 0 || s.checker.fault != "" {
+		return false
+	}
+	switch {
+	case err != nil, status == 503, status == 409 && r.mu.broken[s.caller] > 0 && errorCode(status, body) == codeBusy:
+		return true
+	default:
+		return status == 200 && (!s.checker.done || s.checker.code == "stream.error unavailable")
+	}
 }
 
 func (s *messageStream) recordLocked(now time.Time, status int, body []byte, err error) {
