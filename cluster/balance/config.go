@@ -54,6 +54,9 @@ type Config struct {
 	StepTimeout time.Duration
 	// Silence is how long a node may say nothing and still count as there. Default 5 s.
 	Silence time.Duration
+	// Settle is for how long nothing is moved only to be even after leaders changed by themselves: a little longer than
+	// it takes until a dead node is known to be. Handing leaders to one would cost their shards a pause. Default 3 s.
+	Settle time.Duration
 	// Retry is the first pause before a shard is touched again whose step failed; pauses double up to 30 times that.
 	// Default 1 s.
 	Retry      time.Duration
@@ -74,7 +77,13 @@ func (c *Config) complete() error {
 	for _, d := range []struct {
 		value   *time.Duration
 		without time.Duration
-	}{{&c.Interval, time.Second}, {&c.StepTimeout, 15 * time.Second}, {&c.Silence, 5 * time.Second}, {&c.Retry, time.Second}} {
+	}{
+		{&c.Interval, time.Second},
+		{&c.StepTimeout, 15 * time.Second},
+		{&c.Silence, 5 * time.Second},
+		{&c.Settle, 3 * time.Second},
+		{&c.Retry, time.Second},
+	} {
 		switch {
 		case *d.value < 0:
 			return errors.New("balance: durations must not be negative")

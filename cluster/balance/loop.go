@@ -3,6 +3,7 @@ package balance
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ type Loop struct {
 	// The rest belongs to the goroutine.
 	acting  bool
 	resting map[shard.ID]rest
+	epochs  map[shard.ID]shard.Epoch // of leaders as last seen
+	moved   time.Time                // a leader changed by itself then
+	since   time.Time                // acting
 
 	mu     sync.Mutex // guards what Status tells
 	status Status
@@ -32,6 +36,8 @@ type rest struct {
 	failures int
 	// made is when its last step was: what its leader reported before that is old news.
 	made time.Time
+	// handed is when its leadership was last handed over.
+	handed time.Time
 }
 
 // New returns a loop that has not started.
@@ -40,7 +46,8 @@ func New(config Config) (*Loop, error) {
 		return nil, err
 	}
 	return &Loop{
-		config: config, metrics: newMetrics(config.Registerer), wake: make(chan struct{}, 1), resting: make(map[shard.ID]rest),
+		config: config, metrics: newMetrics(config.Registerer), wake: make(chan struct{}, 1),
+		resting: make(map[shard.ID]rest), epochs: make(map[shard.ID]shard.Epoch),
 	}, nil
 }
 
@@ -93,8 +100,9 @@ func (l *Loop) run(ctx context.Context) {
 // look is one round: observe, plan, make the steps.
 func (l *Loop) look(ctx context.Context) {
 	if acting := l.config.Leading(); acting != l.acting {
-		l.acting = acting
+		l.acting, l.since = acting, time.Now()
 		clear(l.resting)
+		clear(l.epochs)
 		l.metrics.acting.Set(float64(btoi(acting)))
 		l.config.Logger.Info("placement", slog.Bool("acting", acting))
 	}
@@ -111,8 +119,8 @@ func (l *Loop) look(ctx context.Context) {
 	records = l.register(ctx, records, &board)
 	seen := observe(records, &board, l.config.Shards, l.config.Silence)
 	policy := l.config.Policy
-	policy.Busy = l.busy(seen, time.Now())
-	steps := shard.Plan(seen.view, policy)
+	policy.Busy, policy.Unsettled = l.busy(seen, time.Now()), l.unsettled(seen, time.Now())
+	steps := slices.DeleteFunc(shard.Plan(seen.view, policy), l.tooSoon)
 	l.note(seen, len(steps)+len(policy.Busy))
 	l.makeAll(ctx, seen, steps)
 }
@@ -129,15 +137,43 @@ func (l *Loop) busy(seen *observation, now time.Time) map[shard.ID]bool {
 	return busy
 }
 
-// made says how a step of a shard ended.
-func (l *Loop) made(in shard.ID, err error, now time.Time) {
-	r := rest{made: now}
+// unsettled says that leaders changed a moment ago without this loop's doing.
+func (l *Loop) unsettled(seen *observation, now time.Time) bool {
+	for _, g := range seen.view.Groups {
+		if l.epochs[g.Shard] == g.Epoch {
+			continue
+		}
+		l.epochs[g.Shard] = g.Epoch
+		if handed := l.resting[g.Shard].handed; now.Sub(handed) > l.config.Settle {
+			l.moved = now
+		}
+	}
+	return now.Sub(l.moved) < l.config.Settle
+}
+
+// tooSoon says of a deletion that the shard's members changed a moment ago: a copy is not deleted while its node may not
+// have heard the last of its leader.
+func (l *Loop) tooSoon(step shard.Step) bool {
+	last := l.resting[step.Shard].made
+	if last.Before(l.since) {
+		last = l.since // whoever acted before may have changed them
+	}
+	return step.Change == shard.Drop && time.Since(last) < l.config.Interval
+}
+
+// made says how a step ended.
+func (l *Loop) made(step *shard.Step, err error, now time.Time) {
+	last := l.resting[step.Shard]
+	r := rest{made: now, handed: last.handed}
+	if step.Change == shard.Transfer {
+		r.handed = now
+	}
 	if err != nil {
-		r.failures = min(l.resting[in].failures+1, 30)
+		r.failures = min(last.failures+1, 30)
 		pause := min(l.config.Retry<<min(r.failures-1, 10), 30*l.config.Retry)
 		r.until = now.Add(pause)
 	}
-	l.resting[in] = r
+	l.resting[step.Shard] = r
 }
 
 func btoi(b bool) int {

@@ -236,7 +236,7 @@ func TestAClusterForms(t *testing.T) {
 		for _, name := range []string{"n1", "n2", "n3"} {
 			defer f.start(name).Stop()
 		}
-		f.run(15 * time.Second)
+		f.run(30 * time.Second)
 		f.requireEven(3)
 		require.Len(t, f.records, 3)
 		calls := len(f.calls)
@@ -294,6 +294,34 @@ func TestPlacementGoesOnElsewhere(t *testing.T) {
 		f.run(3 * time.Minute)
 		f.requireEven(3)
 		require.Empty(t, f.nodes["n2"].copies)
+	})
+}
+
+// TestNothingIsHandedToTheDying: a node that was just killed still counts as there, and seems to lead too little.
+func TestNothingIsHandedToTheDying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3")
+		for _, name := range []string{"n1", "n2", "n3"} {
+			defer f.start(name).Stop()
+		}
+		f.run(time.Minute)
+		f.requireEven(3)
+		f.mu.Lock()
+		lead := f.groups[0].leader
+		dying := lead%3 + 1
+		for in, g := range f.groups {
+			if g.leader == dying {
+				g.leader, g.epoch = dying%3+1, g.epoch+1
+				require.NotZero(t, in)
+			}
+		}
+		before := len(f.calls)
+		f.mu.Unlock()
+		f.run(2500 * time.Millisecond)
+		require.Len(t, f.calls, before)
+		// It was only slow.
+		f.run(time.Minute)
+		f.requireEven(3)
 	})
 }
 

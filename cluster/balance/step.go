@@ -59,7 +59,7 @@ func (l *Loop) makeAll(ctx context.Context, seen *observation, steps []shard.Ste
 			err := l.make(ctx, seen, &step)
 			mu.Lock()
 			defer mu.Unlock()
-			l.made(step.Shard, err, time.Now())
+			l.made(&step, err, time.Now())
 			if ctx.Err() != nil {
 				return
 			}

@@ -2,18 +2,16 @@ package shard
 
 import "slices"
 
-// spreadLeaders returns transfers after which the nodes lead evenly, as far as votes and the bound allow.
+// spreadLeaders returns transfers after which the nodes lead evenly, as far as votes and the bound allow. While members
+// change it waits: who leads what would be decided anew after each.
 func (p *planner) spreadLeaders(taken []Step) []Step {
-	if !p.complete || !p.calm {
+	if !p.complete || !p.calm || slices.ContainsFunc(taken, func(s Step) bool { return s.Change != Transfer }) {
 		return nil
 	}
-	left := p.policy.MaxTransfers
+	left := p.policy.MaxTransfers - len(taken)
 	moving := make(map[ID]bool)
 	for _, s := range taken {
 		moving[s.Shard] = true
-		if s.Change == Transfer {
-			left--
-		}
 	}
 	var steps []Step
 	for left > 0 {

@@ -37,8 +37,8 @@ type planner struct {
 	order       []*Node
 	initialised map[copyOf]bool
 	replicas    []Replica
-	// complete says that every shard has a leader, calm that no node is expected back soon: only then things are moved
-	// just to be even.
+	// complete says that every shard has a leader, calm that no node is expected back soon or about to be missed:
+	// only then things are moved just to be even.
 	complete, calm bool
 	// copies is how many of each shard there should be, votes how many of them should vote.
 	copies, votes int
@@ -57,7 +57,7 @@ type copyOf struct {
 func newPlanner(view *View, policy Policy) *planner {
 	p := &planner{
 		policy: policy, nodes: make(map[NodeID]*Node), initialised: make(map[copyOf]bool), replicas: view.Replicas,
-		want: make(map[ID][]NodeID), load: make(map[NodeID]int), leading: make(map[NodeID]int), calm: true,
+		want: make(map[ID][]NodeID), load: make(map[NodeID]int), leading: make(map[NodeID]int), calm: !policy.Unsettled,
 	}
 	staying, keeping := 0, 0
 	for i := range view.Nodes {

@@ -303,6 +303,9 @@ func (m *model) quiet() {
 func TestGrowingAndShrinking(t *testing.T) {
 	for _, replication := range []int{1, 3, 5, 7} {
 		for _, count := range []int{1, 4, 16, 64} {
+			if count == 64 && replication != 3 {
+				continue // slow, and the history test has it
+			}
 			t.Run(fmt.Sprintf("replication_%d_shards_%d", replication, count), func(t *testing.T) {
 				policy := shard.DefaultPolicy()
 				policy.Replication = replication
@@ -590,4 +593,28 @@ func (m *model) revive(t *rapid.T) {
 		}
 	}
 	m.settle()
+}
+
+// BenchmarkPlan: what a look at a large cluster costs when there is nothing to do, and when a node was added.
+func BenchmarkPlan(b *testing.B) {
+	for _, count := range []int{16, 1024} {
+		policy := shard.DefaultPolicy()
+		policy.MaxChanges, policy.MaxTransfers, policy.MaxFeeding = count, count, count
+		m := newModel(b, count, policy)
+		for n := 2; n <= 7; n++ {
+			m.join(fmt.Sprint("n", n))
+		}
+		m.converge()
+		for _, added := range []string{"", "n8"} {
+			if added != "" {
+				m.join(added)
+			}
+			view := m.view()
+			b.Run(fmt.Sprintf("shards_%d_added_%t", count, added != ""), func(b *testing.B) {
+				for b.Loop() {
+					_ = shard.Plan(view, policy)
+				}
+			})
+		}
+	}
 }

@@ -131,6 +131,9 @@ type Policy struct {
 	CaughtUp uint64
 	// MinFree is how many bytes must be free on a disk beside twice the copy for a node to be given one.
 	MinFree uint64
+	// Unsettled says that leaders changed by themselves a moment ago: some node may be about to be found dead. Nothing is
+	// moved only to be even then.
+	Unsettled bool
 	// Busy are shards to be left alone this time.
 	Busy map[ID]bool
 }
