@@ -94,7 +94,7 @@ func (l *directoryLog) ProposePut(ctx context.Context, p *logpb.Put) (*logpb.Res
 func (s *Store) propose(ctx context.Context, group replica.GroupID, data []byte) (*logpb.Result, error) {
 	answer, err := s.driver.Propose(ctx, group, data)
 	if err != nil {
-		return nil, fmt.Errorf("append to log: %w", err)
+		return nil, fmt.Errorf("append to log: %w", s.elsewhere(err, uint32(group)))
 	}
 	result, ok := answer.(*logpb.Result)
 	if !ok || result.GetOutcome() == logpb.Outcome_OUTCOME_UNSPECIFIED {

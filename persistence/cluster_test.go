@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +34,18 @@ func TestNodesJoin(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, held)
 	require.False(t, joiner.Ready())
-	_, _, err = joiner.Head(t.Context(), 1, "c")
-	require.Error(t, err)
+	for _, refused := range []error{
+		second(joiner.Append(t.Context(), 1, &logpb.Append{Id: "c", Create: true})),
+		second(joiner.View(t.Context(), 1)),
+		second(joiner.Count(t.Context(), "events")),
+		second(joiner.Backup(t.Context(), 1, io.Discard)),
+		joiner.Confirm(t.Context(), 1),
+		joiner.TransferLeader(t.Context(), 1, 1),
+		joiner.ChangeMembers(t.Context(), 1, persistence.Change{Kind: persistence.AddLearner, Node: 2}),
+	} {
+		require.ErrorIs(t, refused, persistence.ErrNotLeader)
+	}
+	require.ErrorIs(t, joiner.Confirm(t.Context(), 9), persistence.ErrUnknownGroup)
 	stale := persistence.WithStale(t.Context())
 	_, _, err = joiner.Head(stale, 1, "c")
 	require.ErrorIs(t, err, persistence.ErrNotLeader)
@@ -92,6 +105,8 @@ func TestNodesJoin(t *testing.T) {
 	require.Len(t, replica.Lags, 2)
 	require.True(t, replica.Leading)
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // A change is refused when the members are not the expected ones.
 func TestMembersAreCompared(t *testing.T) {
@@ -303,6 +318,37 @@ func TestStaleReadsAreWhole(t *testing.T) {
 	<-stopped
 	t.Logf("%d reads were whole, %d refused", whole, refused)
 	require.Positive(t, whole)
+}
+
+// A node whose disk is nearly full takes no snapshot, and does when there is room.
+func TestNoSnapshotOnFullDisk(t *testing.T) {
+	f := newFleet(t, 1)
+	for seq := range uint64(60) {
+		f.append(1, "c", seq)
+	}
+	var free atomic.Uint64
+	o := f.options(2, vfs.NewMem())
+	o.FreeBytes, o.SpaceInterval = func() (uint64, error) { return free.Load(), nil }, time.Millisecond
+	s, err := persistence.Open(t.Context(), o)
+	require.NoError(t, err)
+	f.run(2, o.FS, s)
+	f.change(1, persistence.AddLearner, 2)
+	require.ErrorIs(t, s.Writable(), persistence.ErrFull)
+	require.NoError(t, eventuallyNil(func() error { _, err := status(s, 1); return err }))
+	require.False(t, s.Hosts(1))
+	free.Store(1 << 40)
+	f.caught(2, 1)
+}
+
+// Frames that nobody wrote are refused, and harm nothing.
+func TestForeignFrames(t *testing.T) {
+	f := newFleet(t, 1)
+	f.append(1, "c", 0)
+	s := f.store(1)
+	require.Error(t, s.Deliver([][]byte{nil, []byte("x"), []byte("\x00\x00\x00\x01garbage")}))
+	require.Error(t, s.ReceiveSnapshot(t.Context(), []byte("x"), strings.NewReader("")))
+	require.Error(t, s.ReceiveSnapshot(t.Context(), make([]byte, 4), strings.NewReader("")))
+	f.append(1, "c", 1)
 }
 
 func TestJoinNeedsACluster(t *testing.T) {

@@ -62,12 +62,16 @@ func (f *fleet) up(id uint64, fs vfs.FS) *persistence.Store {
 	f.t.Helper()
 	s, err := persistence.Open(f.t.Context(), f.options(id, fs))
 	require.NoError(f.t, err)
+	f.run(id, fs, s)
+	return s
+}
+
+func (f *fleet) run(id uint64, fs vfs.FS, s *persistence.Store) {
 	f.mu.Lock()
 	f.nodes[id] = &fleetNode{fs: fs, store: s}
 	f.mu.Unlock()
 	s.Start()
 	f.network.Endpoint(id).Bind(s)
-	return s
 }
 
 func (f *fleet) down(id uint64) {

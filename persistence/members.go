@@ -124,7 +124,7 @@ func (s *Store) ChangeMembers(ctx context.Context, group uint32, c Change) error
 		change.Expect = &replica.Members{Voters: convert[replica.NodeID](c.Expect.Voters), Learners: convert[replica.NodeID](c.Expect.Learners)}
 	}
 	if err := s.driver.ChangeMembers(ctx, replica.GroupID(group), change); err != nil {
-		return fmt.Errorf("change members of shard %d: %w", group, err)
+		return fmt.Errorf("change members of shard %d: %w", group, s.elsewhere(err, group))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (s *Store) ChangeMembers(ctx context.Context, group uint32, c Change) error
 // of it. Writes are refused (ErrNotLeader) meanwhile. ErrTransferFailed says that this node still leads.
 func (s *Store) TransferLeader(ctx context.Context, group uint32, to uint64) error {
 	if err := s.driver.TransferLeader(ctx, replica.GroupID(group), replica.NodeID(to)); err != nil {
-		return fmt.Errorf("transfer shard %d: %w", group, err)
+		return fmt.Errorf("transfer shard %d: %w", group, s.elsewhere(err, group))
 	}
 	return nil
 }

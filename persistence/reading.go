@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,7 +26,7 @@ func isStale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
 // was its leader after the call. Alone it costs next to nothing, else a round trip to a majority.
 func (s *Store) Confirm(ctx context.Context, group uint32) error {
 	if err := s.driver.ReadBarrier(ctx, replica.GroupID(group)); err != nil {
-		return s.readRefused(group, err)
+		return fmt.Errorf("read shard %d: %w", group, s.elsewhere(err, group))
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (s *Store) barriers(ctx context.Context, groups []uint32) error {
 		ids[i] = replica.GroupID(group)
 	}
 	if err := s.driver.ReadBarriers(ctx, ids); err != nil {
-		return fmt.Errorf("read shards: %w", err)
+		return fmt.Errorf("read shards: %w", s.elsewhere(err, groups...))
 	}
 	return nil
 }
@@ -84,14 +85,21 @@ func (s *Store) whole(r pebble.Reader, group uint32) error {
 		return readError("shard", err)
 	case !ok:
 		leader, _, _ := s.driver.Leader(replica.GroupID(group))
-		return s.readRefused(group, &NotLeaderError{Group: replica.GroupID(group), Leader: leader})
+		return fmt.Errorf("read shard %d: %w", group, &NotLeaderError{Group: replica.GroupID(group), Leader: leader})
 	}
 	return nil
 }
 
-// readRefused names the shard.
-func (s *Store) readRefused(group uint32, err error) error {
-	return fmt.Errorf("read shard %d: %w", group, err)
+// elsewhere makes ErrNotLeader of the error that this node holds no replica of a group that there is.
+func (s *Store) elsewhere(err error, groups ...uint32) error {
+	if !errors.Is(err, ErrUnknownGroup) {
+		return err
+	}
+	missing := slices.IndexFunc(groups, func(group uint32) bool { return !s.Hosts(group) })
+	if missing < 0 || groups[missing] > uint32(s.identity.Shards) {
+		return err
+	}
+	return &NotLeaderError{Group: replica.GroupID(groups[missing])}
 }
 
 // end releases what the reading holds and returns err with what went wrong in doing so.

@@ -68,16 +68,14 @@ func (s *Store) Deliver(frames [][]byte) error {
 	return bad
 }
 
-// ReceiveSnapshot takes another node's SendSnapshot and returns once what came is durable and handed on.
+// ReceiveSnapshot takes another node's SendSnapshot and returns once what came is durable and handed on. It breaks off
+// when the disk is nearly full.
 func (s *Store) ReceiveSnapshot(ctx context.Context, header []byte, r io.Reader) error {
-	if err := s.condition.writable(); err != nil {
-		return err
-	}
 	m, err := replica.ParseMessage(header)
 	if err != nil {
 		return err
 	}
-	if err := s.driver.ReceiveSnapshot(ctx, m, r); err != nil {
+	if err := s.driver.ReceiveSnapshot(ctx, m, &roomyReader{Reader: r, writable: s.condition.writable}); err != nil {
 		return fmt.Errorf("receive snapshot: %w", err)
 	}
 	return nil
@@ -86,6 +84,20 @@ func (s *Store) ReceiveSnapshot(ctx context.Context, header []byte, r io.Reader)
 // ReportDown tells that the process of a node is gone: what it led elects another at once. It does not block.
 func (s *Store) ReportDown(node uint64) {
 	s.driver.ReportDown(replica.NodeID(node))
+}
+
+// roomyReader reads as long as what is read may be written.
+type roomyReader struct {
+	io.Reader
+	writable func() error
+}
+
+// Read reads.
+func (r *roomyReader) Read(p []byte) (int, error) {
+	if err := r.writable(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // ReportUnreachable tells that frames to a node were lost. It does not block.
