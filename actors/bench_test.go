@@ -30,6 +30,8 @@ func (instant) Append(_ context.Context, _ uint32, entry *logpb.Append) (*logpb.
 
 func (instant) Running(context.Context, uint32, func(string)) error { return nil }
 
+func (instant) Owns(uint32, uint64) bool { return true }
+
 func (instant) Confirm(context.Context, uint32) error { return nil }
 
 func withInstant(c *Config) { c.Journal = instant{} }

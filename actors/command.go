@@ -99,7 +99,9 @@ func (g *grain) activate() error {
 	if err != nil {
 		return g.unread(err)
 	}
-	g.tenure.prove(start)
+	if !g.host.prove(g.tenure, start) {
+		return g.host.notOwner()
+	}
 	g.fresh = true
 	g.doubtful = g.doubtful && found && head.Seq == g.doubt
 	if !found {
@@ -248,7 +250,7 @@ func (g *grain) write(entry *logpb.Append) error {
 	}
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
-		g.tenure.prove(start)
+		g.host.prove(g.tenure, start)
 		g.doubtful = false
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
@@ -316,7 +318,9 @@ func (g *grain) confirm() error {
 	if err != nil {
 		return g.unread(err)
 	}
-	g.tenure.prove(start)
+	if !g.host.prove(g.tenure, start) {
+		return g.host.notOwner()
+	}
 	g.fresh = true
 	return nil
 }

@@ -37,11 +37,8 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink)
 	// release from here on closes what is registered.
 	start := time.Now()
 	head, err := s.readHead(ctx, t, shard, id)
-	switch {
-	case t.over.Load(), errors.Is(err, ErrNotOwner):
+	if t.over.Load() || errors.Is(err, ErrNotOwner) || err == nil && !h.prove(t, start) {
 		err = h.notOwner()
-	case err == nil:
-		t.prove(start)
 	}
 	if err != nil {
 		fl.cancel()

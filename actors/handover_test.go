@@ -17,6 +17,7 @@ import (
 
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
 )
 
 // TestHandOvers has two nodes own a shard in turn, planned and not, while people send, wait, cancel, rename and follow
@@ -57,6 +58,14 @@ type play struct {
 	settled  map[string]time.Time
 	last     map[string]time.Time // run -> newest text that anybody heard of it
 	count    map[string]int
+	seen     []sight
+}
+
+// sight is what somebody was told of a conversation: whether a turn was active at some moment of the asking.
+type sight struct {
+	id       string
+	from, to time.Time
+	active   bool
 }
 
 const (
@@ -85,6 +94,9 @@ func newPlay(t *testing.T, seed uint64) *play {
 // speak is a model that says up to thirty words, and sometimes takes its time.
 func (p *play) speak(ctx context.Context, say func(string)) error {
 	words, pace := p.realm.draw(30), 1+p.realm.draw(60)
+	if p.realm.draw(4) == 0 {
+		words *= 3
+	}
 	for i := range words {
 		say(fmt.Sprint("w", i, " "))
 		if !sleep(ctx, ctx, time.Duration(pace)*time.Millisecond) {
@@ -217,10 +229,14 @@ func (p *play) sender(random *rand.Rand, id, name string) {
 		content := fmt.Sprint(name, "#", i)
 		wait := random.IntN(2) == 0
 		ctx, cancel := p.patience(random)
+		began := time.Now()
 		reply, err := p.ask(ctx, id, "send_"+content, &conversationpb.Command{Body: &conversationpb.Command_Send{
 			Send: &conversationpb.Send{Agent: &agentpb.Agent{Id: "a"}, Content: content, Wait: wait},
 		}})
 		cancel()
+		if codeOf(err) == failurepb.Code_CONVERSATION_BUSY {
+			p.see(id, began, true)
+		}
 		if err != nil {
 			continue
 		}
@@ -241,6 +257,7 @@ func (p *play) sender(random *rand.Rand, id, name string) {
 func (p *play) canceller(random *rand.Rand, id, name string) {
 	for i := 0; p.pause(random, 900); i++ {
 		ctx, cancel := p.patience(random)
+		began := time.Now()
 		reply, err := p.ask(ctx, id, fmt.Sprint("cancel_", name, "#", i), &conversationpb.Command{
 			Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{SettleWaitMs: int64(random.IntN(3000))}},
 		})
@@ -259,8 +276,18 @@ func (p *play) canceller(random *rand.Rand, id, name string) {
 			p.mu.Unlock()
 		case told.GetCancelled():
 			p.met("not settled")
+		case told.GetSettled():
+			p.see(id, began, false)
 		}
 	}
+}
+
+// see notes what an answer said.
+func (p *play) see(id string, from time.Time, active bool) {
+	p.met(fmt.Sprint("seen active ", active))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = append(p.seen, sight{id, from, time.Now(), active})
 }
 
 func (p *play) renamer(random *rand.Rand, id, name string) {
@@ -349,9 +376,48 @@ func (p *play) check() {
 		require.False(t, p.last[run].After(at), "seed %d: text of %s came %s after its cancel was settled", p.seed, run,
 			p.last[run].Sub(at))
 	}
+	spells := map[string][]spell{}
+	for _, id := range p.ids {
+		spells[id] = p.spells(id)
+	}
+	for _, told := range p.seen {
+		require.True(t, told.truly(spells[told.id]), "seed %d: %s was said to have an active turn: %t, between %s and %s", p.seed, told.id,
+			told.active, told.from, told.to)
+	}
 	require.NotEmpty(t, p.accepted)
 	require.NotEmpty(t, p.settled)
 	require.NotEmpty(t, p.renamed)
+}
+
+// spell is a time in which a conversation had an active turn.
+type spell struct{ from, to time.Time }
+
+// spells lists when a conversation had an active turn.
+func (p *play) spells(id string) []spell {
+	var spells []spell
+	times := p.realm.journal.entities[id].at
+	for i, event := range p.realm.journal.log(p.t, id) {
+		switch {
+		case event.GetTurnStarted() != nil:
+			spells = append(spells, spell{from: times[i]})
+		case event.GetTurnEnded() != nil:
+			spells[len(spells)-1].to = times[i]
+		}
+	}
+	return spells
+}
+
+// truly says whether there was a moment at which what was seen was so.
+func (s sight) truly(spells []spell) bool {
+	for _, turn := range spells {
+		if s.active && !turn.from.After(s.to) && !turn.to.Before(s.from) {
+			return true
+		}
+		if !s.active && turn.from.Before(s.from) && turn.to.After(s.to) {
+			return false
+		}
+	}
+	return !s.active
 }
 
 // checkLog walks the events of a conversation: one turn at a time, each command once, nothing left open.

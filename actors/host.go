@@ -3,6 +3,7 @@ package actors
 import (
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -76,6 +77,16 @@ func newHost(s *System, shard uint32) *host {
 
 func (h *host) notOwner() *NotOwnerError {
 	return &NotOwnerError{Shard: h.shard, Epoch: h.newest.Load()}
+}
+
+// prove notes that the journal has answered what was asked of it at start: the node owns the shard. It says whether it
+// does under this tenure, and has all the time.
+func (h *host) prove(t *tenure, start time.Time) bool {
+	if t.over.Load() || !h.system.config.Journal.Owns(h.shard, t.epoch) {
+		return false
+	}
+	t.prove(start)
+	return true
 }
 
 // refusal is the answer to what comes when the shard is not owned any more.

@@ -21,6 +21,10 @@ type Journal interface {
 	// Confirm returns nil when this node owned the shard at some moment after the call, so that what it knows of it is
 	// not the past.
 	Confirm(ctx context.Context, shard uint32) error
+	// Owns says, without waiting, whether as far as this node knows it owns the shard under this very epoch. It may have
+	// lost it and won it again under a newer one, which its owner has yet to be told: then what is known is of the past,
+	// though Confirm says that it owns the shard.
+	Owns(shard uint32, epoch uint64) bool
 }
 
 // Head is an entity's stored state. State is only read.

@@ -37,11 +37,9 @@ func (s *System) prove(h *host, t *tenure) {
 	start := time.Now()
 	ctx, cancel := t.bound(s.work, s.config.StreamLease)
 	defer cancel()
-	if err := s.config.Journal.Confirm(ctx, h.shard); err != nil {
-		return
+	if err := s.config.Journal.Confirm(ctx, h.shard); err == nil && h.prove(t, start) {
+		s.publishHeld(h, t)
 	}
-	t.prove(start)
-	s.publishHeld(h, t)
 }
 
 func (s *System) publishHeld(h *host, t *tenure) {

@@ -153,6 +153,12 @@ func (c *citizen) Running(ctx context.Context, in uint32, visit func(string)) er
 
 func (c *citizen) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }
 
+func (c *citizen) Owns(_ uint32, epoch uint64) bool {
+	c.realm.mu.Lock()
+	defer c.realm.mu.Unlock()
+	return c.realm.leader == c && c.realm.term == epoch
+}
+
 // Append writes if the node leads at the moment of writing, and says so most of the time.
 func (c *citizen) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
 	r := c.realm

@@ -57,7 +57,9 @@ func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.prove(start)
+	if !h.prove(t, start) {
+		return 0, h.notOwner()
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var failed atomic.Pointer[error]

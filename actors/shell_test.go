@@ -57,6 +57,7 @@ type entity struct {
 	head   Head
 	shard  uint32
 	events [][]byte
+	at     []time.Time // when each event was applied
 }
 
 func newJournal() *journal { return &journal{entities: map[string]*entity{}} }
@@ -108,6 +109,8 @@ func (j *journal) Confirm(context.Context, uint32) error {
 	defer j.mu.Unlock()
 	return take(&j.confErrs)
 }
+
+func (*journal) Owns(uint32, uint64) bool { return true }
 
 func (j *journal) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
 	j.appends.Add(1)
@@ -178,6 +181,9 @@ func (j *journal) apply(in uint32, entry *logpb.Append) *logpb.Result {
 	}
 	e.head = Head{Seq: e.head.Seq + uint64(len(entry.GetEvents())), Epoch: entry.GetEpoch(), State: entry.GetHead()}
 	e.events = append(e.events, entry.GetEvents()...)
+	for range entry.GetEvents() {
+		e.at = append(e.at, time.Now())
+	}
 	result.Seq, result.Epoch = e.head.Seq, e.head.Epoch
 	if j.watch != nil {
 		j.watch("durable")

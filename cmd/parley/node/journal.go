@@ -64,6 +64,13 @@ func (j journal) Confirm(ctx context.Context, shard uint32) error {
 	return nil
 }
 
+// Owns asks what the log knows, without a round trip. Epochs only grow: one that is still in force was in force all the
+// time.
+func (j journal) Owns(shard uint32, epoch uint64) bool {
+	node, term, known := j.store.Leader(shard)
+	return known && term == epoch && node == j.store.Identity().NodeID
+}
+
 // journalError translates what the store says into what the shell tells apart. The store's own words stay for the log.
 func journalError(err error) error {
 	for _, known := range []struct{ store, shell error }{
