@@ -15,6 +15,7 @@ import (
 
 // call is a question that waits for its answer.
 type call struct {
+	sent int64       // clock
 	done chan result // capacity 1; whoever takes the call from the link's map sends once
 }
 
@@ -136,7 +137,7 @@ type waiting struct {
 // exchange sends a question and waits for the answer. A follow hears its changes from the answer on.
 func (w *waiting) exchange(ctx context.Context, envelope *nodepb.Envelope, size int, follow *subscription) (*nodepb.Response, error) {
 	l := w.on.link
-	c := &call{done: make(chan result, 1)}
+	c := &call{sent: l.system.clock(), done: make(chan result, 1)}
 	l.mu.Lock()
 	if l.state.session != w.on {
 		l.mu.Unlock()
@@ -189,6 +190,9 @@ func (l *link) answered(answer *nodepb.Answer) {
 	l.mu.Lock()
 	c := l.state.calls[answer.GetCall()]
 	delete(l.state.calls, answer.GetCall())
+	if on := l.state.session; c != nil && on != nil && c.sent >= on.since {
+		on.echoed = max(on.echoed, c.sent) // as good as a beat's
+	}
 	l.mu.Unlock()
 	if c != nil {
 		c.done <- result{response: answer.GetResponse()}

@@ -172,11 +172,11 @@ func TestNothingPilesUpOnTheWay(t *testing.T) {
 
 // TestManyFollows has many conversations followed, which must cost a node pair no more messages than one.
 func TestManyFollows(t *testing.T) {
-	_, a, b, to := pair(t)
+	_, a, b, to := pair(t, func(c *Config) { c.Silence = patience }) // this machine may be busy
 	const many, rounds = 2000, 20
-	var heard atomic.Int64
+	var heard, closed atomic.Int64
 	for i := range many {
-		_, _, err := a.Follow(t.Context(), to, fmt.Sprint("conv_", i), counting{&heard})
+		_, _, err := a.Follow(t.Context(), to, fmt.Sprint("conv_", i), counting{&heard, &closed})
 		require.NoError(t, err)
 	}
 	start := time.Now()
@@ -186,14 +186,17 @@ func TestManyFollows(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool { return heard.Load() == many*rounds }, patience, time.Millisecond)
+	require.Zero(t, closed.Load())
 	t.Logf("%d changes of %d conversations in %v, %v batches", many*rounds, many, time.Since(start), valueOf(b.metrics.batches))
 	require.Less(t, valueOf(b.metrics.batches), 2000.0)
 }
 
-type counting struct{ heard *atomic.Int64 }
+type counting struct {
+	heard, closed *atomic.Int64
+}
 
 func (c counting) Change(*conversationpb.Change) { c.heard.Add(1) }
-func (c counting) Closed(error)                  {}
+func (c counting) Closed(error)                  { c.closed.Add(1) }
 
 // TestNewsIsMissing: a gap in the numbers ends the follow.
 func TestNewsIsMissing(t *testing.T) {
