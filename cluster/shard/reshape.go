@@ -61,7 +61,7 @@ func feedCost(g *Group) int {
 func (p *planner) feeding(g *Group) int {
 	n := 0
 	for _, id := range g.Learners {
-		if p.alive(g, id) && !p.caughtUp(g, id) && p.wants(g, id) {
+		if p.alive(g, id) && !p.caughtUp(g, id) {
 			n++
 		}
 	}
