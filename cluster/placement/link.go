@@ -166,6 +166,9 @@ func (l *link) run() {
 		if on := l.connect(); on != nil {
 			pause = retryMin
 			l.beat(on)
+			if l.system.clock()-on.since > int64(retryMax) {
+				continue // one that lasted: at once, since both sides wait to be told what was lost
+			}
 		}
 		if !l.rest(pause) {
 			return
@@ -237,13 +240,13 @@ func (l *link) connect() *session {
 
 // beat proves to both sides that the other is there, until the connection is over.
 func (l *link) beat(on *session) {
-	interval := l.system.config.Beat
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	last := l.system.clock()
-	for {
+	interval, silence := int64(l.system.config.Beat), int64(l.system.config.Silence)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due, next, grace int64
+	for due = l.system.clock(); ; timer.Reset(time.Duration(due - l.system.clock())) {
 		select {
-		case <-ticker.C:
+		case <-timer.C:
 		case <-on.over:
 			return
 		case <-l.life.Done():
@@ -251,14 +254,19 @@ func (l *link) beat(on *session) {
 			return
 		}
 		now := l.system.clock()
-		// A late tick says that this process has been standing still itself: the other side gets another beat.
-		late := now-last > 2*int64(interval)
-		last = now
-		if !late && now-l.echoOf(on) > int64(l.system.config.Silence) {
+		if now-due > interval {
+			grace = now + 2*interval // this process has been standing still itself: the other side may have been talking
+		}
+		if now >= next {
+			l.sendBeat(on, 0)
+			next = now + interval
+		}
+		end := max(l.echoOf(on)+silence, grace)
+		if now >= end {
 			l.disconnect(on, "it is silent")
 			return
 		}
-		l.sendBeat(on, 0)
+		due = min(next, end)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -120,6 +121,7 @@ func TestAProcessThatIsKilled(t *testing.T) {
 	process := w.process(b, a.member)
 	linked(t, a.System, "b")
 	to := cluster.Owner{Node: "b", Shard: 1}
+	measure(t, a, to)
 	failed, sink := hang(t, a, nil, to)
 	start := time.Now()
 	require.NoError(t, process.Process.Kill())
@@ -138,6 +140,20 @@ func TestAProcessThatIsKilled(t *testing.T) {
 		return err == nil
 	}, patience, time.Millisecond)
 	t.Logf("served again %v after the new one is known", time.Since(start))
+}
+
+// measure logs how long a call to another process takes.
+func measure(t *testing.T, a *node, to cluster.Owner) {
+	t.Helper()
+	took := make([]time.Duration, 1000)
+	for i := range took {
+		start := time.Now()
+		_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
+		require.NoError(t, err)
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	t.Logf("a call takes p50 %v, p99 %v", took[500], took[990])
 }
 
 func TestAProcessThatStandsStill(t *testing.T) {
