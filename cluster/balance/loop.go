@@ -36,7 +36,8 @@ type rest struct {
 	failures int
 	// made is when its last step was: what its leader reported before that is old news.
 	made time.Time
-	// handed is when its leadership was last handed over.
+	// heir is whom its leadership was handed to, and handed when.
+	heir   shard.NodeID
 	handed time.Time
 }
 
@@ -144,7 +145,7 @@ func (l *Loop) unsettled(seen *observation, now time.Time) bool {
 			continue
 		}
 		l.epochs[g.Shard] = g.Epoch
-		if handed := l.resting[g.Shard].handed; now.Sub(handed) > l.config.Settle {
+		if r := l.resting[g.Shard]; r.heir != g.Leader || now.Sub(r.handed) > l.config.Settle {
 			l.moved = now
 		}
 	}
@@ -164,9 +165,9 @@ func (l *Loop) tooSoon(step shard.Step) bool {
 // made says how a step ended.
 func (l *Loop) made(step *shard.Step, err error, now time.Time) {
 	last := l.resting[step.Shard]
-	r := rest{made: now, handed: last.handed}
+	r := rest{made: now, heir: last.heir, handed: last.handed}
 	if step.Change == shard.Transfer {
-		r.handed = now
+		r.heir, r.handed = step.Node, now
 	}
 	if err != nil {
 		r.failures = min(last.failures+1, 30)

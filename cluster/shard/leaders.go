@@ -1,6 +1,9 @@
 package shard
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // spreadLeaders returns transfers after which the nodes lead evenly, as far as votes and the bound allow. While members
 // change it waits: who leads what would be decided anew after each.
@@ -66,7 +69,8 @@ func (p *planner) relief(moving map[ID]bool) []handover {
 	return nil
 }
 
-// handovers are what a node can hand over, the directory last: with it the placement itself moves.
+// handovers are what a node can hand over, first to those that lead least; the directory last, because with it the
+// placement itself moves.
 func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 	var all []handover
 	for i := range p.groups {
@@ -80,5 +84,6 @@ func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b handover) int { return cmp.Compare(p.leading[a.to], p.leading[b.to]) })
 	return all
 }

@@ -618,3 +618,17 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	}
 }
+
+// TestEachLeaderIsHandedOverOnce on the way from one node that leads everything.
+func TestEachLeaderIsHandedOverOnce(t *testing.T) {
+	m := newModel(t, 16, shard.DefaultPolicy())
+	m.join("n2")
+	m.join("n3")
+	m.policy.MaxTransfers = 0
+	m.converge()
+	m.policy.MaxTransfers = 2
+	m.steps = 0
+	m.converge()
+	m.requireShape()
+	require.Equal(t, 11, m.steps)
+}
