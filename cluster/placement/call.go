@@ -155,6 +155,9 @@ func (w *waiting) exchange(ctx context.Context, envelope *nodepb.Envelope, size 
 	}
 	select {
 	case r := <-c.done:
+		if r.err == nil && r.response == nil {
+			return nil, &lostError{node: l.name, why: "its answer could not be sent"}
+		}
 		return r.response, r.err
 	case <-ctx.Done():
 	}

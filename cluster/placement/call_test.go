@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -290,12 +291,21 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 
 	// What the engine does not get rid of is bounded too.
 	on := a.roster.Load().byName["b"].connected()
-	on.queued.Add(1000)
+	on.queued.Add(smallReserve + 1000)
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
 	require.True(t, isNotOwner(err))
-	on.queued.Add(-1000)
+	on.queued.Add(-smallReserve - 1000)
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
 	require.NoError(t, err)
+
+	// An answer for which there is no room is lost at once.
+	back := b.roster.Load().byName["a"].connected()
+	back.queued.Add(900)
+	_, err = a.Ask(t.Context(), to, "conv_1", command(strings.Repeat("x", 300)))
+	require.True(t, isLost(err), "%v", err)
+	back.queued.Add(-900)
+	_, err = a.Ask(t.Context(), to, "conv_1", command(strings.Repeat("x", 900)))
+	require.NoError(t, err, "one message always has room")
 }
 
 func TestStoppingRefusesAndFinishes(t *testing.T) {

@@ -32,12 +32,13 @@ type engine struct {
 	port     int
 }
 
-const (
-	// desk is the process that takes what is not about a shard.
-	desk = "node"
-	// wireBytes bounds one gRPC message, which carries a whole batch of ours: more than all that may be queued.
-	wireBytes = 128 << 20
-)
+// desk is the process that takes what is not about a shard.
+const desk = "node"
+
+// wireBytes bounds one gRPC message, which carries a whole batch of ours: more than all that may be queued.
+func (e *engine) wireBytes() int {
+	return e.system.config.QueueBytes + e.system.config.MessageBytes + 16<<20
+}
 
 func newEngine(s *System) (*engine, error) {
 	host, port, err := splitAddress(s.config.Listen)
@@ -82,7 +83,7 @@ func (e *engine) dialOptions() []grpc.DialOption {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
 		grpc.WithInitialWindowSize(4 << 20),
 		grpc.WithInitialConnWindowSize(8 << 20),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(wireBytes), grpc.MaxCallSendMsgSize(wireBytes)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(e.wireBytes()), grpc.MaxCallSendMsgSize(e.wireBytes())),
 	}
 }
 
@@ -93,8 +94,8 @@ func (e *engine) serverOptions() []grpc.ServerOption {
 	}
 	return []grpc.ServerOption{
 		grpc.Creds(secured),
-		grpc.MaxRecvMsgSize(wireBytes),
-		grpc.MaxSendMsgSize(wireBytes),
+		grpc.MaxRecvMsgSize(e.wireBytes()),
+		grpc.MaxSendMsgSize(e.wireBytes()),
 		grpc.InitialWindowSize(4 << 20),
 		grpc.InitialConnWindowSize(8 << 20),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),

@@ -124,7 +124,7 @@ func (s *System) reply(reply proto.Message) *nodepb.Response {
 	return &nodepb.Response{Outcome: &nodepb.Response_Reply{Reply: packed}}
 }
 
-// answer sends an answer. Without a connection it is lost: the other side is told so when there is one again.
+// answer sends an answer, false when it is lost. Without a connection the other side is told so when there is one again.
 func (l *link) answer(id uint64, response *nodepb.Response) bool {
 	l.mu.Lock()
 	on := l.state.session
@@ -139,8 +139,10 @@ func (l *link) answer(id uint64, response *nodepb.Response) bool {
 	if on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
 		return true
 	}
-	// An answer that cannot be sent must not leave its caller waiting.
-	l.disconnect(on, "too much waits to be sent to it")
+	// Its caller must not be left waiting: an answer that says nothing is lost.
+	if !on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id}}}, callBytes) {
+		l.disconnect(on, "too much waits to be sent to it")
+	}
 	return false
 }
 

@@ -86,11 +86,18 @@ func (on *session) close() {
 	s.engine.publishTerminated(on.target)
 }
 
-// send gives a message to the engine, false when too much waits already. What is sent on a connection that is over is
-// dropped: whoever waits for an answer is told so by the link.
+// smallReserve is what small messages (beats, refusals) may take when the queue is full.
+const smallReserve = 1 << 20
+
+// send gives a message to the engine, false when too much waits already. One message always has room. What is sent on a
+// connection that is over is dropped: whoever waits for an answer is told so by the link.
 func (on *session) send(process string, envelope *nodepb.Envelope, size int) bool {
 	s := on.link.system
-	if on.queued.Add(int64(size)) > int64(s.config.QueueBytes)+beatBytes {
+	limit := int64(s.config.QueueBytes)
+	if size <= callBytes {
+		limit += smallReserve
+	}
+	if total := on.queued.Add(int64(size)); total > limit && total > int64(size) {
 		on.queued.Add(-int64(size))
 		s.metrics.congested.Inc()
 		return false
