@@ -7,7 +7,7 @@ TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -22,7 +22,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: build browser ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: build browser network ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) test -timeout 14m ./...
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -31,8 +31,16 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser ## all tests under the race detector
+race: browser network ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
+
+SEED ?= 1
+DURATION ?= 10m
+chaos: build network ## the long fault tests, each for DURATION (10m) from SEED (1); `make chaos SEED=7 DURATION=1h`
+	PARLEY_CHAOS_SEED=$(SEED) PARLEY_CHAOS_DURATION=$(DURATION) PARLEY_PLACEMENT_CHAOS_SEED=$(SEED) PARLEY_PLACEMENT_CHAOS_DURATION=$(DURATION) \
+	  $(GO) test -p 1 -count 1 -timeout 24h -v -run 'Chaos|Linear' \
+	  ./persistence/replica ./persistence ./cluster/placement ./cmd/parley
+	./bin/parley bench chaos -network -seed $(SEED) -duration $(DURATION)
 
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME (20s)
@@ -73,6 +81,9 @@ tidy: ## fail when go.mod is not tidy
 
 deadcode: ## report unreachable functions
 	$(TOOLS) deadcode -test ./...
+
+network: ## install the tools that cut real networks, where they are missing
+	@command -v ip >/dev/null || (apt-get update -qq && apt-get install -y -qq iproute2) >/dev/null
 
 browser: ## install headless Chromium for the page tests, where it is missing
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null
