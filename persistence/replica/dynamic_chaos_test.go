@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -74,7 +75,7 @@ func newMemberChaos(t *testing.T, seed uint64) *memberChaos {
 		cluster: newCluster(t, seed, 1, shortLogs, func(cfg *replica.Config) {
 			// Clocks that run at their own pace.
 			cfg.TickInterval = time.Duration(40+rng.IntN(25)) * time.Millisecond
-			cfg.SnapshotRate = 1 << (14 + rng.IntN(10))
+			cfg.SnapshotRate = 1 << (18 + rng.IntN(6))
 		}),
 		rng: rng, down: make(map[replica.NodeID]*vfs.MemFS), lost: make(map[replica.NodeID]bool), slow: slow, next: 6, done: make(map[string]int),
 	}
@@ -282,7 +283,13 @@ func (m *memberChaos) step() {
 // grow makes as many live nodes voters of every group as asked, and removes the lost ones.
 func (m *memberChaos) grow(voters int) {
 	for g := range replica.GroupID(chaosGroups) {
+		var last error
+		begin := time.Now()
 		m.eventually("members", func() bool {
+			if time.Since(begin) > 100*time.Second {
+				m.tell(g, last)
+				begin = time.Now()
+			}
 			id, s, ok := m.lead(g)
 			if !ok {
 				return false
@@ -307,8 +314,19 @@ func (m *memberChaos) grow(voters int) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 			defer cancel()
-			_ = m.stores[id].driver.ChangeMembers(ctx, g, change)
+			if err := m.stores[id].driver.ChangeMembers(ctx, g, change); err != nil {
+				last = fmt.Errorf("%v of node %d by node %d: %w", change.Kind, change.Node, id, err)
+			}
 			return false
 		})
+	}
+}
+
+// tell says what every node knows of a group that does not get on.
+func (m *memberChaos) tell(g replica.GroupID, last error) {
+	m.tb.Logf("group %d: lost %v, last refusal %v", g, m.lost, last)
+	for _, id := range m.live() {
+		s, here := m.status(id, g)
+		m.tb.Logf("node %d, %t: %+v", id, here, s)
 	}
 }
