@@ -272,14 +272,12 @@ func TestStaleReadsAreWhole(t *testing.T) {
 	for c := range conversations {
 		f.append(1, fmt.Sprintf("w0-c%d", c), 0)
 	}
-	f.at(1, func(s *persistence.Store) error { // makes the installation take several steps
-		filler := &logpb.Append{Id: "filler", Create: true}
-		for range 40 {
-			filler.Events = append(filler.Events, make([]byte, 256<<10))
-		}
-		_, err := s.Append(ctx, 1, filler)
-		return err
-	})
+	for i := range 8 { // makes an installation take several steps
+		f.at(1, func(s *persistence.Store) error {
+			_, err := s.Append(ctx, 1, &logpb.Append{Id: fmt.Sprint("filler", i), Create: true, Events: [][]byte{make([]byte, 1<<20)}})
+			return err
+		})
+	}
 	f.caught(3, 1)
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -291,7 +289,7 @@ func TestStaleReadsAreWhole(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(100 * time.Microsecond):
 			}
 			count, err := f.store(3).CountShards(stale, []uint32{1}, "events")
 			rows, listErr := f.store(3).ListShards(stale, []uint32{1}, persistence.ListQuery{List: "updated", Limit: 1000})

@@ -53,7 +53,7 @@ func newFleet(t *testing.T, nodes ...uint64) *fleet {
 func (f *fleet) options(id uint64, fs vfs.FS) persistence.Options {
 	o := small(fs)
 	o.NodeID, o.ClusterID, o.Join = id, fleetCluster, id != 1
-	o.Transport, o.TickInterval = f.network.Endpoint(id), 10*time.Millisecond
+	o.Transport, o.TickInterval = f.network.Endpoint(id), 20*time.Millisecond
 	return o
 }
 

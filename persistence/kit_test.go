@@ -19,7 +19,7 @@ func eventuallyError(f func() error) error {
 
 // eventuallyNil calls f until it returns no error.
 func eventuallyNil(f func() error) error {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for {
 		err := f()
 		if err == nil || time.Now().After(deadline) {
