@@ -301,16 +301,17 @@ func (k *exchanges) verify(ctx context.Context) (string, error) {
 	if fault != nil {
 		return "", fault
 	}
-	sightings := 0
 	for i, w := range k.watchers {
 		err := w.await(ctx, 30*time.Second, "end of the log", func(w *watcher) bool { return len(w.seen) >= len(events) })
 		if err = errors.Join(err, w.end()); err != nil {
 			return "", err
 		}
+		if err := w.silentAfter(deeds, events); err != nil {
+			return "", err
+		}
 		for _, s := range w.seen {
 			// Positions never go back: that the event was there when it came says all.
 			deeds = append(deeds, deed{client: 10 + i, node: s.node, began: s.at, ended: s.at, what: seen, seq: s.event.Seq})
-			sightings++
 		}
 	}
 	picture := filepath.Join(os.TempDir(), "parley-"+k.id+".html")
@@ -331,6 +332,26 @@ func (k *exchanges) verify(ctx context.Context) (string, error) {
 		told = append(told, fmt.Sprintf("%d %s", counts[verdict(what)], name))
 	}
 	return fmt.Sprintf("%d events; %s, %d without an answer", len(events), strings.Join(told, ", "), unknown), linearize(events, deeds, picture)
+}
+
+// silentAfter: once a cancel was answered as settled, nothing is heard of the run that is not in its answer. What was
+// said before may come late, over a link that was cut; what was on its way to the client may still be read for a moment.
+func (w *watcher) silentAfter(deeds []deed, events []wireEvent) error {
+	const onItsWay = 300 * time.Millisecond
+	answers := map[string]int{}
+	for _, event := range events {
+		var data struct{ Content string }
+		if event.Type == "agent.message" && json.Unmarshal(event.Data, &data) == nil {
+			answers[event.RunID] = len(data.Content)
+		}
+	}
+	for _, d := range deeds {
+		last, ok := w.heard[d.run]
+		if ok && d.what == settled && d.ended != never && last.at > d.ended+onItsWay && last.bytes > answers[d.run] {
+			return fmt.Errorf("%s: cancel of %s was settled by %s at %s, and %s heard more of it at %s", w.id, d.run, d.by, d.ended, w.nodes[0].Name, last.at)
+		}
+	}
+	return nil
 }
 
 // harass does to owners what happens to nodes, one thing at a time, until ctx ends; then everything is as before.

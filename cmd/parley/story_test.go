@@ -610,6 +610,7 @@ func wordUnavailable(ctx context.Context, s *story, _ *testscript.TestScript, ar
 		return "", err
 	}
 	const soon = 6 * time.Second
+	var times []string
 	for _, request := range [][2]string{
 		{"GET", ""}, {"GET", "/messages"}, {"GET", "/events"}, {"GET", "/events/stream"}, {"PATCH", ""}, {"POST", "/messages"}, {"POST", "/cancel"}, {"DELETE", ""},
 	} {
@@ -628,11 +629,13 @@ func wordUnavailable(ctx context.Context, s *story, _ *testscript.TestScript, ar
 		if r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" || !strings.Contains(r.text, "unavailable") {
 			return "", r.wrong(fmt.Sprint(request), nil)
 		}
-		if took := time.Since(began); took > soon {
-			return "", fmt.Errorf("%v took %s", request, took)
+		took := time.Since(began).Round(time.Millisecond)
+		times = append(times, fmt.Sprintf("%s%s %s", request[0], request[1], took))
+		if took > soon {
+			return "", fmt.Errorf("took too long: %v", times)
 		}
 	}
-	return "", nil
+	return strings.Join(times, ", "), nil
 }
 
 func wordStale(ctx context.Context, s *story, _ *testscript.TestScript, args []string) (string, error) {

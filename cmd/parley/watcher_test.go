@@ -29,9 +29,18 @@ type watcher struct {
 	seen    []sighting
 	run     string // whose text it holds
 	text    string
-	pieces  int // of text, on any stream
-	opened  int // streams
+	former  bool                 // that of an attempt before the last recovery, perhaps
+	heard   map[string]utterance // run -> the last that was heard of it
+	over    map[string]bool      // runs whose end was seen
+	pieces  int                  // of text, on any stream
+	opened  int                  // streams
 	fault   error
+}
+
+// utterance is a piece of running text: up to where, and when it came.
+type utterance struct {
+	bytes int
+	at    time.Duration
 }
 
 // sighting is an event of the log as it came.
@@ -45,7 +54,7 @@ type sighting struct {
 // watch begins to follow from an event on, until its end is called; ctx does not end it. The nodes are tried in turn.
 func watch(ctx context.Context, id string, after uint64, epoch time.Time, from ...*nodes.Node) *watcher {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &watcher{id: id, nodes: from, epoch: epoch, stop: stop, done: make(chan struct{}), changed: make(chan struct{})}
+	w := &watcher{id: id, nodes: from, epoch: epoch, stop: stop, done: make(chan struct{}), changed: make(chan struct{}), heard: map[string]utterance{}, over: map[string]bool{}}
 	go func() {
 		defer close(w.done)
 		last := after
@@ -139,7 +148,7 @@ func (w *watcher) take(event wireEvent, last uint64, s sighting) uint64 {
 	}
 	switch event.Type {
 	case "agent.message.snapshot":
-		w.run, w.text = event.RunID, data.Text
+		w.run, w.text, w.former = event.RunID, data.Text, false
 		w.pieces++
 		return last
 	case "agent.message.delta":
@@ -150,11 +159,23 @@ func (w *watcher) take(event wireEvent, last uint64, s sighting) uint64 {
 			w.blameLocked(fmt.Errorf("text of %s goes on at %d, %d bytes were said", event.RunID, data.Offset, len(w.text)))
 		}
 		w.text += data.Text
+		w.former = false
+		w.heard[event.RunID] = utterance{len(w.text), s.at}
+		if w.over[event.RunID] {
+			w.blameLocked(fmt.Errorf("%s says %q after its end", event.RunID, data.Text))
+		}
 		w.pieces++
 		return last
+	case "session.recovered":
+		w.former = true // until the next attempt says something
+	case "session.status_idle":
+		w.over[event.RunID] = true
 	case "agent.message":
 		// Scripted answers are the same in every attempt.
-		if event.RunID == w.run && !strings.HasPrefix(data.Content, w.text) {
+		if event.RunID != w.run { // replayed; the text is of the run that is active now
+			break
+		}
+		if !w.former && !strings.HasPrefix(data.Content, w.text) {
 			w.blameLocked(fmt.Errorf("answer of %s is %q, said was %q", event.RunID, data.Content, w.text))
 		}
 		w.run, w.text = "", ""

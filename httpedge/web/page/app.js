@@ -196,7 +196,9 @@ function showStreaming(runId, text) {
   if (box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
 }
 
-function endStreaming() {
+function endStreaming(runId) {
+  // After a lost connection the running answer's snapshot comes before the ends of those that ran meanwhile.
+  if (current.streaming && current.streaming.runId !== runId) return;
   current.streaming?.node.remove();
   current.streaming = null;
   current.deltaRow = null;
@@ -224,15 +226,15 @@ const handlers = {
     streamingNode(event.run_id);
   },
   'session.recovered'(event) {
+    // A snapshot says what there is of the new attempt, before this or after.
     notice('The node that answered is gone; the answer starts again.');
-    showStreaming(event.run_id, '');
   },
   'agent.message'(event) {
-    endStreaming();
+    endStreaming(event.run_id);
     showMessage({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: event.data.status });
   },
   'session.status_idle'(event) {
-    endStreaming();
+    endStreaming(event.run_id);
     setStatus('idle');
     const reason = event.data.stop_reason;
     if (event.data.error) notice(event.data.error.message || event.data.error.code, true);
