@@ -75,17 +75,18 @@ func Start(ctx context.Context, config Config) (*Membership, error) {
 		return nil, fmt.Errorf("membership: name and addresses of this node take more than %d bytes", memberlist.MetaMaxSize)
 	}
 	gossip.Delegate, gossip.Events, gossip.Alive, gossip.Conflict = m, m, m, m
-	gossip.LogOutput = &logWriter{log: m.log}
+	m.life, m.end = context.WithCancel(context.Background())
+	gossip.LogOutput = &logWriter{log: m.log, life: m.life}
 	m.alive.Store(&[]Member{config.Self})
 	m.known.Store(&[]Member{config.Self})
 	m.places.Store(&map[string]string{})
 	if m.list, err = memberlist.Create(gossip); err != nil {
+		m.end()
 		return nil, fmt.Errorf("membership: %w", err)
 	}
 	if config.Registerer != nil {
 		config.Registerer.MustRegister(m.members, m.changes)
 	}
-	m.life, m.end = context.WithCancel(context.Background())
 	m.tasks.Go(m.watch)
 	m.tasks.Go(m.rejoin)
 	return m, nil
@@ -220,6 +221,7 @@ func (m *Membership) meta() *nodepb.Member {
 // its errors, which may come with every packet, one is news now and then.
 type logWriter struct {
 	log  *slog.Logger
+	life context.Context //nolint:containedctx // after it, errors are those of being stopped
 	last atomic.Int64 // Unix seconds of the newest error that was news
 }
 
@@ -232,7 +234,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
 	now, last := time.Now().Unix(), w.last.Load()
-	if strings.Contains(text, "[ERR]") && now-last >= errorPause && w.last.CompareAndSwap(last, now) {
+	if strings.Contains(text, "[ERR]") && w.life.Err() == nil && now-last >= errorPause && w.last.CompareAndSwap(last, now) {
 		level = slog.LevelWarn
 	}
 	if _, after, found := strings.Cut(text, "memberlist: "); found {
