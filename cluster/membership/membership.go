@@ -222,7 +222,7 @@ func (m *Membership) meta() *nodepb.Member {
 type logWriter struct {
 	log  *slog.Logger
 	life context.Context //nolint:containedctx // after it, errors are those of being stopped
-	last atomic.Int64 // Unix seconds of the newest error that was news
+	last atomic.Int64    // Unix seconds of the newest error that was news
 }
 
 const errorPause = 10 // seconds
