@@ -7,7 +7,8 @@
 //
 // The parts:
 //
-//   - System is the front door: Own and Disown (leadership), Ask (commands), Follow (live streams), Stop.
+//   - System is the front door: Own, Disown, Drain and Undrain (leadership), Ask (commands), Follow (live
+//     streams), Stop.
 //   - A host is one permanent actor per shard. It alone knows the shard's grains: it starts, forwards, retires them.
 //   - A grain is one actor per active entity, the same type for every machine.
 //   - Feeds carry what happens on conversations to followers, token by token, past the mailboxes.
@@ -17,6 +18,8 @@
 //
 //   - Nothing is seen outside before it is durable, except Decision.Urgent and streamed text.
 //   - An append names the epoch under which the shard is owned; a grain of an older epoch decides nothing.
+//   - An answer is as new as its question: it comes after an append, a read, or the journal's confirmation.
+//   - Text is published only under a fresh proof of ownership, and nothing of a tenure that is over.
 //   - After an append whose outcome is not known the state is forgotten and read again.
 //   - A grain is only ever reached through its host, so none is stopped with a command in its mailbox unanswered.
 //   - Every queue has a bound, and whoever finds it full is answered UNAVAILABLE.

@@ -29,9 +29,6 @@ func (c *cell) Receive(ctx actor.Context) {
 	case *forget:
 		c.grain.purge()
 		c.grain.note()
-	case *evicted:
-		c.grain.settleAll(c.grain.host.refusal())
-		c.grain.note()
 	case *actor.Stopping:
 		c.grain.stop()
 	case *actor.Stopped:
@@ -56,7 +53,6 @@ type grain struct {
 	// Written by the grain, read by the host.
 	queued  atomic.Int32 // commands in the mailbox or being handled
 	working atomic.Bool  // something is open: a turn, a waiter, a timer
-	awaited atomic.Bool  // a caller waits for something to end
 
 	// The grain's own.
 	loaded  bool
@@ -86,7 +82,6 @@ func (g *grain) engaged() bool { return g.queued.Load() > 0 || g.working.Load() 
 
 // note tells the host whether something is open.
 func (g *grain) note() {
-	g.awaited.Store(g.waiting > 0)
 	g.working.Store(g.waiting > 0 || len(g.alarms) > 0 || g.busy())
 }
 
@@ -132,7 +127,7 @@ func (g *grain) pack() {
 	}
 }
 
-// stop ends an activation: whoever still waits is told to come back.
+// stop ends an activation: whoever still waits is sent to the next owner.
 func (g *grain) stop() {
 	g.disarm()
 	g.settleAll(g.host.refusal())

@@ -455,3 +455,54 @@ func (p *play) checkLog(
 	require.Empty(t, run, "seed %d: %s is stuck", p.seed, id)
 	require.Nil(t, p.realm.journal.state(id).GetLease(), "seed %d: %s is stuck", p.seed, id)
 }
+
+// TestSettledMeansSilent: the former owner is cut off, hears of nothing for long, and has a follower. Once the cancel is
+// settled at the next owner, that follower hears no more of the run.
+func TestSettledMeansSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, 1)
+		defer p.done()
+		p.realm = newRealm(1)
+		talk := func(ctx context.Context, say func(string)) error {
+			for sleep(ctx, ctx, 10*time.Millisecond) {
+				say(".")
+			}
+			return context.Cause(ctx)
+		}
+		ids := &testIDs{}
+		p.nodes = [2]*citizen{p.realm.join(t, "n1", talk, ids), p.realm.join(t, "n2", talk, ids)}
+		p.realm.elect(p.nodes[0], 0)
+		ask := func(commandID string, command *conversationpb.Command) *conversationpb.Reply {
+			reply, err := p.ask(t.Context(), testID, commandID, command)
+			require.NoError(t, err)
+			return reply
+		}
+		ask("c", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: &agentpb.Agent{Id: "a"}}}})
+		run := ask("s", &conversationpb.Command{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{Content: "go on"}}}).GetAccepted().GetRunId()
+		sink := &listener{&reader{}, p}
+		snapshot, stop, err := p.nodes[0].system.Follow(t.Context(), testShard, testID, sink)
+		require.NoError(t, err)
+		defer stop()
+		sink.begin(snapshot)
+		time.Sleep(2 * time.Second)
+		p.realm.elect(p.nodes[1], time.Minute)
+		time.Sleep(100 * time.Millisecond)
+		began := time.Now()
+		reply, err := p.nodes[1].system.Ask(t.Context(), testShard, testID, &conversationpb.Command{
+			ConversationId: testID, Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Trusted: true},
+			Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{SettleWaitMs: 5000}},
+		})
+		require.NoError(t, err)
+		answer, _ := reply.(*conversationpb.Reply)
+		told := answer.GetCancelled()
+		require.True(t, told.GetSettled())
+		require.Equal(t, run, told.GetRunId())
+		settled := time.Now()
+		require.Less(t, settled.Sub(began), 1500*time.Millisecond)
+		time.Sleep(10 * time.Second)
+		require.False(t, sink.isClosed(), "it has not heard of it yet")
+		heard := p.last[run]
+		require.True(t, heard.After(began), "it spoke on for a while: %s", heard.Sub(began))
+		require.True(t, heard.Before(settled), "it was heard %s after the cancel was settled", heard.Sub(settled))
+	})
+}

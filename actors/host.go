@@ -58,8 +58,6 @@ type (
 	tick struct{ quota int }
 	gone struct{ grain *grain }
 	pack struct{}
-	// evicted tells a grain that its shard is lost, ahead of its turn to be retired.
-	evicted struct{}
 	// warmth is a grain that was used in a tick.
 	warmth struct {
 		grain *grain
@@ -252,25 +250,28 @@ func (h *host) buried(g *grain) {
 	h.drain()
 }
 
-// change retires every grain of a former tenure, and tells those at once for which callers wait. Until one is gone,
-// commands for it wait when the shard is still owned here, else they are refused.
+// change retires every grain of a former tenure, first those that somebody waits for. Until one is gone, commands for it
+// wait when the shard is still owned here, else they are refused.
 func (h *host) change(m *ownership) {
 	if m.done != nil {
 		h.done = append(h.done, m.done)
 	}
 	if h.serving != nil && h.serving != m.tenure {
 		h.draining = max(h.draining, h.serving.epoch)
+		var engaged []*grain
 		for _, g := range h.grains {
-			if g.stopping {
+			switch {
+			case g.stopping:
 				continue
-			}
-			if g.awaited.Load() {
-				h.system.root.Send(g.pid, &evicted{})
+			case g.engaged():
+				engaged = append(engaged, g)
+			default:
+				h.leaving = append(h.leaving, g)
 			}
 			g.stopping = true
 			g.unlink()
-			h.leaving = append(h.leaving, g)
 		}
+		h.leaving = append(h.leaving, engaged...) // the last go first
 	}
 	h.serving = m.tenure
 	h.release()

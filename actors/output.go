@@ -141,12 +141,14 @@ func (o *output) Seal() string {
 	return string(o.text)
 }
 
-// Cut ends the text where the followers have heard it.
+// Cut ends the text where the followers have heard it, unless it has ended.
 func (o *output) Cut() {
 	o.feed.mu.Lock()
 	defer o.feed.unlock()
+	if !o.sealed {
+		o.text = o.text[:o.sent]
+	}
 	o.sealLocked()
-	o.text = o.text[:o.sent]
 }
 
 // Release ends the stream of a run that nobody reports.

@@ -6,14 +6,8 @@ import (
 	"parley/actors/machine"
 )
 
-// wait keeps the sender until its key is settled. When the shard is lost it is told at once: host.change looks at
-// awaited after it has ended the tenure, this looks at the tenure after it has set awaited.
+// wait keeps the sender until its key is settled.
 func (g *grain) wait(key string) {
-	g.awaited.Store(true)
-	if g.tenure.over.Load() {
-		_ = g.answer(nil, g.host.refusal())
-		return
-	}
 	a := g.sender
 	g.sender = nil
 	a.command, a.kind = nil, nil // it may be long until the answer

@@ -37,7 +37,7 @@ type Output interface {
 	Write(piece string)
 	// Seal ends the text and returns the whole of it. Nothing is published afterwards.
 	Seal() string
-	// Cut ends the text where it was published: what waits to be is not part of it.
+	// Cut ends the text where it was published: what waits to be is not part of it. After Seal it does nothing.
 	Cut()
 	// Release seals the output of a run that will not be reported.
 	Release()

@@ -152,8 +152,8 @@ func (r *Runner) Stop(runID string) {
 	t := r.mu.runs[runID]
 	r.mu.Unlock()
 	if t != nil {
-		t.stop(errStopped)
 		t.output.Cut()
+		t.stop(errStopped)
 	}
 }
 

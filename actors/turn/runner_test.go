@@ -203,6 +203,41 @@ func TestTurn(t *testing.T) {
 	})
 }
 
+func TestWaitForTheTurnsOfAShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, stuck())
+		d.Wait(t.Context(), 3)
+		first, second, other := d.job(), d.job(), d.job()
+		second.RunID, other.RunID = "run_2", "run_3"
+		other.Shard = 4
+		for _, job := range []Job{first, second, other} {
+			require.NoError(t, d.Start(job))
+		}
+		waited := make(chan struct{}, 2)
+		for range 2 {
+			go func() {
+				d.Wait(t.Context(), 3)
+				waited <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		d.Stop("run_1")
+		<-d.reports
+		synctest.Wait()
+		require.Empty(t, waited, "one still runs")
+		d.Release(3, 7)
+		<-waited
+		<-waited
+		ended, end := context.WithCancel(t.Context())
+		end()
+		d.Wait(ended, 4)
+		require.True(t, d.Active("run_3", 7))
+		d.Stop("run_3")
+		<-d.reports
+		d.Wait(t.Context(), 4)
+	})
+}
+
 func TestStopIsFinalForTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, stuck())
