@@ -1,7 +1,8 @@
 // Package bench is the load harness: scenarios, an SSE client fleet that checks every stream, and a report.
 //
-// It drives HTTP only and imports nothing else of this project, so that it can be aimed at any server of the
-// conversation server's API. Latencies are HDR histograms. With -rate the load is open: each request has a time at
+// It drives HTTP only and imports nothing of the server, so that it can be aimed at any server of the conversation
+// server's API. Scenarios about several nodes start the nodes themselves (package nodes), do to them what happens to
+// nodes, and hold every log at the end against a ledger of what was sent and what was told. Latencies are HDR histograms. With -rate the load is open: each request has a time at
 // which it should start, and its latency counts from then, so that a slow server cannot hide its queue (no
 // coordinated omission). A gap, duplicate or reorder in any stream fails the run.
 //
@@ -88,7 +89,7 @@ func scenarios() []scenario {
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
 		}},
 		{"cancel", "cancel running turns at a node that does not own them", "bench-slow", runCancel, map[string]string{
-			"nodes": "3", "concurrency": "4", "count": "400", "warm-up": "0s",
+			"nodes": "3", "concurrency": "1", "records": "32", "count": "400", "warm-up": "0s",
 		}},
 		{"idle", "processor and memory of nodes that have nothing to do", "bench-echo", runIdle, map[string]string{
 			"nodes": "3", "settle": "15s", "duration": "30s",

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine. Leave the
-# machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time, for trying the script.
+# The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine, then those of
+# three nodes. Leave the machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time,
+# for trying the script; ONLY=node or ONLY=cluster runs one half.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
@@ -23,13 +24,38 @@ start() { # start the server on its data and wait until it is ready; prints the 
   echo $((($(date +%s%N) - began) / 1000000))
 }
 stop() { kill "$server"; wait "$server" || true; }
-trap 'kill "$server" 2>/dev/null || true' EXIT
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
 measure() { # measure TITLE SCENARIO [flags]
   printf '\n## %s\n\n    parley bench %s\n\n' "$1" "${*:2}"
   "$parley" bench "${@:2}" -url "http://$listen" -ops-url "http://$ops" -quiet | sed 's/^/    /'
 }
 
+together() { # together TITLE SCENARIO [flags]: on nodes that the harness starts itself
+  printf '\n## %s\n\n    parley bench %s\n\n' "$1" "${*:2}"
+  # One that fails says so and leaves the rest to be measured.
+  { "$parley" bench "${@:2}" -dir "$out/cluster" -quiet 2>&1 || echo "FAILED"; } | sed 's/^/    /'
+  if [ -z "${KEEP:-}" ]; then rm -rf "$out/cluster"; fi
+}
+
+cluster() {
+  local kills=20 minutes=10m faults=60 state=1073741824
+  if [ -n "${QUICK:-}" ]; then kills=3 minutes=30s faults=4 state=67108864; fi
+  local network=-network
+  ip netns list >/dev/null 2>&1 && [ "$(id -u)" = 0 ] || network=-network=false
+  together "Three nodes: idle" idle -nodes 3
+  together "One node: turns, 256 conversations (yardstick of the next)" turn -nodes 1 -concurrency 256 -records 256 -duration $long -warm-up $warm
+  together "Three nodes: turns, 256 conversations" turn -nodes 3 -concurrency 256 -records 256 -duration $long -warm-up $warm
+  together "Three nodes: forwarded and local requests, one caller" forward
+  together "Three nodes: cancel from another node" cancel
+  together "Three nodes: kill -9 of owners" failover -faults $kills
+  together "Three nodes: rolling restart under 200 turns/s and 1,000 streams" rolling
+  together "A fourth node joins" join -state-bytes $state
+  together "Chaos" chaos $network -duration $minutes -faults $faults
+}
+
 echo "# Raw results, $(date -u +%F), $(nproc) cores, $(go version | cut -d' ' -f3)"
+if [ "${ONLY:-}" = cluster ]; then cluster; exit; fi
 printf '\n## Yardstick: the disk\n\n    parley bench disk\n\n'
 "$parley" bench disk -dir "$out" -duration "${warm}" | sed 's/^/    /'
 start >"$out/start"
@@ -56,3 +82,4 @@ printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "
 stop
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
+if [ "${ONLY:-}" != node ]; then cluster; fi
