@@ -61,9 +61,9 @@ func TestDropSurvivesPowerFailure(t *testing.T) {
 		c.change(1, replica.Remove, 2)
 		before, err := c.stores[2].machine.Rows(1)
 		require.NoError(t, err)
-		s, _ := c.status(1, 1)
 		arm()
 		c.eventually("power failure or drop", func() bool {
+			s, _ := c.status(1, 1)
 			return c.stores[2].dead.Load() || c.stores[2].driver.Drop(context.Background(), 1, s.Applied) == nil
 		})
 		mem := cut()
