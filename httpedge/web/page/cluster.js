@@ -93,11 +93,11 @@ export class Nodes {
   node(node) {
     const item = document.createElement('li');
     item.dataset.node = node.name;
-    item.dataset.state = node.state;
+    const here = node.name === this.view.node;
+    item.dataset.state = here && !this.linked ? 'down' : node.state;
     const owns = this.conversation && this.view.owner === node.name;
     if (owns) item.dataset.owner = 'true';
     item.title = `${node.name}: ${words[node.state] || node.state}, owns ${node.leads} shards, holds ${node.replicas}`;
-    const here = node.name === this.view.node;
     item.append(here || !node.url || node.state === 'down' ? node.name : this.door(node, node.name));
     const marks = [owns && 'owner', here && 'this page'].filter(Boolean);
     if (marks.length) {
