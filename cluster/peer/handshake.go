@@ -96,6 +96,9 @@ func refuseMember(mine, theirs *nodepb.Hello) string {
 		return mine.GetName() + " is not in a cluster yet"
 	case theirs.GetClusterId() == "" || theirs.GetNode() == 0:
 		return theirs.GetName() + " is not in a cluster yet"
+	case theirs.GetWant() != 0 && theirs.GetWant() != mine.GetNode():
+		// Said before the connection counts as the newest of its kind: it must not end one that works.
+		return fmt.Sprintf("node %d is not here, this is %s, node %d", theirs.GetWant(), mine.GetName(), mine.GetNode())
 	case theirs.GetNode() == mine.GetNode():
 		return fmt.Sprintf("%s uses the number of %s, %d", theirs.GetName(), mine.GetName(), mine.GetNode())
 	case theirs.GetPurpose() == purposeSnapshot && theirs.GetDiskFormat() > mine.GetDiskFormat():

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"parley/proto/nodepb"
 )
 
@@ -88,7 +90,9 @@ func (t *Transport) dialNode(ctx context.Context, to uint64, purpose string) (l 
 		return nil, "", fmt.Errorf("dial node %d: its address is not known", to)
 	}
 	d := dialer{dial: t.cfg.Dial, tls: t.cfg.ClientTLS, connect: t.cfg.DialTimeout, handshake: t.cfg.HandshakeTimeout}
-	if l, err = d.open(ctx, addr, mine, purpose); err != nil {
+	hello := proto.CloneOf(mine)
+	hello.Want = to
+	if l, err = d.open(ctx, addr, hello, purpose); err != nil {
 		return nil, addr, fmt.Errorf("dial node %d: %w", to, err)
 	}
 	if why := check(mine, l.peer, to); why != "" {

@@ -181,7 +181,7 @@ func TestAnotherNodeAtTheAddress(t *testing.T) {
 	a, b := w.start(1, nil), w.start(2, nil)
 	w.setAddress(3, b.addr)
 	a.say(3, "for n3 only")
-	eventually(t, "refused", func() bool { return strings.Contains(a.trouble(3), "there is node 2 (n2) instead") })
+	eventually(t, "refused", func() bool { return strings.Contains(a.trouble(3), "node 3 is not here, this is n2, node 2") })
 	require.Empty(t, b.from(1))
 	require.Positive(t, a.counted(a.unreachable, 3))
 	a.say(4, "whose address is not known")

@@ -143,6 +143,7 @@ type Hello struct {
 	DiskFormat    uint32                 `protobuf:"varint,7,opt,name=disk_format,json=diskFormat,proto3" json:"disk_format,omitempty"`
 	Refusal       string                 `protobuf:"bytes,8,opt,name=refusal,proto3" json:"refusal,omitempty"` // in an answer: why the connection is refused
 	Purpose       string                 `protobuf:"bytes,9,opt,name=purpose,proto3" json:"purpose,omitempty"` // what the connection is for
+	Want          uint64                 `protobuf:"varint,10,opt,name=want,proto3" json:"want,omitempty"`     // the node that is meant; 0 = whoever is there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,6 +239,13 @@ func (x *Hello) GetPurpose() string {
 		return x.Purpose
 	}
 	return ""
+}
+
+func (x *Hello) GetWant() uint64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
 }
 
 // Request asks a node to do something with an entity or a shard that it owns, or with itself.
@@ -1696,7 +1704,7 @@ var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\"\xf1\x01\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\"\x85\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -1708,7 +1716,9 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vdisk_format\x18\a \x01(\rR\n" +
 	"diskFormat\x12\x18\n" +
 	"\arefusal\x18\b \x01(\tR\arefusal\x12\x18\n" +
-	"\apurpose\x18\t \x01(\tR\apurpose\"\xb5\x01\n" +
+	"\apurpose\x18\t \x01(\tR\apurpose\x12\x12\n" +
+	"\x04want\x18\n" +
+	" \x01(\x04R\x04want\"\xb5\x01\n" +
 	"\aRequest\x12%\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x11.parley.node.KindR\x04kind\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x14\n" +

@@ -92,8 +92,13 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*
 
 // Start opens the data directory and the listeners and returns when the node serves. What was started is stopped again
 // when a later step fails.
-func Start(ctx context.Context, c *config.Config, log *slog.Logger) (_ *Node, err error) {
-	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1)}
+func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, error) {
+	return start(ctx, c, log, nil)
+}
+
+// start is Start with another network to the other nodes; nil is TCP.
+func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial}
 	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
@@ -330,7 +335,7 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 	var err error
 	n.router, err = cluster.New(cluster.Config{
 		Node: n.config.Node.Name, Shards: n.shards, Local: n.local(), Remote: remote, Owners: &n.owners, Refuse: refuse,
-		OwnerWait: n.config.Cluster.OwnerWait,
+		OwnerWait: n.config.Cluster.OwnerWait, Registerer: n.metrics,
 	})
 	return err
 }

@@ -1,0 +1,292 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"parley/cluster/peer/peertest"
+	"parley/cmd/parley/config"
+)
+
+// TestMain finds goroutines that are left. Two of the HTTP library live as long as the process; one of the actor library
+// sleeps after a refused connection before it looks whether it is still needed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/remote.(*endpointWriter).initialize"),
+	)
+}
+
+// fleet is whole nodes in this process, on a network that can be cut. Gossip goes its own way and is not: a node that is
+// cut off is taken for alive.
+type fleet struct {
+	t       *testing.T
+	network *peertest.Network
+	nodes   map[string]*Node
+	configs map[string]*config.Config
+}
+
+func newFleet(t *testing.T, names ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, network: peertest.NewNetwork(), nodes: make(map[string]*Node), configs: make(map[string]*config.Config)}
+	t.Cleanup(f.network.Close)
+	var join []string
+	for _, name := range names {
+		port := freePorts(t)
+		c := config.Default()
+		c.Node.Name, c.DataDir = name, t.TempDir()
+		c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
+		c.Cluster.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 4, 4*config.MiB, 10*time.Second
+		join = append(join, c.Cluster.Listen)
+		f.configs[name] = c
+		for _, offset := range []int{config.PeerPort, config.ActorPort} {
+			f.network.Register(name, net.JoinHostPort("127.0.0.1", strconv.Itoa(port+offset)))
+		}
+	}
+	var starting sync.WaitGroup
+	var mu sync.Mutex
+	for _, name := range names {
+		f.configs[name].Join = join
+		require.NoError(t, f.configs[name].Validate())
+		starting.Go(func() {
+			n, err := start(t.Context(), f.configs[name], testLog(t, name), f.network.Dialer(name))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Errorf("start %s: %v", name, err)
+				return
+			}
+			f.nodes[name] = n
+		})
+	}
+	starting.Wait()
+	t.Cleanup(f.stop)
+	require.Len(t, f.nodes, len(names))
+	return f
+}
+
+// stop ends what is left, all at the same time.
+func (f *fleet) stop() {
+	var stopping sync.WaitGroup
+	for _, n := range f.nodes {
+		stopping.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			if err := n.Stop(ctx); err != nil {
+				f.t.Errorf("stop: %v", err)
+			}
+		})
+	}
+	stopping.Wait()
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func testLog(t *testing.T, name string) *slog.Logger {
+	t.Helper()
+	return slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn})).With("node", name)
+}
+
+// testWriter writes to a test's log until the test is over.
+type testWriter struct {
+	t    *testing.T
+	once sync.Once
+	mu   sync.Mutex
+	over bool
+}
+
+func (w *testWriter) Write(line []byte) (int, error) {
+	w.once.Do(func() {
+		w.t.Cleanup(func() { w.mu.Lock(); w.over = true; w.mu.Unlock() })
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.t.Log(strings.TrimSpace(string(line)))
+	}
+	return len(line), nil
+}
+
+// freePorts finds three ports in a row that nobody uses.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		at, ok := l.Addr().(*net.TCPAddr)
+		require.True(t, ok)
+		free := true
+		for offset := 1; offset <= config.ActorPort; offset++ {
+			next, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port+offset)))
+			if free = free && err == nil; err == nil {
+				require.NoError(t, next.Close())
+			}
+		}
+		require.NoError(t, l.Close())
+		if free {
+			return at.Port
+		}
+	}
+	t.Fatal("no three free ports in a row")
+	return 0
+}
+
+// eventually waits for a state, looking now and then.
+func (f *fleet) eventually(what string, within time.Duration, reached func() bool) {
+	f.t.Helper()
+	require.Eventually(f.t, reached, within, 20*time.Millisecond, what)
+}
+
+// grown waits until every shard has three voters and an owner, and every node owns some.
+func (f *fleet) grown() {
+	f.t.Helper()
+	f.eventually("three voters everywhere", 60*time.Second, func() bool {
+		for _, n := range f.nodes {
+			answer, err := n.statusNow(f.t.Context())
+			status, ok := answer.(*Status)
+			if err != nil || !ok || slices.ContainsFunc(status.Shards, func(s ShardStatus) bool { return s.Owner == "" || len(s.Voters) != 3 }) ||
+				slices.ContainsFunc(status.Nodes, func(n NodeStatus) bool { return n.Leads == 0 }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (f *fleet) call(node, method, path string, body any) (status int, by string, answer map[string]any, err error) {
+	var text bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&text).Encode(body); err != nil {
+			return 0, "", nil, err
+		}
+	}
+	request, err := http.NewRequestWithContext(f.t.Context(), method, "http://"+f.nodes[node].Addr().String()+"/api/agents"+path, &text)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	whole, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	if err := json.Unmarshal(whole, &answer); err != nil {
+		return response.StatusCode, "", nil, fmt.Errorf("%w in %s", err, whole)
+	}
+	return response.StatusCode, response.Header.Get("X-Served-By"), answer, nil
+}
+
+// conversation makes one through a node and says who owns it.
+func (f *fleet) conversation(through string) (id, owner string) {
+	f.t.Helper()
+	status, by, answer, err := f.call(through, http.MethodPost, "/conversations", map[string]any{"agentId": "assistant", "userId": "ada"})
+	require.NoError(f.t, err)
+	require.Equal(f.t, http.StatusCreated, status, answer)
+	made, ok := answer["conversation"].(map[string]any)
+	require.True(f.t, ok, answer)
+	id, ok = made["id"].(string)
+	require.True(f.t, ok, answer)
+	return id, by
+}
+
+// TestEveryNodeServes: a conversation reads the same wherever it is asked for, and in every list.
+func TestEveryNodeServes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	owners := map[string]bool{}
+	const conversations = 24
+	for i := range conversations {
+		through := fmt.Sprintf("n%d", i%3+1)
+		id, owner := f.conversation(through)
+		owners[owner] = true
+		for name := range f.nodes {
+			status, by, _, err := f.call(name, http.MethodGet, "/conversations/"+id, nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, status)
+			require.Equal(t, owner, by)
+		}
+	}
+	require.Len(t, owners, 3, "conversations are spread over all nodes")
+	var pages [3]map[string]any
+	for i := range pages {
+		status, _, page, err := f.call(fmt.Sprintf("n%d", i+1), http.MethodGet, "/conversations?userId=ada&limit=5&offset=3", nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status, page)
+		require.EqualValues(t, conversations, page["total"])
+		require.Len(t, page["conversations"], 5)
+		pages[i] = page
+	}
+	require.Equal(t, pages[0], pages[1])
+	require.Equal(t, pages[0], pages[2])
+}
+
+// TestOwnerThatIsCutOff: the others take over what it owns, though gossip takes it for alive; what it acknowledged is
+// there, and once it is back it serves what the others wrote meanwhile.
+func TestOwnerThatIsCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	id, owner := f.conversation("n1")
+	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == owner })
+	f.network.Isolate(owner, others...)
+	f.eventually("another node owns it", 20*time.Second, func() bool {
+		status, by, _, err := f.call(others[0], http.MethodPatch, "/conversations/"+id, map[string]any{"title": "taken over"})
+		return err == nil && status == http.StatusOK && by != owner
+	})
+	status, _, answer, err := f.call(owner, http.MethodPatch, "/conversations/"+id, map[string]any{"title": "by the deposed"})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, status, answer)
+	status, _, answer, err = f.call(owner, http.MethodGet, "/conversations/"+id, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, status, "who was deposed must not answer from what it has: %v", answer)
+
+	f.network.Heal()
+	f.eventually("the one that was cut off serves what the others wrote", 20*time.Second, func() bool {
+		status, _, answer, err := f.call(owner, http.MethodGet, "/conversations/"+id, nil)
+		made, ok := answer["conversation"].(map[string]any)
+		return err == nil && status == http.StatusOK && ok && made["title"] == "taken over"
+	})
+}
+
+// TestSlowNetwork: with a delay between nodes everything works, only later.
+func TestSlowNetwork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	f.network.Delay(30 * time.Millisecond)
+	id, _ := f.conversation("n2")
+	for name := range f.nodes {
+		status, _, answer, err := f.call(name, http.MethodPatch, "/conversations/"+id, map[string]any{"title": name})
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status, answer)
+		status, _, answer, err = f.call(name, http.MethodPost, "/conversations/"+id+"/cancel", map[string]any{})
+		require.NoError(t, err)
+		require.Less(t, status, 500, answer)
+	}
+}
