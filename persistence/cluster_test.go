@@ -108,6 +108,15 @@ func TestNodesJoin(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+// A node that joins before the cluster's record is written becomes ready with the record.
+func TestJoinBeforeTheRecord(t *testing.T) {
+	for range 5 {
+		f := newFleet(t, 1, 2)
+		f.change(0, persistence.AddLearner, 2) // at once: often the record is behind it in the log
+		require.NoError(t, f.store(2).WaitReady(t.Context()))
+	}
+}
+
 // A change is refused when the members are not the expected ones.
 func TestMembersAreCompared(t *testing.T) {
 	f := newFleet(t, 1, 2)

@@ -217,11 +217,14 @@ func (s *Store) Start() {
 func (s *Store) tend(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
+	record, stop := s.directory.Watch(clusterCollection)
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
+		case <-record: // it may come by the log, after all else
 		case <-again.C:
 		}
 		if err := s.directory.Refresh(); err != nil {
