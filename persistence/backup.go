@@ -39,15 +39,15 @@ func (s *Store) Backup(ctx context.Context, group uint32, w io.Writer) (BackupIn
 }
 
 func (s *Store) copyShard(ctx context.Context, from *pebble.Snapshot, group uint32, w io.Writer) (_ BackupInfo, err error) {
-	index, term, ok, err := s.driver.Position(from, replica.GroupID(group))
+	at, err := s.driver.Position(from, replica.GroupID(group))
 	if err != nil {
 		return BackupInfo{}, readError("position", err)
 	}
-	if !ok {
+	if at.Index == 0 {
 		return BackupInfo{}, &NotLeaderError{Group: replica.GroupID(group)}
 	}
 	out, err := backup.NewWriter(w, backup.Header{
-		ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Group: group, Index: index, Term: term, Taken: time.Now().UTC(),
+		ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Group: group, Index: at.Index, Term: at.Term, Taken: time.Now().UTC(),
 	})
 	if err != nil {
 		return BackupInfo{}, err

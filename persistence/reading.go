@@ -79,11 +79,11 @@ func (s *Store) barriers(ctx context.Context, groups []uint32) error {
 
 // whole refuses a shard of which there is no state to read.
 func (s *Store) whole(r pebble.Reader, group uint32) error {
-	_, _, ok, err := s.driver.Position(r, replica.GroupID(group))
+	at, err := s.driver.Position(r, replica.GroupID(group))
 	switch {
 	case err != nil:
 		return readError("shard", err)
-	case !ok:
+	case at.Index == 0:
 		leader, _, _ := s.driver.Leader(replica.GroupID(group))
 		return fmt.Errorf("read shard %d: %w", group, &NotLeaderError{Group: replica.GroupID(group), Leader: leader})
 	}
