@@ -173,10 +173,10 @@ func (l *ledger) model() porcupine.Model {
 	}
 }
 
-// position and deedOf get back what porcupine was given.
-func position(state any) uint64 { p, _ := state.(uint64); return p } //nolint:errcheck // nothing else is given
+// position and deedOf get back what porcupine was given: nothing else is.
+func position(state any) uint64 { p, _ := state.(uint64); return p }
 
-func deedOf(input any) deed { d, _ := input.(deed); return d } //nolint:errcheck // the same
+func deedOf(input any) deed { d, _ := input.(deed); return d }
 
 // complete gives deeds without an answer their place, or none, and finds what no order can explain: an accepted message
 // that is not in the log, a message in the log that nobody sent.
