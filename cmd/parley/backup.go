@@ -24,7 +24,7 @@ func takeBackup(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("backup", flag.ContinueOnError)
 	from := operatorFlags(flags)
 	to := flags.String("out", "", "`FILE` to write; must not exist (required)")
-	if _, err := parse(flags, args, s, "", 0, 0); err != nil {
+	if _, err := parse(flags, args, s, operands{}); err != nil {
 		return ended(s, err)
 	}
 	if *to == "" {
@@ -35,7 +35,7 @@ func takeBackup(ctx context.Context, args []string, s surroundings) int {
 }
 
 func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (err error) {
-	if _, err := os.Lstat(name); err == nil {
+	if _, err = os.Lstat(name); err == nil {
 		return fmt.Errorf("%s exists", name)
 	}
 	draft, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
@@ -60,13 +60,13 @@ func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (er
 	if err != nil {
 		return fmt.Errorf("the backup broke off: %w", err)
 	}
-	if err := draft.Sync(); err != nil {
+	if err = draft.Sync(); err != nil {
 		return err
 	}
-	if err := draft.Close(); err != nil {
+	if err = draft.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(draft.Name(), name); err != nil {
+	if err = os.Rename(draft.Name(), name); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "%s: cluster %s, %d shards, %.1f MiB, taken in %s\n",
@@ -140,7 +140,7 @@ func restore(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 	from := flags.String("from", "", "`FILE` of parley backup (required)")
 	to := flags.String("data-dir", "", "`DIR`ectory to make: new or empty (required)")
-	if _, err := parse(flags, args, s, "", 0, 0); err != nil {
+	if _, err := parse(flags, args, s, operands{}); err != nil {
 		return ended(s, err)
 	}
 	if *from == "" || *to == "" {

@@ -17,7 +17,7 @@ func makeCerts(_ context.Context, args []string, s surroundings) int {
 	dir := flags.String("dir", "parley-certs", "`DIR`ectory to write to; what is there is kept, and used to sign")
 	hosts := flags.String("hosts", "", "addresses and names, `A,B`, that the certificates carry besides")
 	validity := flags.Duration("validity", 365*24*time.Hour, "how long the certificates are valid")
-	names, err := parse(flags, args, s, "NODE...", 1, 1000)
+	names, err := parse(flags, args, s, operands{"NODE...", 1, 1000})
 	if err != nil {
 		return ended(s, err)
 	}

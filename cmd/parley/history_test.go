@@ -47,7 +47,7 @@ type deed struct {
 	began  time.Duration
 	ended  time.Duration // of the history; unknown = never
 	what   verdict
-	text   string // of a send
+	text   string // of a send, accepted or refused
 	seq    uint64 // of the message, read, listed or seen
 	run    string // of busy, settled, winding; of read "" when idle, else anything
 }
@@ -200,6 +200,9 @@ func (l *ledger) complete(deeds []deed) ([]deed, error) {
 		} else if d.ended == never {
 			continue // it told nothing
 		}
+		if seq, ok := l.sent[d.text]; ok && d.what == busy {
+			return nil, fmt.Errorf("message %q, asked at %s, was refused by %s from %s to %s because of %s, and is event %d", d.text, d.node, d.by, d.began, d.ended, d.run, seq)
+		}
 		kept = append(kept, d)
 	}
 	for text, seq := range l.sent {
@@ -285,6 +288,7 @@ func TestHistories(t *testing.T) {
 		"seen_on_a_stream":               {[]deed{a, b, at(0, 105, deed{what: seen, seq: 5}), at(0, 200, deed{what: seen, seq: 8})}, ""},
 
 		"accepted_and_lost":       {[]deed{a, b, {began: 0, ended: ms, what: sent, text: "c"}}, "is not in the log"},
+		"refused_and_done":        {[]deed{a, at(3, 9, deed{what: busy, text: "b", run: "r1"})}, "was refused"},
 		"nobody_sent_it":          {[]deed{a}, "nobody sent"},
 		"other_place_than_told":   {[]deed{a, {ended: ms, what: sent, text: "b", seq: 9}}, "accepted as event 9"},
 		"order_against_clocks":    {[]deed{at(50, 60, a), at(0, 10, b)}, "not linearizable"},

@@ -204,7 +204,7 @@ func (k *exchanges) refused(r reply, err error, d *deed) error {
 	if err := r.decode(&problem); err != nil || problem.Details.ActiveRunID == "" {
 		return fmt.Errorf("%w: %s", errOdd, r.text)
 	}
-	d.what, d.run, d.text = busy, problem.Details.ActiveRunID, ""
+	d.what, d.run = busy, problem.Details.ActiveRunID
 	return nil
 }
 

@@ -62,11 +62,17 @@ func (o *operator) call(ctx context.Context, method, path string) (io.ReadCloser
 // usageError is a command line that cannot be understood.
 var errUsage = errors.New("usage")
 
+// operands are what a command takes besides flags.
+type operands struct {
+	named       string
+	least, most int
+}
+
 // parse reads a command's flags. It has printed what is wrong when it returns errUsage.
-func parse(flags *flag.FlagSet, args []string, s surroundings, operands string, least, most int) ([]string, error) {
+func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) ([]string, error) {
 	flags.SetOutput(s.stderr)
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "Usage: parley %s [flags] %s\n\n", flags.Name(), operands)
+		fmt.Fprintf(flags.Output(), "Usage: parley %s [flags] %s\n\n", flags.Name(), takes.named)
 		flags.PrintDefaults()
 	}
 	for _, arg := range args {
@@ -80,7 +86,7 @@ func parse(flags *flag.FlagSet, args []string, s surroundings, operands string, 
 		}
 		return nil, errUsage
 	}
-	if n := flags.NArg(); n < least || n > most {
+	if n := flags.NArg(); n < takes.least || n > takes.most {
 		flags.Usage()
 		return nil, errUsage
 	}
@@ -103,7 +109,7 @@ func status(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("status", flag.ContinueOnError)
 	to := operatorFlags(flags)
 	asJSON := flags.Bool("json", false, "print JSON")
-	if _, err := parse(flags, args, s, "", 0, 0); err != nil {
+	if _, err := parse(flags, args, s, operands{}); err != nil {
 		return ended(s, err)
 	}
 	return ended(s, showStatus(ctx, to, *asJSON, s.stdout))
@@ -205,19 +211,19 @@ func nodeCommand(ctx context.Context, args []string, s surroundings) int {
 		}
 		return exitUsage
 	}
-	operands, err := parse(flags, args[1:], s, "NAME", 1, 1)
+	names, err := parse(flags, args[1:], s, operands{"NAME", 1, 1})
 	if err != nil {
 		return ended(s, err)
 	}
-	return ended(s, setNode(ctx, to, verb, operands[0], *wait, s.stdout))
+	return ended(s, to.setNode(ctx, verb, names[0], s.stdout, *wait))
 }
 
-func setNode(ctx context.Context, to *operator, verb, name string, wait time.Duration, w io.Writer) error {
+func (o *operator) setNode(ctx context.Context, verb, name string, w io.Writer, wait time.Duration) error {
 	method := http.MethodPost
 	if verb == "activate" {
 		method = http.MethodDelete
 	}
-	body, err := to.call(ctx, method, "/v1/nodes/"+url.PathEscape(name)+"/drain")
+	body, err := o.call(ctx, method, "/v1/nodes/"+url.PathEscape(name)+"/drain")
 	if err != nil {
 		return err
 	}
@@ -226,18 +232,18 @@ func setNode(ctx context.Context, to *operator, verb, name string, wait time.Dur
 		_, err = fmt.Fprintf(w, "%s: %s\n", name, verb)
 		return err
 	}
-	return watchDrain(ctx, to, name, wait, w)
+	return o.watchDrain(ctx, name, wait, w)
 }
 
 // watchDrain tells how a node empties until it has.
-func watchDrain(ctx context.Context, to *operator, name string, wait time.Duration, w io.Writer) error {
+func (o *operator) watchDrain(ctx context.Context, name string, wait time.Duration, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
 	last := ""
 	for {
-		found, _, err := to.status(ctx)
+		found, _, err := o.status(ctx)
 		if err != nil {
 			return err
 		}

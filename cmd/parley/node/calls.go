@@ -68,7 +68,10 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 
 // callFault says in a form that travels which errors pass.
 func callFault(err error) error {
-	for _, passing := range []error{persistence.ErrBusy, persistence.ErrNotLeader, persistence.ErrTransferFailed, persistence.ErrConflict} {
+	for _, passing := range []error{
+		persistence.ErrBusy, persistence.ErrNotLeader, persistence.ErrTransferFailed, persistence.ErrConflict,
+		persistence.ErrUnsafe, persistence.ErrStillMember,
+	} {
 		if errors.Is(err, passing) {
 			return machine.Fail(failurepb.Code_UNAVAILABLE, "%v", err)
 		}

@@ -100,7 +100,7 @@ func (f *fleet) stop() {
 
 func testLog(t *testing.T, name string) *slog.Logger {
 	t.Helper()
-	return slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn})).With("node", name)
+	return slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("node", name))
 }
 
 // testWriter writes to a test's log until the test is over.
@@ -127,13 +127,14 @@ func (w *testWriter) Write(line []byte) (int, error) {
 func freePorts(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		var network net.ListenConfig
+		l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		at, ok := l.Addr().(*net.TCPAddr)
 		require.True(t, ok)
 		free := true
 		for offset := 1; offset <= config.ActorPort; offset++ {
-			next, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port+offset)))
+			next, err := network.Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port+offset)))
 			if free = free && err == nil; err == nil {
 				require.NoError(t, next.Close())
 			}
@@ -161,7 +162,7 @@ func (f *fleet) grown() {
 			answer, err := n.statusNow(f.t.Context())
 			status, ok := answer.(*Status)
 			if err != nil || !ok || slices.ContainsFunc(status.Shards, func(s ShardStatus) bool { return s.Owner == "" || len(s.Voters) != 3 }) ||
-				slices.ContainsFunc(status.Nodes, func(n NodeStatus) bool { return n.Leads == 0 }) {
+				slices.ContainsFunc(status.Nodes, func(n Member) bool { return n.Leads == 0 }) {
 				return false
 			}
 		}
@@ -172,7 +173,7 @@ func (f *fleet) grown() {
 func (f *fleet) call(node, method, path string, body any) (status int, by string, answer map[string]any, err error) {
 	var text bytes.Buffer
 	if body != nil {
-		if err := json.NewEncoder(&text).Encode(body); err != nil {
+		if err = json.NewEncoder(&text).Encode(body); err != nil {
 			return 0, "", nil, err
 		}
 	}
@@ -189,7 +190,7 @@ func (f *fleet) call(node, method, path string, body any) (status int, by string
 	if err != nil {
 		return 0, "", nil, err
 	}
-	if err := json.Unmarshal(whole, &answer); err != nil {
+	if err = json.Unmarshal(whole, &answer); err != nil {
 		return response.StatusCode, "", nil, fmt.Errorf("%w in %s", err, whole)
 	}
 	return response.StatusCode, response.Header.Get("X-Served-By"), answer, nil

@@ -64,7 +64,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.peers, err = peer.New(peer.Config{
+	l.peers, err = peer.New(peer.Config{ //nolint:contextcheck // it lives until Stop, not as long as the start
 		Hello: n.hello(origin{}), Listener: listener, Dial: n.dial, ServerTLS: n.serverTLS, ClientTLS: n.clientTLS,
 		Address:       l.address,
 		OnFrames:      n.takeFrames,
@@ -83,7 +83,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	l.peers.Start() //nolint:contextcheck // it lives until Stop, not as long as the start
+	l.peers.Start()
 	n.later(func(context.Context) { l.peers.Stop() })
 	n.links = l
 	if n.origin, err = n.beginnings(ctx); err != nil {
@@ -201,7 +201,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 			n.log.Warn("stop connections to other nodes", slog.Any("err", err))
 		}
 	})
-	n.startReports()
+	n.startReports() //nolint:contextcheck // the same
 	return n.startGossip(ctx, addresses)
 }
 

@@ -49,7 +49,7 @@ func listConversations(ctx context.Context, from rows, query endpoint.ListQuery)
 	if query.Offset >= page.Total {
 		return page, nil // and no offset is too large to count with
 	}
-	found, err := listRows(ctx, from, query, pinnedList.Name(), list.Name(), int(counts[0]))
+	found, err := listRows(ctx, from, query, lists{pinned: pinnedList.Name(), others: list.Name(), pins: int(counts[0])})
 	if err != nil {
 		return nil, err
 	}
@@ -57,30 +57,36 @@ func listConversations(ctx context.Context, from rows, query endpoint.ListQuery)
 	return page, err
 }
 
+// lists are the two that make one user's list, and how long the one of the pinned is.
+type lists struct {
+	pinned, others string
+	pins           int
+}
+
 // listRows reads a page of the two lists: the pinned one first, or both as one.
-func listRows(ctx context.Context, from rows, query endpoint.ListQuery, pinnedList, list string, pinned int) ([]persistence.ListRow, error) {
+func listRows(ctx context.Context, from rows, query endpoint.ListQuery, of lists) ([]persistence.ListRow, error) {
 	read := func(name string, offset, limit int) ([]persistence.ListRow, error) {
 		if limit <= 0 {
 			return nil, nil
 		}
 		return from.page(ctx, persistence.ListQuery{List: name, Descending: !query.Ascending, Offset: offset, Limit: limit})
 	}
-	if pinned == 0 {
-		return read(list, query.Offset, query.Limit)
+	if of.pins == 0 {
+		return read(of.others, query.Offset, query.Limit)
 	}
 	if query.PinnedFirst {
-		first, err := read(pinnedList, query.Offset, query.Limit)
+		first, err := read(of.pinned, query.Offset, query.Limit)
 		if err != nil {
 			return nil, err
 		}
-		rest, err := read(list, max(query.Offset-pinned, 0), query.Limit-len(first))
+		rest, err := read(of.others, max(query.Offset-of.pins, 0), query.Limit-len(first))
 		return append(first, rest...), err
 	}
-	first, err := read(pinnedList, 0, query.Offset+query.Limit)
+	first, err := read(of.pinned, 0, query.Offset+query.Limit)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := read(list, 0, query.Offset+query.Limit)
+	rest, err := read(of.others, 0, query.Offset+query.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (n *Node) startPlacing(context.Context) error {
 	if err != nil {
 		return err
 	}
-	loop.Start()
+	loop.Start() //nolint:contextcheck // it lives until Stop, not as long as the start
 	n.links.loop.Store(loop)
 	n.later(func(context.Context) { loop.Stop() })
 	return nil

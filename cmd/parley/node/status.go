@@ -23,13 +23,13 @@ type Status struct {
 	Replication int           `json:"replication"`
 	Placer      string        `json:"placer"` // node whose placement loop runs: the owner of shard 0
 	Ready       string        `json:"ready"`  // "yes", or why not
-	Nodes       []NodeStatus  `json:"nodes"`
+	Nodes       []Member      `json:"nodes"`
 	Shards      []ShardStatus `json:"shards"`
 	Steps       []StepStatus  `json:"steps"` // newest last; only on the placer
 }
 
-// NodeStatus is one node.
-type NodeStatus struct {
+// Member is one node.
+type Member struct {
 	Name     string  `json:"name"`
 	ID       string  `json:"id"`    // hexadecimal: larger than JSON numbers are exact
 	State    string  `json:"state"` // joining, active, draining, drained, leaving, down
@@ -74,7 +74,7 @@ func (n *Node) statusNow(context.Context) (any, error) {
 	}
 	s := &Status{
 		Cluster: n.store.Identity().ClusterID, Node: n.config.Node.Name, Replication: 1, Ready: "yes",
-		Nodes: []NodeStatus{}, Shards: []ShardStatus{}, Steps: []StepStatus{},
+		Nodes: []Member{}, Shards: []ShardStatus{}, Steps: []StepStatus{},
 	}
 	if err := n.unready(); err != nil {
 		s.Ready = err.Error()
@@ -96,7 +96,7 @@ func (n *Node) statusNow(context.Context) (any, error) {
 
 func (n *Node) statusAlone(s *Status) {
 	shards := n.shards.Count() + 1
-	s.Nodes = append(s.Nodes, NodeStatus{
+	s.Nodes = append(s.Nodes, Member{
 		Name: n.config.Node.Name, ID: fmt.Sprintf("%016x", n.store.Identity().NodeID), State: "active",
 		HTTP: n.Addr().String(), Ops: n.OpsAddr().String(), Leads: shards, Replicas: shards, DiskFree: n.store.FreeBytes(),
 	})
@@ -115,7 +115,7 @@ func (n *Node) statusNodes(s *Status, board *cluster.View) {
 	}
 	for i := range board.Nodes {
 		v := &board.Nodes[i]
-		made := NodeStatus{
+		made := Member{
 			Name: v.Name, ID: fmt.Sprintf("%016x", v.Node), State: n.nodeState(v), HTTP: addresses[v.Name].HTTPAddr,
 			Ops: addresses[v.Name].OpsAddr, Leads: v.Leads, Replicas: v.Replicas, DiskFree: v.Report.GetDiskFree(),
 		}
@@ -129,7 +129,7 @@ func (n *Node) statusNodes(s *Status, board *cluster.View) {
 	}
 }
 
-// nodeState is how a node is, in the words of NodeStatus.
+// nodeState is how a node is, in the words of Member.
 func (n *Node) nodeState(v *cluster.NodeView) string {
 	record, version, err := n.nodeRecord(v.Name)
 	switch {
