@@ -15,6 +15,7 @@ const (
 	freezeNode  mischief = "freeze"  // SIGSTOP, SIGCONT later
 	restartNode mischief = "restart" // SIGTERM, started again at once
 	killTwo     mischief = "kill two"
+	loseDisk    mischief = "lose disk" // SIGKILL, started again without its data
 	isolateNode mischief = "isolate" // from all others, both ways
 	muteNode    mischief = "mute"    // it hears the others, they do not hear it
 	deafenNode  mischief = "deafen"  // they hear it, it does not hear them
@@ -25,7 +26,7 @@ const (
 func mischiefs(network bool, nodes int) []mischief {
 	kinds := []mischief{killNode, killNode, killNode, bounceNode, freezeNode, freezeNode, freezeNode, restartNode, restartNode}
 	if nodes > 2 {
-		kinds = append(kinds, killTwo)
+		kinds = append(kinds, killTwo, loseDisk)
 	}
 	if network {
 		kinds = append(kinds, isolateNode, isolateNode, muteNode, deafenNode, partNodes, partNodes)

@@ -130,6 +130,8 @@ func (m *mayhem) make(ctx context.Context, p planned) error {
 		}
 		sleepUntil(ctx, time.Now().Add(p.lasts))
 		return m.cluster.Start(ctx)
+	case loseDisk:
+		return m.loseDisk(ctx, victim, p.lasts)
 	case freezeNode:
 		if err := victim.Pause(); err != nil {
 			return err
@@ -148,6 +150,24 @@ func (m *mayhem) make(ctx context.Context, p planned) error {
 		sleepUntil(ctx, time.Now().Add(p.lasts))
 		return errors.Join(err, m.cluster.Heal(ctx))
 	}
+}
+
+// loseDisk takes a node's data away. A second disk must not be lost before the first is made good: then the data would
+// be gone indeed.
+func (m *mayhem) loseDisk(ctx context.Context, victim *nodes.Node, lasts time.Duration) error {
+	const patience = 30 * time.Second
+	if err := m.cluster.settle(ctx, patience); err != nil {
+		m.tell("%s keeps its disk: %v", victim.Name, err)
+		return nil
+	}
+	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
+		return err
+	}
+	sleepUntil(ctx, time.Now().Add(lasts))
+	if err := victim.Start(ctx); err != nil {
+		return err
+	}
+	return m.cluster.settle(ctx, settleWithin)
 }
 
 func (m *mayhem) cut(ctx context.Context, p planned, victim *nodes.Node) error {
