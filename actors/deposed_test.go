@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,11 +82,11 @@ func TestFollowOfADeposedOwnerFails(t *testing.T) {
 // hanging is a journal whose reads and appends hang like those of an owner that is cut off.
 type hanging struct {
 	*journal
-	cut bool
+	cut atomic.Bool
 }
 
 func (h *hanging) hang(ctx context.Context) error {
-	if !h.cut {
+	if !h.cut.Load() {
 		return nil
 	}
 	<-ctx.Done()
@@ -113,7 +114,8 @@ func TestDisownAnswersEverybodyAtOnce(t *testing.T) {
 		s := newShell(t, j.journal, 2, func(c *Config) { c.Journal = j })
 		s.must("add:a")
 		waiting := s.later("wait:k")
-		j.cut, j.delay = true, time.Hour
+		j.cut.Store(true)
+		j.slow(time.Hour)
 		appending := s.later("add:b")
 		queued := s.later("add:c")
 		other := make(chan error, 2)
@@ -162,17 +164,18 @@ func TestTextIsPublishedUnderALease(t *testing.T) {
 		}
 		time.Sleep(5*time.Second + time.Millisecond)
 		require.Equal(t, 51, length(), "while proofs come, nothing is held")
-		j.cut = true
+		j.cut.Store(true)
 		time.Sleep(1100 * time.Millisecond)
 		held := length()
 		require.InDelta(t, 60, held, 2, "a second after the last proof, it is silent")
 		time.Sleep(time.Second)
 		require.Equal(t, held, length())
 
-		j.cut = false // the link heals
+		j.cut.Store(false) // the link heals
 		time.Sleep(1500 * time.Millisecond)
 		require.InDelta(t, 86, length(), 2, "what was held is said")
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		require.Empty(t, sink.faults)
 		require.Len(t, sink.heard, 1)
 	})
@@ -194,7 +197,7 @@ func TestHeldTextOfACancelledTurnIsNotPartOfIt(t *testing.T) {
 		_, err := s.send(t.Context(), false)
 		require.NoError(t, err)
 		time.Sleep(100 * time.Millisecond)
-		j.cut = true
+		j.cut.Store(true)
 		time.Sleep(5 * time.Second)
 		cancelled, err := s.cancelTurn(t.Context())
 		require.NoError(t, err)
@@ -221,8 +224,9 @@ func TestHeldTextIsSaidBeforeTheEndOfItsTurn(t *testing.T) {
 		_, err := s.send(t.Context(), false)
 		require.NoError(t, err)
 		time.Sleep(100 * time.Millisecond)
-		j.cut = true
+		j.cut.Store(true)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.Empty(t, sink.faults)
 		require.Equal(t, []string{"first last"}, sink.heard)
 	})
@@ -322,6 +326,7 @@ func TestLateTurnOfAFormerTenureIsNotHeard(t *testing.T) {
 		require.Equal(t, "new", sink.text)
 		late := s.feeds.Begin(turn.Place{Shard: testShard, Epoch: 1, ConversationID: testID}, "run_late", nil)
 		late.Write("old")
+		synctest.Wait()
 		require.Equal(t, "new", sink.text)
 		require.Empty(t, sink.faults)
 		cancelled, err := s.cancelTurn(t.Context())

@@ -119,7 +119,7 @@ func TestDrainWaitsForAppendsNotForTurnsThatDoNotEnd(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1, startsRun(func(ctx context.Context, _ uint32) { <-ctx.Done() }))
 		s.must("add:a")
-		j.delay = 2 * time.Second
+		j.slow(2 * time.Second)
 		slow := s.later("add:b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -135,7 +135,7 @@ func TestDrainFailsWhereAppendsHang(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1, func(c *Config) { c.AppendTimeout = time.Second })
 		s.must("add:a")
-		j.delay = time.Hour
+		j.slow(time.Hour)
 		slow := s.later("add:b")
 		queued := s.later("add:q")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -143,7 +143,7 @@ func TestDrainFailsWhereAppendsHang(t *testing.T) {
 		held := s.later("add:h")
 		err := s.Drain(ctx, testShard)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		j.delay = 0
+		j.slow(0)
 		<-held
 		require.Equal(t, failurepb.Code_UNAVAILABLE, codeOf((<-slow).err))
 		<-queued

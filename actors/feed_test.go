@@ -216,7 +216,7 @@ func TestQueuedCommandOfAFormerEpochIsNotDecided(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1)
 		s.must("add:a")
-		j.delay = time.Second
+		j.slow(time.Second)
 		slow := s.later("add:b")
 		queued := s.later("add:c")
 		s.Own(testShard, 2)

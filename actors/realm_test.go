@@ -66,7 +66,7 @@ func (r *realm) join(t *testing.T, name string, speak speaker, ids IDs) *citizen
 	c.system, err = New(Config{
 		Node: name, Journal: c, IDs: ids, Feeds: feeds, AppendTimeout: 3 * time.Second,
 		Kinds:  []Kind{Conversations(conversation.New(limits), runner, feeds)},
-		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name),
+		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With(slog.String("node", name)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -68,6 +68,12 @@ func (j *journal) fail(faults ...fault) {
 	j.faults = append(j.faults, faults...)
 }
 
+func (j *journal) slow(delay time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.delay = delay
+}
+
 func take[T any](queue *[]T) (value T) {
 	if len(*queue) > 0 {
 		value, *queue = (*queue)[0], (*queue)[1:]
@@ -115,11 +121,11 @@ func (*journal) Owns(uint32, uint64) bool { return true }
 func (j *journal) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
 	j.appends.Add(1)
 	j.mu.Lock()
-	what := take(&j.faults)
+	what, delay := take(&j.faults), j.delay
 	j.mu.Unlock()
-	if j.delay > 0 {
+	if delay > 0 {
 		select {
-		case <-time.After(j.delay):
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
-		j.delay = 20 * time.Millisecond
+		j.slow(20 * time.Millisecond)
 		s := newShell(t, j, 7)
 		j.watch = s.note
 		s.must("add:a")
@@ -400,7 +400,7 @@ func TestBoundedQueues(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1, func(c *Config) { c.MaxQueued, c.MaxInFlight = 5, 8 })
 		s.must("add:a")
-		j.delay = time.Second
+		j.slow(time.Second)
 		var waiting []chan answered
 		for range 20 {
 			waiting = append(waiting, s.later("add:b"))
@@ -413,8 +413,9 @@ func TestBoundedQueues(t *testing.T) {
 			}
 		}
 		require.Equal(t, 15, refused)
-		j.delay = 0
+		j.slow(0)
 		require.Equal(t, "abbbbb", s.must("title"))
+		synctest.Wait()
 		require.Zero(t, s.hostIf(testShard).inFlight.Load())
 	})
 }
@@ -424,7 +425,7 @@ func TestCommandOfACallerWhoLeftIsNotDecided(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1)
 		s.must("add:a")
-		j.delay = time.Second
+		j.slow(time.Second)
 		slow := s.later("add:b")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -455,7 +456,7 @@ func TestStop(t *testing.T) {
 		require.NoError(t, err)
 		defer cancel()
 		waiting := s.later("wait:k")
-		j.delay = time.Second
+		j.slow(time.Second)
 		slow := s.later("add:b")
 		synctest.Wait()
 		ended, end := context.WithCancel(t.Context())
