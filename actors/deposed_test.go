@@ -275,18 +275,17 @@ func TestTurnThatWasWrittenLateIsPickedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, after := range []time.Duration{3 * time.Second, time.Minute} {
 			j := newJournal()
-			s := talkative(t, j, says("here"))
+			thief := &thief{journal: j}
+			s := talkative(t, j, says("here"), func(c *Config) { c.Journal = thief })
 			s.create(t)
-			var entry func()
-			stolen := &thief{journal: j, steal: func(apply func()) { entry = apply }}
-			s.config.Journal = stolen
+			thief.armed.Store(true)
 			_, err := s.send(t.Context(), false)
 			require.Equal(t, failurepb.Code_UNAVAILABLE, codeOf(err))
 			sink := &reader{}
 			sink.follow(t, s)
 			time.Sleep(after)
 			require.Nil(t, j.state(testID).GetLease())
-			entry()
+			thief.apply()
 			time.Sleep(20 * time.Second)
 			synctest.Wait()
 			require.Equal(t, conversationpb.StopReason_END_TURN, j.state(testID).GetStopReason(), after)
@@ -297,16 +296,16 @@ func TestTurnThatWasWrittenLateIsPickedUp(t *testing.T) {
 	})
 }
 
-// thief gives up one append, for others to apply later.
+// thief gives up one append, to apply it later.
 type thief struct {
 	*journal
-	steal func(apply func())
+	armed atomic.Bool
+	apply func()
 }
 
 func (f *thief) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
-	if f.steal != nil {
-		f.steal(func() { f.apply(in, entry) })
-		f.steal = nil
+	if f.armed.CompareAndSwap(true, false) {
+		f.apply = func() { f.journal.apply(in, entry) }
 		return nil, ErrOutcomeUnknown
 	}
 	return f.journal.Append(ctx, in, entry)
