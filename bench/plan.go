@@ -16,10 +16,10 @@ const (
 	restartNode mischief = "restart" // SIGTERM, started again at once
 	killTwo     mischief = "kill two"
 	loseDisk    mischief = "lose disk" // SIGKILL, started again without its data
-	isolateNode mischief = "isolate" // from all others, both ways
-	muteNode    mischief = "mute"    // it hears the others, they do not hear it
-	deafenNode  mischief = "deafen"  // they hear it, it does not hear them
-	partNodes   mischief = "part"    // two nodes from each other, both ways; both see the third
+	isolateNode mischief = "isolate"   // from all others, both ways
+	muteNode    mischief = "mute"      // it hears the others, they do not hear it
+	deafenNode  mischief = "deafen"    // they hear it, it does not hear them
+	partNodes   mischief = "part"      // two nodes from each other, both ways; both see the third
 )
 
 // mischiefs are the kinds that a run can make, the frequent ones more than once.

@@ -24,6 +24,10 @@ func runChaos(ctx context.Context, o *Options, live *progress) (*Report, error) 
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
+	if o.Faults == 0 {
+		const pace = 8 * time.Second
+		o.Faults = max(1, int(o.Duration/pace))
+	}
 	plan := planFaults(o.Seed, o.Faults, o.Duration, len(o.cluster.Nodes()), mischiefs(o.Network, len(o.cluster.Nodes())))
 	c, err := newCrowd(ctx, o, live, cmp.Or(o.Records, 200), func(n int) string {
 		if n%10 == 9 {

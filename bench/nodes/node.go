@@ -208,8 +208,19 @@ func (n *Node) Terminate(ctx context.Context) error {
 	}
 }
 
-// Pause freezes the node: its sockets stay open and nobody answers.
-func (n *Node) Pause() error { return n.freeze(syscall.SIGSTOP, true) }
+// Pause freezes the node: its sockets stay open and nobody answers. It returns when all of its threads stand still.
+func (n *Node) Pause() error {
+	if err := n.freeze(syscall.SIGSTOP, true); err != nil {
+		return err
+	}
+	const patience = 5 * time.Second
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
+		if n.stopped() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not stand still", n.Name)
+}
 
 // Resume thaws a frozen node.
 func (n *Node) Resume() error { return n.freeze(syscall.SIGCONT, false) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -25,6 +26,25 @@ func (n *Node) Usage() (Usage, error) {
 		return Usage{}, fmt.Errorf("usage of %s: %w", n.Name, err)
 	}
 	return parseStat(text)
+}
+
+// stopped says whether the kernel holds all threads of the node's process.
+func (n *Node) stopped() bool {
+	p := n.process()
+	if p == nil {
+		return false
+	}
+	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.command.Process.Pid))
+	if err != nil {
+		return false
+	}
+	for _, path := range states {
+		text, err := os.ReadFile(path)
+		if _, rest, found := bytes.Cut(text, []byte(") ")); err != nil || !found || !bytes.HasPrefix(rest, []byte("T")) {
+			return false
+		}
+	}
+	return len(states) > 0
 }
 
 // parseStat reads /proc/PID/stat, see proc(5): after the command's name, which may hold blanks, fields 3 and on.
