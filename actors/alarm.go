@@ -21,11 +21,16 @@ const (
 // alarm is a command of the entity's own that is due later: a timer of the rules, or a retry.
 type alarm struct {
 	command proto.Message // nil: activate
+	key     string        // of the rules; "" = none
 	retries int
 	timer   *time.Timer
 }
 
 func (g *grain) arm(after time.Duration, al *alarm) {
+	if i := slices.IndexFunc(g.alarms, func(old *alarm) bool { return al.key != "" && old.key == al.key }); i >= 0 {
+		g.alarms[i].timer.Stop()
+		g.alarms = slices.Delete(g.alarms, i, i+1)
+	}
 	g.alarms = append(g.alarms, al)
 	root, pid := g.host.system.root, g.pid
 	al.timer = time.AfterFunc(after, func() { root.Send(pid, al) })

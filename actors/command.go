@@ -365,7 +365,7 @@ func (g *grain) conclude(decision *machine.Decision, commit *Commit) error {
 func (g *grain) perform(effects []machine.Effect) {
 	for _, effect := range effects {
 		if timer, isTimer := effect.(machine.Timer); isTimer {
-			g.arm(timer.After, &alarm{command: timer.Command})
+			g.arm(timer.After, &alarm{command: timer.Command, key: timer.Key})
 			continue
 		}
 		if g.kind.Perform == nil {

@@ -74,10 +74,14 @@ func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
 	decision.Events = r.events
 	// The turn is stopped even when nothing can be written, say on a full disk: accepted, and not yet settled.
 	decision.IfUnwritten = cancelledReply(&conversationpb.Cancelled{Cancelled: true, RunId: run, State: r.state})
-	decision.Effects = append(decision.Effects,
-		r.cancelTimer(r.limits.CancelGrace, &conversationpb.CancelTimeout{RunId: run, Final: true}))
+	final := r.cancelTimer(r.limits.CancelGrace, &conversationpb.CancelTimeout{RunId: run, Final: true})
+	final.Key = finalTimer
+	decision.Effects = append(decision.Effects, final)
 	return decision
 }
+
+// finalTimer ends a cancelled turn that does not report. There is one turn at a time, so an older timer has nothing to say.
+const finalTimer = "cancel/final"
 
 func (r *request) cancelTimer(after time.Duration, timeout *conversationpb.CancelTimeout) machine.Timer {
 	return machine.Timer{After: after, Command: &conversationpb.Command{

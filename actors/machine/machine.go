@@ -86,6 +86,9 @@ type Effect any
 type Timer struct {
 	After   time.Duration
 	Command proto.Message
+	// Key, if not empty, replaces the entity's timer of the same key: where only the newest one matters, so that what is
+	// over does not pile up.
+	Key string
 }
 
 // Failure is a refusal: the rules said no. Details must marshal to JSON.
