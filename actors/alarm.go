@@ -14,7 +14,7 @@ const (
 	// again.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// maxDoubts bounds how often an entity is read again because an append may still be applied: over half a minute.
+	// maxDoubts bounds how often an entity is read again because an append may still be applied: over a minute.
 	maxDoubts = 6
 )
 
