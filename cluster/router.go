@@ -95,7 +95,8 @@ func New(config Config) (*Router, error) {
 func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(id) }
 
 // Ask sends a command to the owner of an entity and returns its reply and the name of the node that gave it. A command
-// is sent again when its owner was lost before it answered, so it must carry an id that the entity remembers.
+// is sent again when its owner was lost before it answered, so it must carry an id that the entity remembers; one with a
+// method Repeat is sent again as that says.
 func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (reply proto.Message, servedBy string, err error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
@@ -107,9 +108,21 @@ func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (rep
 		} else {
 			reply, failed = r.config.Remote.Ask(ctx, to, id, command)
 		}
+		if again(failed) || failed != nil && ctx.Err() != nil {
+			command = repeat(command)
+		}
 		return failed
 	})
 	return reply, servedBy, err
+}
+
+// repeat is a command as it is sent again. An owner that was deposed with the command in its hands also says "not the
+// owner", so every repeat counts as one of a command that may have been carried out.
+func repeat(command proto.Message) proto.Message {
+	if c, ok := command.(interface{ Repeat() proto.Message }); ok {
+		return c.Repeat()
+	}
+	return command
 }
 
 // Read sends a query to the owner of a shard and returns the answer and the name of the node that gave it.

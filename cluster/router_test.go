@@ -81,8 +81,16 @@ func (n *node) follow(ctx context.Context, call string, sink Sink) (*conversatio
 	}, nil
 }
 
-func (n *node) Ask(ctx context.Context, in uint32, id string, _ proto.Message) (proto.Message, error) {
-	return &conversationpb.Reply{}, n.answer(ctx, fmt.Sprint("ask ", in, " ", id))
+func (n *node) Ask(ctx context.Context, in uint32, id string, command proto.Message) (proto.Message, error) {
+	return &conversationpb.Reply{}, n.answer(ctx, fmt.Sprint("ask ", in, " ", id)+repeated(command))
+}
+
+// repeated tells a command that says that it comes again.
+func repeated(command proto.Message) string {
+	if c, ok := command.(*conversationpb.Command); ok && c.GetRepeated() {
+		return " again"
+	}
+	return ""
 }
 
 func (n *node) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
@@ -99,8 +107,8 @@ func (n *node) Follow(ctx context.Context, in uint32, id string, sink Sink) (*co
 
 type far struct{ node }
 
-func (f *far) Ask(ctx context.Context, to Owner, id string, _ proto.Message) (proto.Message, error) {
-	return &conversationpb.Reply{}, f.answer(ctx, fmt.Sprint("ask ", to.Node, " ", to.Epoch, " ", id))
+func (f *far) Ask(ctx context.Context, to Owner, id string, command proto.Message) (proto.Message, error) {
+	return &conversationpb.Reply{}, f.answer(ctx, fmt.Sprint("ask ", to.Node, " ", to.Epoch, " ", id)+repeated(command))
 }
 
 func (f *far) Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error) {
@@ -218,6 +226,27 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
+// TestRepeatsSaySo: a command that comes again says so.
+func TestRepeatsSaySo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.owned("n2", 2)
+		f.remote.answers = []error{notOwner{}, lost{}, notOwner{}, nil}
+		command := &conversationpb.Command{}
+		_, _, err := f.Ask(t.Context(), f.id, command)
+		require.NoError(t, err)
+		ask := "ask n2 2 " + f.id
+		require.Equal(t, []string{ask, ask + " again", ask + " again", ask + " again"}, f.remote.calls)
+		require.False(t, command.GetRepeated(), "the caller's own stays as it is")
+
+		f.remote.hang = true
+		go f.owned("n1", 3) // which ends the call that hangs
+		_, _, err = f.Ask(t.Context(), f.id, command)
+		require.NoError(t, err)
+		require.Equal(t, []string{"ask 5 " + f.id + " again"}, f.local.calls)
+	})
+}
+
 // TestANewerOwnerIsAskedAtOnce, whoever says so.
 func TestANewerOwnerIsAskedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +257,7 @@ func TestANewerOwnerIsAskedAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "n2", servedBy)
 		require.Zero(t, time.Since(start))
-		require.Equal(t, []string{"ask n2 3 " + f.id}, f.remote.calls)
+		require.Equal(t, []string{"ask n2 3 " + f.id + " again"}, f.remote.calls)
 
 		// What is not newer is not believed, nor what was not asked for.
 		for _, hint := range []notOwner{{5, 3, "n9"}, {5, 2, "n9"}, {6, 9, "n9"}, {5, 9, ""}} {

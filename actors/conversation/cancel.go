@@ -17,6 +17,9 @@ func (r *request) cancel(c *conversationpb.Cancel) (machine.Decision, *machine.F
 	if first := r.outcome(); first != nil {
 		return r.repeatCancel(first, c)
 	}
+	if f := r.forgotten(); f != nil {
+		return machine.Decision{}, f
+	}
 	if f := r.checkCommandID(); f != nil {
 		return machine.Decision{}, f
 	}
@@ -69,7 +72,7 @@ func (r *request) cancelRunning(c *conversationpb.Cancel) machine.Decision {
 		return decision
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_CancelRequested{
-		CancelRequested: &conversationpb.CancelRequested{CommandId: r.command.GetCommandId()},
+		CancelRequested: &conversationpb.CancelRequested{CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt()},
 	}})
 	decision.Events = r.events
 	// The turn is stopped even when nothing can be written, say on a full disk: accepted, and not yet settled.

@@ -69,7 +69,7 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 		state.Source = defaultSource
 	}
 	if id := r.command.GetCommandId(); id != "" {
-		state.Outcomes = []*conversationpb.Outcome{{CommandId: id}}
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
 	}
 	return state, r.fill(state, c)
 }

@@ -66,6 +66,16 @@ func (r *request) outcome() *conversationpb.Outcome {
 	return nil
 }
 
+// forgotten refuses a repeated command whose outcome may be among those that are not remembered any more: to carry it
+// out might be the second time. Whoever gave it has to look. One that was issued after all that is forgotten is not
+// among them, whatever the clocks say: they are compared with what the same clock said.
+func (r *request) forgotten() *machine.Failure {
+	if !r.command.GetRepeated() || r.state.GetForgottenAt() == 0 || r.command.GetIssuedAt() > r.state.GetForgottenAt() {
+		return nil
+	}
+	return machine.Fail(failurepb.Code_UNAVAILABLE, "not answered in time; whether it was carried out is not known any more")
+}
+
 func (*request) usedOtherwise() (machine.Decision, *machine.Failure) {
 	return refuse(failurepb.Code_VALIDATION, "the command id was used for another command")
 }

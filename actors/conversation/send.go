@@ -14,6 +14,9 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 	if first := r.outcome(); first != nil {
 		return r.repeat(first, c)
 	}
+	if f := r.forgotten(); f != nil {
+		return machine.Decision{}, f
+	}
 	metadata, f := r.checkSend(c)
 	if f != nil {
 		return machine.Decision{}, f
@@ -49,7 +52,7 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		UserMessage: &conversationpb.UserMessage{Message: message},
 	}})
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{
-		TurnStarted: &conversationpb.TurnStarted{Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after},
+		TurnStarted: &conversationpb.TurnStarted{Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt()},
 	}})
 	decision := machine.Decision{
 		Events:  r.events,

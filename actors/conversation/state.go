@@ -48,10 +48,13 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		cancelRequested(next)
 		m.remember(next, &conversationpb.Outcome{
 			CommandId: body.CancelRequested.GetCommandId(), RunId: event.GetRunId(), Seq: event.GetSeq(),
+			IssuedAt: body.CancelRequested.GetIssuedAt(),
 		})
 	case *conversationpb.Event_Updated:
 		updated(next, event, body.Updated.GetPatch())
-		m.remember(next, &conversationpb.Outcome{CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq()})
+		m.remember(next, &conversationpb.Outcome{
+			CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq(), IssuedAt: body.Updated.GetIssuedAt(),
+		})
 	}
 	return next
 }
@@ -89,10 +92,11 @@ func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.
 		RunId:         event.GetRunId(),
 		UserMessageId: lease.GetUserMessage().GetId(),
 		Seq:           started.GetAfterSeq(),
+		IssuedAt:      started.GetIssuedAt(),
 	})
 }
 
-// remember adds what a command did and forgets the oldest, but not the command whose turn is active: its sender may
+// remember adds what a command did and forgets the oldest, noting when they were issued, but not the command whose turn is active: its sender may
 // wait for long, and ask again when the conversation moves.
 func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.Outcome) {
 	if outcome.GetCommandId() == "" {
@@ -104,12 +108,15 @@ func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.O
 		active := known.GetUserMessageId() != "" && known.GetRunId() == next.GetLease().GetRunId()
 		if spare > 0 && !active {
 			spare--
+			next.ForgottenAt = max(next.GetForgottenAt(), known.GetIssuedAt())
 			continue
 		}
 		outcomes = append(outcomes, known)
 	}
 	if spare <= 0 {
 		outcomes = append(outcomes, outcome)
+	} else {
+		next.ForgottenAt = max(next.GetForgottenAt(), outcome.GetIssuedAt())
 	}
 	next.Outcomes = outcomes
 }
@@ -138,7 +145,7 @@ func missed(next *conversationpb.State, run string) {
 		}
 		outcomes := slices.Clone(next.GetOutcomes())
 		outcomes[i] = &conversationpb.Outcome{
-			CommandId: known.GetCommandId(), RunId: known.GetRunId(), Seq: known.GetSeq(), Missed: true,
+			CommandId: known.GetCommandId(), RunId: known.GetRunId(), Seq: known.GetSeq(), IssuedAt: known.GetIssuedAt(), Missed: true,
 		}
 		next.Outcomes = outcomes
 	}
@@ -217,6 +224,7 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		LastUserMessage: s.LastUserMessage,
 		Outcomes:        s.Outcomes,
 		TakenOver:       s.TakenOver,
+		ForgottenAt:     s.ForgottenAt,
 	}
 	keepUnknown(s, next)
 	return next

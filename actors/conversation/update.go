@@ -22,6 +22,9 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 	} else if first != nil {
 		return machine.Decision{Reply: stateReply(r.state)}, nil
 	}
+	if f := r.forgotten(); f != nil {
+		return machine.Decision{}, f
+	}
 	if f := r.checkCommandID(); f != nil {
 		return machine.Decision{}, f
 	}
@@ -48,7 +51,7 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 		return machine.Decision{Reply: stateReply(r.state)}, nil
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{
-		Patch: patch, CommandId: r.command.GetCommandId(),
+		Patch: patch, CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
 	}}})
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
 }

@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"context"
+	"time"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -45,6 +46,7 @@ func (a *API) command(ctx context.Context, conversationID string) *conversationp
 		ConversationId: conversationID,
 		CommandId:      a.ids.NewID("cmd"),
 		Caller:         callerOf(ctx),
+		IssuedAt:       time.Now().UnixMilli(),
 	}
 }
 

@@ -114,6 +114,7 @@ func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Comma
 		case <-time.After(pause):
 			pause = min(3*pause, time.Second)
 		}
+		command = command.Again()
 	}
 }
 

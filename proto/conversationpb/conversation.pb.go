@@ -285,7 +285,10 @@ type State struct {
 	Outcomes []*Outcome `protobuf:"bytes,30,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
 	// Epoch in which the last run, now ended, was taken over from a former owner, 0 = it was not: until that owner must
 	// be silent, a cancel is not settled.
-	TakenOver     uint64 `protobuf:"varint,31,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"`
+	TakenOver uint64 `protobuf:"varint,31,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"`
+	// The newest issued_at of the commands that are not among the outcomes any more: a command issued later is not one of
+	// them. 0 = none was forgotten.
+	ForgottenAt   int64 `protobuf:"varint,32,opt,name=forgotten_at,json=forgottenAt,proto3" json:"forgotten_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -537,13 +540,21 @@ func (x *State) GetTakenOver() uint64 {
 	return 0
 }
 
+func (x *State) GetForgottenAt() int64 {
+	if x != nil {
+		return x.ForgottenAt
+	}
+	return 0
+}
+
 type Outcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`                           // of a send, and of a cancel
 	UserMessageId string                 `protobuf:"bytes,3,opt,name=user_message_id,json=userMessageId,proto3" json:"user_message_id,omitempty"` // of a send
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
-	Missed        bool                   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"` // of a cancel: the run ended by itself before it took effect
+	Missed        bool                   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                     // of a cancel: the run ended by itself before it took effect
+	IssuedAt      int64                  `protobuf:"varint,6,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,6 +622,13 @@ func (x *Outcome) GetMissed() bool {
 		return x.Missed
 	}
 	return false
+}
+
+func (x *Outcome) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
 }
 
 type Budget struct {
@@ -1670,6 +1688,7 @@ type TurnStarted struct {
 	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"` // user_message is left out when the event before it brings the message
 	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	AfterSeq      uint64                 `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"` // last seq before this turn's first event
+	IssuedAt      int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1721,6 +1740,13 @@ func (x *TurnStarted) GetCommandId() string {
 func (x *TurnStarted) GetAfterSeq() uint64 {
 	if x != nil {
 		return x.AfterSeq
+	}
+	return 0
+}
+
+func (x *TurnStarted) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
 	}
 	return 0
 }
@@ -1916,6 +1942,7 @@ func (x *TurnRecovered) GetQuick() uint32 {
 type CancelRequested struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,2,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1957,10 +1984,18 @@ func (x *CancelRequested) GetCommandId() string {
 	return ""
 }
 
+func (x *CancelRequested) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
 type Updated struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Patch         *Patch                 `protobuf:"bytes,1,opt,name=patch,proto3" json:"patch,omitempty"`
 	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,3,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2007,6 +2042,13 @@ func (x *Updated) GetCommandId() string {
 		return x.CommandId
 	}
 	return ""
+}
+
+func (x *Updated) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
 }
 
 // Patch changes what it names.
@@ -2176,6 +2218,8 @@ type Command struct {
 	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	CommandId      string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"` // unique per intent; a repeat is answered with the first outcome
 	Caller         *Caller                `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
+	IssuedAt       int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // by the clock of the node that was asked; 0 = not known
+	Repeated       bool                   `protobuf:"varint,5,opt,name=repeated,proto3" json:"repeated,omitempty"`                 // it was given before, and whether it was carried out is not known
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Command_Create
@@ -2241,6 +2285,20 @@ func (x *Command) GetCaller() *Caller {
 		return x.Caller
 	}
 	return nil
+}
+
+func (x *Command) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
+func (x *Command) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
 }
 
 func (x *Command) GetBody() isCommand_Body {
@@ -3686,7 +3744,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xea\b\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\x8d\t\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -3725,14 +3783,16 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x11last_user_message\x18\x1d \x01(\x04R\x0flastUserMessage\x128\n" +
 	"\boutcomes\x18\x1e \x03(\v2\x1c.parley.conversation.OutcomeR\boutcomes\x12\x1d\n" +
 	"\n" +
-	"taken_over\x18\x1f \x01(\x04R\ttakenOver\"\x91\x01\n" +
+	"taken_over\x18\x1f \x01(\x04R\ttakenOver\x12!\n" +
+	"\fforgotten_at\x18  \x01(\x03R\vforgottenAt\"\xae\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12&\n" +
 	"\x0fuser_message_id\x18\x03 \x01(\tR\ruserMessageId\x12\x10\n" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x16\n" +
-	"\x06missed\x18\x05 \x01(\bR\x06missed\"N\n" +
+	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x1b\n" +
+	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
 	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xdc\x02\n" +
@@ -3836,12 +3896,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\aCreated\x120\n" +
 	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"E\n" +
 	"\vUserMessage\x126\n" +
-	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"{\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\x98\x01\n" +
 	"\vTurnStarted\x120\n" +
 	"\x05lease\x18\x01 \x01(\v2\x1a.parley.conversation.LeaseR\x05lease\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\"F\n" +
+	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\x12\x1b\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"F\n" +
 	"\fAgentMessage\x126\n" +
 	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\xf6\x01\n" +
 	"\tTurnEnded\x12@\n" +
@@ -3856,14 +3917,16 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x14\n" +
-	"\x05quick\x18\x04 \x01(\rR\x05quick\"0\n" +
+	"\x05quick\x18\x04 \x01(\rR\x05quick\"M\n" +
 	"\x0fCancelRequested\x12\x1d\n" +
 	"\n" +
-	"command_id\x18\x01 \x01(\tR\tcommandId\"Z\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"w\n" +
 	"\aUpdated\x120\n" +
 	"\x05patch\x18\x01 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\x12\x1d\n" +
 	"\n" +
-	"command_id\x18\x02 \x01(\tR\tcommandId\"\x9e\x02\n" +
+	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\x03 \x01(\x03R\bissuedAt\"\x9e\x02\n" +
 	"\x05Patch\x12\x19\n" +
 	"\x05title\x18\x01 \x01(\tH\x00R\x05title\x88\x01\x01\x12\x1b\n" +
 	"\x06pinned\x18\x02 \x01(\bH\x01R\x06pinned\x88\x01\x01\x12\x1f\n" +
@@ -3883,12 +3946,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
-	"\atrusted\x18\x05 \x01(\bR\atrusted\"\x97\x05\n" +
+	"\atrusted\x18\x05 \x01(\bR\atrusted\"\xd0\x05\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x123\n" +
-	"\x06caller\x18\x03 \x01(\v2\x1b.parley.conversation.CallerR\x06caller\x125\n" +
+	"\x06caller\x18\x03 \x01(\v2\x1b.parley.conversation.CallerR\x06caller\x12\x1b\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\x12\x1a\n" +
+	"\brepeated\x18\x05 \x01(\bR\brepeated\x125\n" +
 	"\x06create\x18\n" +
 	" \x01(\v2\x1b.parley.conversation.CreateH\x00R\x06create\x12/\n" +
 	"\x04send\x18\v \x01(\v2\x19.parley.conversation.SendH\x00R\x04send\x125\n" +
