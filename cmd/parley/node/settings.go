@@ -33,7 +33,7 @@ func storeOptions(c *config.Config) persistence.Options {
 // rememberedOutcomes is how many of a conversation's newest commands are answered when they come again. Only the way to
 // the owner repeats a command, within seconds, and a conversation takes one turn at a time; each costs about 100 bytes
 // in every head write.
-const rememberedOutcomes = 4
+const rememberedOutcomes = 6
 
 func conversationLimits(c *config.Config) conversation.Limits {
 	limits := conversation.DefaultLimits()
