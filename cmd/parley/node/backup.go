@@ -104,8 +104,28 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// openBackup opens the copy of a shard, wherever its owner is.
+// ownerWait is how long a backup waits for a shard that is changing hands.
+const ownerWait = 5 * time.Second
+
+// openBackup opens the copy of a shard as soon as it has an owner that answers.
 func (n *Node) openBackup(ctx context.Context, group uint32) (io.ReadCloser, error) {
+	const pause = 50 * time.Millisecond
+	for deadline := time.Now().Add(ownerWait); ; {
+		stream, err := n.openBackupNow(ctx, group)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return stream, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// openBackupNow opens the copy of a shard, wherever its owner is.
+func (n *Node) openBackupNow(ctx context.Context, group uint32) (io.ReadCloser, error) {
 	owner, known := n.owners.Owner(shard.ID(group))
 	switch {
 	case !known:
