@@ -310,17 +310,26 @@ func clusterStatus(ctx context.Context, n *nodes.Node) (*node.Status, error) {
 	return found, r.decode(found)
 }
 
-// settled says what is not yet as it should be once nothing changes any more: every conversation shard has that many
-// voters on running nodes and an owner, and owners are spread evenly.
+// settled says what is not yet as it should be once nothing changes any more, as every running node sees it.
 func (c *cluster) settled(ctx context.Context, voters int) error {
 	alive := c.alive()
 	if len(alive) == 0 {
 		return errors.New("no node runs")
 	}
-	found, err := clusterStatus(ctx, alive[0])
-	if err != nil {
-		return err
+	for _, n := range alive {
+		found, err := clusterStatus(ctx, n)
+		if err == nil {
+			err = placed(found, alive, voters)
+		}
+		if err != nil {
+			return fmt.Errorf("as %s sees it: %w", n.Name, err)
+		}
 	}
+	return nil
+}
+
+// placed: every conversation shard has that many voters, on running nodes, and an owner, and owners are spread evenly.
+func placed(found *node.Status, alive []*nodes.Node, voters int) error {
 	leads := map[string]int{}
 	for _, n := range alive {
 		leads[n.Name] = 0
