@@ -95,8 +95,9 @@ func (c *citizen) tell(term uint64, after time.Duration) {
 	c.mu.Lock()
 	c.news = append(c.news, term)
 	c.mu.Unlock()
-	c.wg.Go(func() {
-		time.Sleep(after)
+	c.wg.Add(1)
+	time.AfterFunc(after, func() {
+		defer c.wg.Done()
 		c.hear()
 	})
 }
