@@ -17,20 +17,23 @@ type documented struct {
 }
 
 func documentedRoutes() map[string]documented {
-	const list = ", query limit, query offset, query order"
+	const (
+		list = ", query limit, query offset, query order"
+		ours = ", header X-Read-Consistency" // not of document 2
+	)
 	return map[string]documented{
 		"GET /agents":                           {"listAgents", "", "200"},
 		"GET /agents/{agentId}":                 {"getAgent", "path agentId", "200 400 404"},
-		"GET /conversations":                    {"listConversations", "query agentId, query userId, query limit, query offset, query orderBy, query order, query pinned", "200 400 401"},
+		"GET /conversations":                    {"listConversations", "query agentId, query userId, query limit, query offset, query orderBy, query order, query pinned" + ours, "200 400 401"},
 		"POST /conversations":                   {"createConversation", "", "201 400 404 413"},
-		"GET /conversations/{id}":               {"getConversation", "path id, query limit, query before, query after, query order", "200 400 403 404"},
+		"GET /conversations/{id}":               {"getConversation", "path id, query limit, query before, query after, query order" + ours, "200 400 403 404"},
 		"PATCH /conversations/{id}":             {"updateConversation", "path id", "200 400 403 404 413"},
 		"DELETE /conversations/{id}":            {"deleteConversation", "path id", "204 400 403 404"},
 		"POST /conversations/bulk-delete":       {"bulkDeleteConversations", "", "200 400 413"},
-		"GET /conversations/{id}/messages":      {"listMessages", "path id" + list, "200 400 403 404"},
+		"GET /conversations/{id}/messages":      {"listMessages", "path id" + list + ours, "200 400 403 404"},
 		"POST /conversations/{id}/messages":     {"sendMessage", "path id", "200 400 402 403 404 409 413"},
 		"POST /conversations/{id}/cancel":       {"cancelTurn", "path id", "200 202 400 403 404"},
-		"GET /conversations/{id}/events":        {"listEvents", "path id, query after, query types, query limit", "200 400 403 404"},
+		"GET /conversations/{id}/events":        {"listEvents", "path id, query after, query types, query limit" + ours, "200 400 403 404"},
 		"GET /conversations/{id}/events/stream": {"streamEvents", "path id, query after, query types, header Last-Event-ID", "200 400 403 404"},
 		"GET /docs/openapi.json":                {"getOpenAPI", "", "200"},
 	}
