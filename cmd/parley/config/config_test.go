@@ -434,7 +434,9 @@ func TestBenchFile(t *testing.T) {
 	for _, r := range records[1:] {
 		got[r.GetId()] = [2]int64{int64(r.GetModel().GetScript().GetTokens()), r.GetModel().GetScript().GetTokenIntervalMs()}
 	}
-	require.Equal(t, map[string][2]int64{"bench-echo": {1, 0}, "bench-stream": {50, 20}, "bench-slow": {120, 1000}}, got)
+	require.Equal(t, map[string][2]int64{
+		"bench-echo": {1, 0}, "bench-stream": {50, 20}, "bench-slow": {120, 1000}, "bench-brief": {10, 20}, "bench-budget": {10, 20},
+	}, got)
 }
 
 func FuzzBindDocument(f *testing.F) {
