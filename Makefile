@@ -82,8 +82,8 @@ tidy: ## fail when go.mod is not tidy
 deadcode: ## report unreachable functions
 	$(TOOLS) deadcode -test ./...
 
-network: ## install the tools that cut real networks, where they are missing
-	@command -v ip >/dev/null || (apt-get update -qq && apt-get install -y -qq iproute2) >/dev/null
+network: ## install the tools that cut real networks and slow disks, where they are missing
+	@command -v ip >/dev/null && command -v strace >/dev/null || (apt-get update -qq && apt-get install -y -qq iproute2 strace) >/dev/null
 
 browser: ## install headless Chromium for the page tests, where it is missing
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null
