@@ -215,6 +215,14 @@ func TestChangesBeforeTheSnapshotAreHeldBack(t *testing.T) {
 	e := newEdge(t, testConfig())
 	e.hub.upstream = &early{fakeUpstream: e.upstream}
 	e.upstream.create("c")
+	lease, err := e.hub.Acquire(t.Context(), "c")
+	require.NoError(t, err)
+	defer lease.Release()
+	require.Eventually(t, func() bool { // what was held back is applied right after the snapshot
+		lease.topic.mu.Lock()
+		defer lease.topic.mu.Unlock()
+		return string(lease.topic.run.Text) == "text"
+	}, 5*time.Second, time.Millisecond)
 	c := e.follow("c", 0)
 	c.expect(t, "snapshot", "r|0|text", 0)
 	c.expect(t, "updated", "early", 1)
