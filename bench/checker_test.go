@@ -52,6 +52,9 @@ func TestEventChecker(t *testing.T) {
 	answer := func(id, run, text string) frame {
 		return frame{id: []byte(id), event: []byte("agent.message"), data: []byte(`{"seq":` + id + `,"type":"agent.message","data":{"content":"` + text + `"},"run_id":"` + run + `"}`)}
 	}
+	recovered := func(id string) frame {
+		return frame{id: []byte(id), event: []byte("session.recovered"), data: []byte(`{"seq":` + id + `,"type":"session.recovered"}`)}
+	}
 	snapshot := frame{data: []byte(`{"type":"agent.message.snapshot","run_id":"r","data":{"text":"abc"}}`)}
 	for name, c := range map[string]struct {
 		frames []frame
@@ -68,6 +71,8 @@ func TestEventChecker(t *testing.T) {
 		"answer":         {[]frame{delta("r", "0", "ab"), answer("1", "r", "abc")}, ""},
 		"other_answer":   {[]frame{delta("r", "0", "ab"), answer("1", "r", "xbc")}, `streamed "ab", answer is "xbc"`},
 		"replay_first":   {[]frame{snapshot, answer("1", "q", "other"), delta("r", "3", "d"), answer("2", "r", "abcd")}, ""},
+		"other_attempt":  {[]frame{delta("r", "0", "ab"), recovered("1"), answer("2", "r", "a")}, ""},
+		"same_attempt":   {[]frame{delta("r", "0", "ab"), recovered("1"), delta("r", "2", "c"), answer("2", "r", "ab")}, `streamed "abc", answer is "ab"`},
 		"next_run":       {[]frame{delta("r", "0", "ab"), delta("s", "0", "b")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
