@@ -56,6 +56,9 @@ type Options struct {
 	// KeepEntries stay behind a cut, for nodes that were away for a moment. Default a quarter of SnapshotEntries, at
 	// most 5,000.
 	KeepEntries uint64
+	// SnapshotRate bounds each copy of a shard that is sent to another node or taken from one, in bytes per second; two
+	// are sent at a time. Default 16 MiB. Larger has a new copy sooner, smaller disturbs less meanwhile.
+	SnapshotRate int64
 	// MaxPending bounds the unanswered writes of a shard; more get ErrBusy. Default 8,192.
 	MaxPending int
 	// MaxProposalBytes bounds one write. Default 16 MiB.
@@ -84,6 +87,7 @@ const (
 	defaultMinFreeBytes  = 256 << 20
 	defaultReserveBytes  = 32 << 20
 	defaultSpaceInterval = 500 * time.Millisecond
+	defaultSnapshotRate  = 16 << 20
 )
 
 func (o *Options) setDefaults() {
@@ -94,6 +98,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.MinFreeBytes, defaultMinFreeBytes)
 	setDefault(&o.ReserveBytes, min(defaultReserveBytes, o.MinFreeBytes/2))
 	setDefault(&o.SpaceInterval, defaultSpaceInterval)
+	setDefault(&o.SnapshotRate, defaultSnapshotRate)
 	setDefault(&o.Logger, slog.New(slog.DiscardHandler))
 	if o.FreeBytes == nil {
 		fs, dir := o.FS, o.Dir
@@ -131,7 +136,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reserve bytes must be at most half of min free bytes, not %d", o.ReserveBytes)
 	case o.SpaceInterval < time.Millisecond:
 		return fmt.Errorf("space interval must be at least 1ms, not %v", o.SpaceInterval)
-	case o.SnapshotBytes < 0 || o.MaxPending < 0 || o.MaxProposalBytes < 0 || o.TickInterval < 0:
+	case o.SnapshotBytes < 0 || o.SnapshotRate < 0 || o.MaxPending < 0 || o.MaxProposalBytes < 0 || o.TickInterval < 0:
 		return errors.New("bounds of the log must not be negative")
 	}
 	return nil

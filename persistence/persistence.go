@@ -158,6 +158,7 @@ func (s *Store) openDriver(isNew bool) (*replica.Driver, error) {
 		SnapshotEntries:  s.opts.SnapshotEntries,
 		SnapshotBytes:    uint64(s.opts.SnapshotBytes),
 		KeepEntries:      s.opts.KeepEntries,
+		SnapshotRate:     int(s.opts.SnapshotRate),
 		MaxPending:       s.opts.MaxPending,
 		MaxProposalBytes: s.opts.MaxProposalBytes,
 		Logger:           s.logger,

@@ -74,6 +74,12 @@ func TestFullDisk(t *testing.T) {
 		told[ok]++
 	}
 	t.Logf("while the disk of its owner was nearly full: %d turns, %d refused", told[true], told[false])
+	require.NoError(t, until(t.Context(), 20*time.Second, func(ctx context.Context) error {
+		if ok, _ := turn(ctx, t, second, his, "at another owner "+time.Now().String()); !ok {
+			return errors.New("still refused")
+		}
+		return nil
+	}), "who has no room hands over")
 	_, err := eventLog(t.Context(), first, his)
 	require.NoError(t, err, "reads go on")
 

@@ -81,6 +81,9 @@ type Storage struct {
 	// Log entries kept behind a snapshot, so that a replica that was away for a moment catches up from the log.
 	// Default 5000.
 	KeepEntries int `key:"keep_entries"`
+	// Bytes per second at which a copy of a shard is sent to another node and written there; two are sent at a time. More
+	// has a joining node serve sooner, less disturbs the others less meanwhile. Default 16MiB.
+	SnapshotRate Size `key:"snapshot_rate"`
 	// Files the store may hold open. Default 1000.
 	MaxOpenFiles int `key:"max_open_files"`
 }

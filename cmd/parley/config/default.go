@@ -14,7 +14,7 @@ func Default() *Config {
 		Log:           Log{Level: "info", Format: "text"},
 		Storage: Storage{
 			Shards: 16, Cache: 128 * MiB, Memtable: 64 * MiB, MinFree: 256 * MiB,
-			SnapshotEntries: 20_000, KeepEntries: 5_000, MaxOpenFiles: 1_000,
+			SnapshotEntries: 20_000, KeepEntries: 5_000, SnapshotRate: 16 * MiB, MaxOpenFiles: 1_000,
 		},
 		HTTP:   defaultHTTP(),
 		Auth:   defaultAuth(),

@@ -115,6 +115,7 @@ func (c *Config) checkSizes(k *checker) {
 	within(k, []bound[Size]{
 		{"storage.cache", c.Storage.Cache, MiB, TiB},
 		{"storage.memtable", c.Storage.Memtable, MiB, 2 * GiB},
+		{"storage.snapshot_rate", c.Storage.SnapshotRate, 64 * KiB, TiB},
 		{"storage.min_free", c.Storage.MinFree, 0, 1024 * TiB},
 		{"http.max_body", c.HTTP.MaxBody, KiB, GiB},
 		{"http.max_header", c.HTTP.MaxHeader, KiB, MiB},

@@ -39,13 +39,18 @@ const (
 	leavePause   = 50 * time.Millisecond
 )
 
-// leave hands over every shard that this node leads and that another voter can take, all at the same time.
+// leave says that this node goes, and hands over what it leads.
 func (n *Node) leave(ctx context.Context) {
 	if n.links == nil {
 		return
 	}
 	n.links.reporter.Load().leave()
 	n.links.gossip.Load().SetLeaving()
+	n.handAllOver(ctx)
+}
+
+// handAllOver hands over every shard that this node leads and that another voter can take, all at the same time.
+func (n *Node) handAllOver(ctx context.Context) {
 	held, err := n.store.Replicas(ctx)
 	if err != nil {
 		n.log.Warn("shards are not handed over", slog.Any("err", err))
@@ -81,6 +86,44 @@ func (n *Node) leaveShard(ctx context.Context, s *persistence.ReplicaStatus) {
 	}
 	n.log.Warn("shard was not handed over: another node takes it once this one is gone",
 		slog.Uint64("shard", uint64(s.Group)), slog.Any("err", tried))
+}
+
+// unfitAfter is how long writes must have been refused before the shards of this node are better off elsewhere.
+const unfitAfter = 2 * time.Second
+
+// watchFitness hands over what this node leads while it cannot write, say because its disk is full: the others can. It
+// reports as leaving meanwhile, so that nothing is given back before there is room.
+func (n *Node) watchFitness(ctx context.Context) {
+	report := n.links.reporter.Load()
+	ticker := time.NewTicker(unfitAfter / 2)
+	defer ticker.Stop()
+	var since time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := n.store.Writable()
+		switch {
+		case err == nil && report.unfit.Swap(false):
+			n.log.Info("this node can write again")
+			report.poke()
+			fallthrough
+		case err == nil:
+			since = time.Time{}
+			continue
+		case since.IsZero():
+			since = time.Now()
+			continue
+		case time.Since(since) < unfitAfter/2:
+			continue
+		case !report.unfit.Swap(true):
+			n.log.Warn("this node cannot write: its shards are handed over", slog.Any("err", err))
+			report.poke()
+		}
+		n.handAllOver(ctx)
+	}
 }
 
 // successors are the live voters of a shard that are not leaving, the one that is least behind first; those that lead

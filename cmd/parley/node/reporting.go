@@ -33,7 +33,8 @@ type reporter struct {
 	members  func() []uint64 // of the others
 	send     func(to uint64, kind peer.Kind, frames [][]byte)
 	log      *slog.Logger
-	leaving  atomic.Bool
+	leaving  atomic.Bool // it stops
+	unfit    atomic.Bool // it cannot write
 	sequence uint64
 	wake     chan struct{}
 }
@@ -84,7 +85,7 @@ func (r *reporter) report(ctx context.Context) error {
 	}
 	r.sequence++
 	made := &nodepb.Report{
-		Node: r.node, Name: r.name, Boot: r.boot, Sequence: r.sequence, Leaving: r.leaving.Load(), DiskFree: r.store.FreeBytes(),
+		Node: r.node, Name: r.name, Boot: r.boot, Sequence: r.sequence, Leaving: r.leaving.Load() || r.unfit.Load(), DiskFree: r.store.FreeBytes(),
 		Replicas: make([]*nodepb.Replica, 0, len(held)),
 	}
 	for i := range held {
@@ -128,6 +129,7 @@ func (n *Node) startReports() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { r.run(ctx) })
+	running.Go(func() { n.watchFitness(ctx) })
 	n.later(func(context.Context) {
 		cancel()
 		running.Wait()

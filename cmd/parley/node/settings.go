@@ -27,6 +27,7 @@ func storeOptions(c *config.Config) persistence.Options {
 		MinFreeBytes:    int64(c.Storage.MinFree),
 		SnapshotEntries: uint64(c.Storage.SnapshotEntries),
 		KeepEntries:     uint64(c.Storage.KeepEntries),
+		SnapshotRate:    int64(c.Storage.SnapshotRate),
 	}
 }
 
