@@ -169,7 +169,7 @@ func TestCallsGoToTheOwner(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 7, s.Snapshot.GetLastSeq())
 		require.Equal(t, "n1", s.Node)
-		_, err = f.Call(t.Context(), "n1", &nodepb.GetStatus{})
+		_, err = f.Call(t.Context(), "n1", &nodepb.SetNodeState{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"ask 5 " + f.id, "read 5", "follow 5 " + f.id, "call from n1"}, f.local.calls)
 
@@ -186,7 +186,7 @@ func TestCallsGoToTheOwner(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "n2", s.Node)
 		s.Cancel()
-		_, err = f.Call(t.Context(), "n3", &nodepb.GetStatus{})
+		_, err = f.Call(t.Context(), "n3", &nodepb.SetNodeState{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"ask n2 2 " + f.id, "read n2", "follow n2 2 " + f.id, "call n3"}, f.remote.calls)
 	})
@@ -303,7 +303,7 @@ func TestShardWithoutAnOwner(t *testing.T) {
 		f.owned("n9", 4)
 		_, _, err = alone.Ask(t.Context(), f.id, &conversationpb.Command{})
 		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
-		_, err = alone.Call(t.Context(), "n9", &nodepb.GetStatus{})
+		_, err = alone.Call(t.Context(), "n9", &nodepb.SetNodeState{})
 		require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
 	})
 }

@@ -38,7 +38,7 @@ func TestCallsAreAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, proto.Equal(&nodepb.StateReply{State: &conversationpb.State{Id: "conv_2", LastSeq: 1}}, reply))
 
-	reply, err = b.Call(t.Context(), "a", &nodepb.GetStatus{})
+	reply, err = b.Call(t.Context(), "a", &nodepb.SetNodeState{})
 	require.NoError(t, err)
 	require.True(t, proto.Equal(&nodepb.SetNodeState{Name: "b"}, reply))
 
@@ -193,7 +193,7 @@ func TestACutInOneDirection(t *testing.T) {
 func TestANodeThatCannotBeReached(t *testing.T) {
 	w, a, b, to := pair(t)
 	var notOwner *notOwnerError
-	_, err := a.Call(t.Context(), "nobody", &nodepb.GetStatus{})
+	_, err := a.Call(t.Context(), "nobody", &nodepb.SetNodeState{})
 	require.ErrorAs(t, err, &notOwner)
 
 	w.wires.block(b.member.Address, true)

@@ -59,7 +59,7 @@ func (o *operator) call(ctx context.Context, method, path string) (io.ReadCloser
 	return nil, fmt.Errorf("the node answers %s: %s", response.Status, strings.TrimSpace(string(text)))
 }
 
-// usageError is a command line that cannot be understood.
+// errUsage is a command line that cannot be understood.
 var errUsage = errors.New("usage")
 
 // operands are what a command takes besides flags.

@@ -1193,7 +1193,6 @@ type ListQuery struct {
 	Descending    bool                   `protobuf:"varint,3,opt,name=descending,proto3" json:"descending,omitempty"`
 	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // rows of the merged page; 0 = only count
 	Counters      []string               `protobuf:"bytes,5,rep,name=counters,proto3" json:"counters,omitempty"`
-	Heads         bool                   `protobuf:"varint,6,opt,name=heads,proto3" json:"heads,omitempty"` // with the states of the rows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1263,13 +1262,6 @@ func (x *ListQuery) GetCounters() []string {
 	return nil
 }
 
-func (x *ListQuery) GetHeads() bool {
-	if x != nil {
-		return x.Heads
-	}
-	return false
-}
-
 type ListReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          []*ListRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`             // merged over the shards, in order
@@ -1327,7 +1319,6 @@ type ListRow struct {
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Score         int64                  `protobuf:"varint,2,opt,name=score,proto3" json:"score,omitempty"`
 	Member        string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
-	State         *conversationpb.State  `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // with heads; absent if it is gone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1381,13 +1372,6 @@ func (x *ListRow) GetMember() string {
 		return x.Member
 	}
 	return ""
-}
-
-func (x *ListRow) GetState() *conversationpb.State {
-	if x != nil {
-		return x.State
-	}
-	return nil
 }
 
 // ChangeMembers is one step of a change of a shard's members, at the node that leads it. It is refused unless the
@@ -1627,43 +1611,6 @@ func (x *SetNodeState) GetState() string {
 	return ""
 }
 
-// GetStatus returns what a node knows of the cluster.
-type GetStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatus) Reset() {
-	*x = GetStatus{}
-	mi := &file_nodepb_node_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatus) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatus) ProtoMessage() {}
-
-func (x *GetStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatus.ProtoReflect.Descriptor instead.
-func (*GetStatus) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
-}
-
 type Done struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1672,7 +1619,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1631,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1644,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
 }
 
 var File_nodepb_node_proto protoreflect.FileDescriptor
@@ -1792,7 +1739,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vEventsReply\x122\n" +
 	"\x06events\x18\x01 \x03(\v2\x1a.parley.conversation.EventR\x06events\x12\x19\n" +
 	"\bhas_more\x18\x02 \x01(\bR\ahasMore\x12\x19\n" +
-	"\blast_seq\x18\x03 \x01(\x04R\alastSeq\"\x9f\x01\n" +
+	"\blast_seq\x18\x03 \x01(\x04R\alastSeq\"\x89\x01\n" +
 	"\tListQuery\x12\x16\n" +
 	"\x06shards\x18\x01 \x03(\rR\x06shards\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x1e\n" +
@@ -1800,16 +1747,14 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"descending\x18\x03 \x01(\bR\n" +
 	"descending\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1a\n" +
-	"\bcounters\x18\x05 \x03(\tR\bcounters\x12\x14\n" +
-	"\x05heads\x18\x06 \x01(\bR\x05heads\"M\n" +
+	"\bcounters\x18\x05 \x03(\tR\bcounters\"M\n" +
 	"\tListReply\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.parley.node.ListRowR\x04rows\x12\x16\n" +
-	"\x06counts\x18\x02 \x03(\x03R\x06counts\"\x7f\n" +
+	"\x06counts\x18\x02 \x03(\x03R\x06counts\"M\n" +
 	"\aListRow\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x03R\x05score\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\x120\n" +
-	"\x05state\x18\x04 \x01(\v2\x1a.parley.conversation.StateR\x05state\"\x8e\x02\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"\x8e\x02\n" +
 	"\rChangeMembers\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x129\n" +
 	"\x06change\x18\x02 \x01(\x0e2!.parley.node.ChangeMembers.ChangeR\x06change\x12\x12\n" +
@@ -1830,8 +1775,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05as_of\x18\x02 \x01(\x04R\x04asOf\"8\n" +
 	"\fSetNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\"\v\n" +
-	"\tGetStatus\"\x06\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\"\x06\n" +
 	"\x04Done*9\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\a\n" +
@@ -1852,7 +1796,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                      // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
@@ -1877,35 +1821,33 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*TransferLeader)(nil),         // 20: parley.node.TransferLeader
 	(*DropReplica)(nil),            // 21: parley.node.DropReplica
 	(*SetNodeState)(nil),           // 22: parley.node.SetNodeState
-	(*GetStatus)(nil),              // 23: parley.node.GetStatus
-	(*Done)(nil),                   // 24: parley.node.Done
-	(*anypb.Any)(nil),              // 25: google.protobuf.Any
-	(failurepb.Code)(0),            // 26: parley.failure.Code
-	(*conversationpb.State)(nil),   // 27: parley.conversation.State
-	(*conversationpb.Message)(nil), // 28: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 29: parley.conversation.Event
+	(*Done)(nil),                   // 23: parley.node.Done
+	(*anypb.Any)(nil),              // 24: google.protobuf.Any
+	(failurepb.Code)(0),            // 25: parley.failure.Code
+	(*conversationpb.State)(nil),   // 26: parley.conversation.State
+	(*conversationpb.Message)(nil), // 27: parley.conversation.Message
+	(*conversationpb.Event)(nil),   // 28: parley.conversation.Event
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	25, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	25, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	24, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	24, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	26, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	25, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	27, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	27, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	28, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	29, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	26, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	26, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	27, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	28, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	27, // 13: parley.node.ListRow.state:type_name -> parley.conversation.State
-	1,  // 14: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	1,  // 13: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -1924,7 +1866,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -16,10 +16,7 @@ import (
 )
 
 // answerer answers the queries of shards that this node owns, its own edge's and those of other nodes.
-type answerer struct {
-	local *reader
-	rows  localRows
-}
+type answerer struct{ local *reader }
 
 // Read answers one query.
 func (a *answerer) Read(ctx context.Context, _ uint32, query proto.Message) (proto.Message, error) {
@@ -59,7 +56,7 @@ func (a *answerer) Read(ctx context.Context, _ uint32, query proto.Message) (pro
 func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListReply, error) {
 	reply := &nodepb.ListReply{Counts: make([]int64, len(q.GetCounters()))}
 	for i, name := range q.GetCounters() {
-		sum, err := a.rows.store.CountShards(ctx, q.GetShards(), name)
+		sum, err := a.local.store.CountShards(ctx, q.GetShards(), name)
 		if err != nil {
 			return nil, readFault("count conversations", err)
 		}
@@ -68,24 +65,14 @@ func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListR
 	if q.GetLimit() == 0 {
 		return reply, nil
 	}
-	found, err := a.rows.store.ListShards(ctx, q.GetShards(), persistence.ListQuery{
+	found, err := a.local.store.ListShards(ctx, q.GetShards(), persistence.ListQuery{
 		List: q.GetList(), Descending: q.GetDescending(), Limit: int(q.GetLimit()),
 	})
 	if err != nil {
 		return nil, readFault("list conversations", err)
 	}
 	for _, row := range found {
-		made := &nodepb.ListRow{Shard: row.Group, Score: row.Score, Member: row.Member}
-		if q.GetHeads() {
-			states, err := a.rows.heads(ctx, []persistence.ListRow{row})
-			if err != nil {
-				return nil, err
-			}
-			if len(states) == 1 {
-				made.State = states[0]
-			}
-		}
-		reply.Rows = append(reply.Rows, made)
+		reply.Rows = append(reply.Rows, &nodepb.ListRow{Shard: row.Group, Score: row.Score, Member: row.Member})
 	}
 	return reply, nil
 }

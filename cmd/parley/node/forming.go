@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,7 +43,7 @@ func (n *Node) beginnings(ctx context.Context) (origin, error) {
 	if found {
 		return origin{cluster: known.ClusterID, node: known.NodeID, shards: known.Shards}, nil
 	}
-	o := origin{node: randomNode(), shards: n.config.Storage.Shards}
+	o := origin{node: persistence.NewNodeID(), shards: n.config.Storage.Shards}
 	others, founds := n.others()
 	if len(others) == 0 && !founds {
 		return origin{}, errors.New("join names no other node, and this one is not the first of it")
@@ -110,15 +109,5 @@ func (n *Node) greet(ctx context.Context, addresses []string, node uint64) (met 
 func (n *Node) hello(o origin) *nodepb.Hello {
 	return &nodepb.Hello{
 		ClusterId: o.cluster, Name: n.config.Node.Name, Node: o.node, Shards: uint32(o.shards), DiskFormat: persistence.DirFormat,
-	}
-}
-
-func randomNode() uint64 {
-	var b [8]byte
-	for {
-		_, _ = rand.Read(b[:]) // never fails: the runtime ends the process instead
-		if id := binary.LittleEndian.Uint64(b[:]); id != 0 {
-			return id
-		}
 	}
 }

@@ -341,7 +341,7 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 }
 
 func (n *Node) local() *local {
-	return &local{answerer: &answerer{local: n.reads, rows: localRows{n.store}}, system: n.system, node: n}
+	return &local{answerer: &answerer{n.reads}, system: n.system, node: n}
 }
 
 func (n *Node) startHub(context.Context) error {
