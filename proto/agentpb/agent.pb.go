@@ -91,6 +91,12 @@ type Agent struct {
 	Experience    *Experience            `protobuf:"bytes,9,opt,name=experience,proto3" json:"experience,omitempty"`
 	MaxTurns      int32                  `protobuf:"varint,10,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"` // model rounds in one turn; 0 = default
 	DefaultBudget *Budget                `protobuf:"bytes,11,opt,name=default_budget,json=defaultBudget,proto3" json:"default_budget,omitempty"`
+	Tools         []*Tool                `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	Apis          []*OpenAPI             `protobuf:"bytes,13,rep,name=apis,proto3" json:"apis,omitempty"`                      // documents whose operations are tools
+	Servers       []*MCP                 `protobuf:"bytes,14,rep,name=servers,proto3" json:"servers,omitempty"`                // MCP servers whose tools are tools
+	AskUser       *AskUser               `protobuf:"bytes,15,opt,name=ask_user,json=askUser,proto3" json:"ask_user,omitempty"` // absent = the agent cannot ask
+	FeedbackHook  *FeedbackHook          `protobuf:"bytes,16,opt,name=feedback_hook,json=feedbackHook,proto3" json:"feedback_hook,omitempty"`
+	TitleModel    *Model                 `protobuf:"bytes,17,opt,name=title_model,json=titleModel,proto3" json:"title_model,omitempty"` // makes titles; absent = the agent's own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +208,603 @@ func (x *Agent) GetDefaultBudget() *Budget {
 	return nil
 }
 
+func (x *Agent) GetTools() []*Tool {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *Agent) GetApis() []*OpenAPI {
+	if x != nil {
+		return x.Apis
+	}
+	return nil
+}
+
+func (x *Agent) GetServers() []*MCP {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *Agent) GetAskUser() *AskUser {
+	if x != nil {
+		return x.AskUser
+	}
+	return nil
+}
+
+func (x *Agent) GetFeedbackHook() *FeedbackHook {
+	if x != nil {
+		return x.FeedbackHook
+	}
+	return nil
+}
+
+func (x *Agent) GetTitleModel() *Model {
+	if x != nil {
+		return x.TitleModel
+	}
+	return nil
+}
+
+// Tool is one tool the agent may call: run over HTTP, or by the caller's side.
+type Tool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // 1 to 64 letters, digits, _ and -
+	Description   string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	Schema        []byte                 `protobuf:"bytes,3,opt,name=schema,proto3" json:"schema,omitempty"` // JSON Schema object of the arguments; empty = any object
+	Policy        *ToolPolicy            `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
+	Http          *HTTP                  `protobuf:"bytes,5,opt,name=http,proto3" json:"http,omitempty"` // exactly one of http and client
+	Client        bool                   `protobuf:"varint,6,opt,name=client,proto3" json:"client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tool) Reset() {
+	*x = Tool{}
+	mi := &file_agentpb_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tool) ProtoMessage() {}
+
+func (x *Tool) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tool.ProtoReflect.Descriptor instead.
+func (*Tool) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Tool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Tool) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Tool) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *Tool) GetPolicy() *ToolPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *Tool) GetHttp() *HTTP {
+	if x != nil {
+		return x.Http
+	}
+	return nil
+}
+
+func (x *Tool) GetClient() bool {
+	if x != nil {
+		return x.Client
+	}
+	return false
+}
+
+// ToolPolicy is how a tool may be run.
+type ToolPolicy struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Approval        string                 `protobuf:"bytes,1,opt,name=approval,proto3" json:"approval,omitempty"`                                         // never (default), always, when
+	When            string                 `protobuf:"bytes,2,opt,name=when,proto3" json:"when,omitempty"`                                                 // expression over args; true = a person must approve. One that fails to evaluate is true
+	Idempotent      bool                   `protobuf:"varint,3,opt,name=idempotent,proto3" json:"idempotent,omitempty"`                                    // may be run again when it is not known whether it ran
+	TimeoutMs       int64                  `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`                     // of one run; 0 = default
+	MaxResultBytes  int64                  `protobuf:"varint,5,opt,name=max_result_bytes,json=maxResultBytes,proto3" json:"max_result_bytes,omitempty"`    // 0 = default
+	ApprovalPrompt  string                 `protobuf:"bytes,6,opt,name=approval_prompt,json=approvalPrompt,proto3" json:"approval_prompt,omitempty"`       // shown to the person
+	ActionTimeoutMs int64                  `protobuf:"varint,7,opt,name=action_timeout_ms,json=actionTimeoutMs,proto3" json:"action_timeout_ms,omitempty"` // how long a person has; 0 = default
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ToolPolicy) Reset() {
+	*x = ToolPolicy{}
+	mi := &file_agentpb_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolPolicy) ProtoMessage() {}
+
+func (x *ToolPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolPolicy.ProtoReflect.Descriptor instead.
+func (*ToolPolicy) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ToolPolicy) GetApproval() string {
+	if x != nil {
+		return x.Approval
+	}
+	return ""
+}
+
+func (x *ToolPolicy) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *ToolPolicy) GetIdempotent() bool {
+	if x != nil {
+		return x.Idempotent
+	}
+	return false
+}
+
+func (x *ToolPolicy) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *ToolPolicy) GetMaxResultBytes() int64 {
+	if x != nil {
+		return x.MaxResultBytes
+	}
+	return 0
+}
+
+func (x *ToolPolicy) GetApprovalPrompt() string {
+	if x != nil {
+		return x.ApprovalPrompt
+	}
+	return ""
+}
+
+func (x *ToolPolicy) GetActionTimeoutMs() int64 {
+	if x != nil {
+		return x.ActionTimeoutMs
+	}
+	return 0
+}
+
+// HTTP is a plain HTTP tool.
+type HTTP struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`                                                                             // POST when empty
+	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`                                                                                   // {name} is replaced by the argument of that name, escaped
+	Headers       map[string]string      `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // The other arguments: query for GET, HEAD and DELETE, else a JSON body.
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HTTP) Reset() {
+	*x = HTTP{}
+	mi := &file_agentpb_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HTTP) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HTTP) ProtoMessage() {}
+
+func (x *HTTP) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HTTP.ProtoReflect.Descriptor instead.
+func (*HTTP) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *HTTP) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *HTTP) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *HTTP) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// OpenAPI is a document whose operations become tools.
+type OpenAPI struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                      // prefix of the tools' names, may be empty
+	Document      []byte                 `protobuf:"bytes,2,opt,name=document,proto3" json:"document,omitempty"`              // OpenAPI 3 document, JSON or YAML, read at the start
+	BaseUrl       string                 `protobuf:"bytes,3,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"` // empty = the document's first server
+	Headers       map[string]string      `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Operations    []string               `protobuf:"bytes,5,rep,name=operations,proto3" json:"operations,omitempty"` // operation ids on offer; empty = all
+	Policy        *ToolPolicy            `protobuf:"bytes,6,opt,name=policy,proto3" json:"policy,omitempty"`
+	Policies      map[string]*ToolPolicy `protobuf:"bytes,7,rep,name=policies,proto3" json:"policies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by operation id, in place of policy
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenAPI) Reset() {
+	*x = OpenAPI{}
+	mi := &file_agentpb_agent_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenAPI) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenAPI) ProtoMessage() {}
+
+func (x *OpenAPI) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenAPI.ProtoReflect.Descriptor instead.
+func (*OpenAPI) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OpenAPI) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OpenAPI) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+func (x *OpenAPI) GetBaseUrl() string {
+	if x != nil {
+		return x.BaseUrl
+	}
+	return ""
+}
+
+func (x *OpenAPI) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *OpenAPI) GetOperations() []string {
+	if x != nil {
+		return x.Operations
+	}
+	return nil
+}
+
+func (x *OpenAPI) GetPolicy() *ToolPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *OpenAPI) GetPolicies() map[string]*ToolPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+// MCP is an MCP server: streamable HTTP (url) or a process (command).
+type MCP struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // prefix of the tools' names
+	Url              string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Headers          map[string]string      `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Command          string                 `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	Args             []string               `protobuf:"bytes,5,rep,name=args,proto3" json:"args,omitempty"`
+	Env              map[string]string      `protobuf:"bytes,6,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Tools            []string               `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"` // on offer; empty = all
+	Policy           *ToolPolicy            `protobuf:"bytes,8,opt,name=policy,proto3" json:"policy,omitempty"`
+	Policies         map[string]*ToolPolicy `protobuf:"bytes,9,rep,name=policies,proto3" json:"policies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by tool name, in place of policy
+	ConnectTimeoutMs int64                  `protobuf:"varint,10,opt,name=connect_timeout_ms,json=connectTimeoutMs,proto3" json:"connect_timeout_ms,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *MCP) Reset() {
+	*x = MCP{}
+	mi := &file_agentpb_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MCP) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MCP) ProtoMessage() {}
+
+func (x *MCP) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MCP.ProtoReflect.Descriptor instead.
+func (*MCP) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *MCP) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *MCP) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *MCP) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *MCP) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *MCP) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *MCP) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *MCP) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *MCP) GetPolicy() *ToolPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *MCP) GetPolicies() map[string]*ToolPolicy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *MCP) GetConnectTimeoutMs() int64 {
+	if x != nil {
+		return x.ConnectTimeoutMs
+	}
+	return 0
+}
+
+// AskUser is the built-in tool ask_user.
+type AskUser struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Description     string                 `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
+	ActionTimeoutMs int64                  `protobuf:"varint,2,opt,name=action_timeout_ms,json=actionTimeoutMs,proto3" json:"action_timeout_ms,omitempty"` // 0 = default
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AskUser) Reset() {
+	*x = AskUser{}
+	mi := &file_agentpb_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskUser) ProtoMessage() {}
+
+func (x *AskUser) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskUser.ProtoReflect.Descriptor instead.
+func (*AskUser) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AskUser) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *AskUser) GetActionTimeoutMs() int64 {
+	if x != nil {
+		return x.ActionTimeoutMs
+	}
+	return 0
+}
+
+// FeedbackHook hears each rating of the agent's answers.
+type FeedbackHook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"` // signs the calls; never leaves the process
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedbackHook) Reset() {
+	*x = FeedbackHook{}
+	mi := &file_agentpb_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedbackHook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedbackHook) ProtoMessage() {}
+
+func (x *FeedbackHook) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedbackHook.ProtoReflect.Descriptor instead.
+func (*FeedbackHook) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FeedbackHook) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *FeedbackHook) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
 // Capabilities says what the agent can pause for (document 2, "A. Agent").
 type Capabilities struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -215,7 +818,7 @@ type Capabilities struct {
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_agentpb_agent_proto_msgTypes[1]
+	mi := &file_agentpb_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -227,7 +830,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[1]
+	mi := &file_agentpb_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -240,7 +843,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{1}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Capabilities) GetToolApproval() bool {
@@ -285,7 +888,7 @@ type Attachments struct {
 
 func (x *Attachments) Reset() {
 	*x = Attachments{}
-	mi := &file_agentpb_agent_proto_msgTypes[2]
+	mi := &file_agentpb_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +900,7 @@ func (x *Attachments) String() string {
 func (*Attachments) ProtoMessage() {}
 
 func (x *Attachments) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[2]
+	mi := &file_agentpb_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +913,7 @@ func (x *Attachments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachments.ProtoReflect.Descriptor instead.
 func (*Attachments) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{2}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Attachments) GetEnabled() bool {
@@ -378,7 +981,7 @@ type Experience struct {
 
 func (x *Experience) Reset() {
 	*x = Experience{}
-	mi := &file_agentpb_agent_proto_msgTypes[3]
+	mi := &file_agentpb_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +993,7 @@ func (x *Experience) String() string {
 func (*Experience) ProtoMessage() {}
 
 func (x *Experience) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[3]
+	mi := &file_agentpb_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +1006,7 @@ func (x *Experience) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experience.ProtoReflect.Descriptor instead.
 func (*Experience) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{3}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Experience) GetCopy() bool {
@@ -514,7 +1117,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_agentpb_agent_proto_msgTypes[4]
+	mi := &file_agentpb_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +1129,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[4]
+	mi := &file_agentpb_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +1142,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{4}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Budget) GetMaxCostNanoUsd() int64 {
@@ -581,7 +1184,7 @@ type Model struct {
 
 func (x *Model) Reset() {
 	*x = Model{}
-	mi := &file_agentpb_agent_proto_msgTypes[5]
+	mi := &file_agentpb_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +1196,7 @@ func (x *Model) String() string {
 func (*Model) ProtoMessage() {}
 
 func (x *Model) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[5]
+	mi := &file_agentpb_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +1209,7 @@ func (x *Model) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Model.ProtoReflect.Descriptor instead.
 func (*Model) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{5}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Model) GetProvider() Provider {
@@ -733,7 +1336,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_agentpb_agent_proto_msgTypes[6]
+	mi := &file_agentpb_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +1348,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[6]
+	mi := &file_agentpb_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +1361,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{6}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Price) GetInputNanoUsdPerMtok() int64 {
@@ -797,7 +1400,7 @@ type Script struct {
 
 func (x *Script) Reset() {
 	*x = Script{}
-	mi := &file_agentpb_agent_proto_msgTypes[7]
+	mi := &file_agentpb_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +1412,7 @@ func (x *Script) String() string {
 func (*Script) ProtoMessage() {}
 
 func (x *Script) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[7]
+	mi := &file_agentpb_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +1425,7 @@ func (x *Script) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script.ProtoReflect.Descriptor instead.
 func (*Script) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{7}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Script) GetFirstTokenDelayMs() int64 {
@@ -882,7 +1485,7 @@ type Script_Step struct {
 
 func (x *Script_Step) Reset() {
 	*x = Script_Step{}
-	mi := &file_agentpb_agent_proto_msgTypes[8]
+	mi := &file_agentpb_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1497,7 @@ func (x *Script_Step) String() string {
 func (*Script_Step) ProtoMessage() {}
 
 func (x *Script_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[8]
+	mi := &file_agentpb_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1510,7 @@ func (x *Script_Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_Step.ProtoReflect.Descriptor instead.
 func (*Script_Step) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{7, 0}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 0}
 }
 
 func (x *Script_Step) GetText() string {
@@ -969,7 +1572,7 @@ type Script_ToolCall struct {
 
 func (x *Script_ToolCall) Reset() {
 	*x = Script_ToolCall{}
-	mi := &file_agentpb_agent_proto_msgTypes[9]
+	mi := &file_agentpb_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1584,7 @@ func (x *Script_ToolCall) String() string {
 func (*Script_ToolCall) ProtoMessage() {}
 
 func (x *Script_ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[9]
+	mi := &file_agentpb_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1597,7 @@ func (x *Script_ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_ToolCall.ProtoReflect.Descriptor instead.
 func (*Script_ToolCall) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{7, 1}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 1}
 }
 
 func (x *Script_ToolCall) GetName() string {
@@ -1022,7 +1625,7 @@ type Script_Usage struct {
 
 func (x *Script_Usage) Reset() {
 	*x = Script_Usage{}
-	mi := &file_agentpb_agent_proto_msgTypes[10]
+	mi := &file_agentpb_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1637,7 @@ func (x *Script_Usage) String() string {
 func (*Script_Usage) ProtoMessage() {}
 
 func (x *Script_Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[10]
+	mi := &file_agentpb_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1650,7 @@ func (x *Script_Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_Usage.ProtoReflect.Descriptor instead.
 func (*Script_Usage) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{7, 2}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 2}
 }
 
 func (x *Script_Usage) GetInputTokens() int64 {
@@ -1075,7 +1678,7 @@ var File_agentpb_agent_proto protoreflect.FileDescriptor
 
 const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x13agentpb/agent.proto\x12\fparley.agent\"\xa6\x03\n" +
+	"\x13agentpb/agent.proto\x12\fparley.agent\"\xd1\x05\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1090,7 +1693,83 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"experience\x12\x1b\n" +
 	"\tmax_turns\x18\n" +
 	" \x01(\x05R\bmaxTurns\x12;\n" +
-	"\x0edefault_budget\x18\v \x01(\v2\x14.parley.agent.BudgetR\rdefaultBudget\"\xae\x01\n" +
+	"\x0edefault_budget\x18\v \x01(\v2\x14.parley.agent.BudgetR\rdefaultBudget\x12(\n" +
+	"\x05tools\x18\f \x03(\v2\x12.parley.agent.ToolR\x05tools\x12)\n" +
+	"\x04apis\x18\r \x03(\v2\x15.parley.agent.OpenAPIR\x04apis\x12+\n" +
+	"\aservers\x18\x0e \x03(\v2\x11.parley.agent.MCPR\aservers\x120\n" +
+	"\bask_user\x18\x0f \x01(\v2\x15.parley.agent.AskUserR\aaskUser\x12?\n" +
+	"\rfeedback_hook\x18\x10 \x01(\v2\x1a.parley.agent.FeedbackHookR\ffeedbackHook\x124\n" +
+	"\vtitle_model\x18\x11 \x01(\v2\x13.parley.agent.ModelR\n" +
+	"titleModel\"\xc6\x01\n" +
+	"\x04Tool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06schema\x18\x03 \x01(\fR\x06schema\x120\n" +
+	"\x06policy\x18\x04 \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12&\n" +
+	"\x04http\x18\x05 \x01(\v2\x12.parley.agent.HTTPR\x04http\x12\x16\n" +
+	"\x06client\x18\x06 \x01(\bR\x06client\"\xfa\x01\n" +
+	"\n" +
+	"ToolPolicy\x12\x1a\n" +
+	"\bapproval\x18\x01 \x01(\tR\bapproval\x12\x12\n" +
+	"\x04when\x18\x02 \x01(\tR\x04when\x12\x1e\n" +
+	"\n" +
+	"idempotent\x18\x03 \x01(\bR\n" +
+	"idempotent\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\x12(\n" +
+	"\x10max_result_bytes\x18\x05 \x01(\x03R\x0emaxResultBytes\x12'\n" +
+	"\x0fapproval_prompt\x18\x06 \x01(\tR\x0eapprovalPrompt\x12*\n" +
+	"\x11action_timeout_ms\x18\a \x01(\x03R\x0factionTimeoutMs\"\xa7\x01\n" +
+	"\x04HTTP\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x129\n" +
+	"\aheaders\x18\x03 \x03(\v2\x1f.parley.agent.HTTP.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x03\n" +
+	"\aOpenAPI\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bdocument\x18\x02 \x01(\fR\bdocument\x12\x19\n" +
+	"\bbase_url\x18\x03 \x01(\tR\abaseUrl\x12<\n" +
+	"\aheaders\x18\x04 \x03(\v2\".parley.agent.OpenAPI.HeadersEntryR\aheaders\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x05 \x03(\tR\n" +
+	"operations\x120\n" +
+	"\x06policy\x18\x06 \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12?\n" +
+	"\bpolicies\x18\a \x03(\v2#.parley.agent.OpenAPI.PoliciesEntryR\bpolicies\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
+	"\rPoliciesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
+	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"\xbf\x04\n" +
+	"\x03MCP\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x128\n" +
+	"\aheaders\x18\x03 \x03(\v2\x1e.parley.agent.MCP.HeadersEntryR\aheaders\x12\x18\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\x12\x12\n" +
+	"\x04args\x18\x05 \x03(\tR\x04args\x12,\n" +
+	"\x03env\x18\x06 \x03(\v2\x1a.parley.agent.MCP.EnvEntryR\x03env\x12\x14\n" +
+	"\x05tools\x18\a \x03(\tR\x05tools\x120\n" +
+	"\x06policy\x18\b \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12;\n" +
+	"\bpolicies\x18\t \x03(\v2\x1f.parley.agent.MCP.PoliciesEntryR\bpolicies\x12,\n" +
+	"\x12connect_timeout_ms\x18\n" +
+	" \x01(\x03R\x10connectTimeoutMs\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
+	"\rPoliciesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
+	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"W\n" +
+	"\aAskUser\x12 \n" +
+	"\vdescription\x18\x01 \x01(\tR\vdescription\x12*\n" +
+	"\x11action_timeout_ms\x18\x02 \x01(\x03R\x0factionTimeoutMs\"8\n" +
+	"\fFeedbackHook\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xae\x01\n" +
 	"\fCapabilities\x12#\n" +
 	"\rtool_approval\x18\x01 \x01(\bR\ftoolApproval\x12\x19\n" +
 	"\bask_user\x18\x02 \x01(\bR\aaskUser\x12!\n" +
@@ -1195,38 +1874,69 @@ func file_agentpb_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_agentpb_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_agentpb_agent_proto_goTypes = []any{
 	(Provider)(0),           // 0: parley.agent.Provider
 	(*Agent)(nil),           // 1: parley.agent.Agent
-	(*Capabilities)(nil),    // 2: parley.agent.Capabilities
-	(*Attachments)(nil),     // 3: parley.agent.Attachments
-	(*Experience)(nil),      // 4: parley.agent.Experience
-	(*Budget)(nil),          // 5: parley.agent.Budget
-	(*Model)(nil),           // 6: parley.agent.Model
-	(*Price)(nil),           // 7: parley.agent.Price
-	(*Script)(nil),          // 8: parley.agent.Script
-	(*Script_Step)(nil),     // 9: parley.agent.Script.Step
-	(*Script_ToolCall)(nil), // 10: parley.agent.Script.ToolCall
-	(*Script_Usage)(nil),    // 11: parley.agent.Script.Usage
+	(*Tool)(nil),            // 2: parley.agent.Tool
+	(*ToolPolicy)(nil),      // 3: parley.agent.ToolPolicy
+	(*HTTP)(nil),            // 4: parley.agent.HTTP
+	(*OpenAPI)(nil),         // 5: parley.agent.OpenAPI
+	(*MCP)(nil),             // 6: parley.agent.MCP
+	(*AskUser)(nil),         // 7: parley.agent.AskUser
+	(*FeedbackHook)(nil),    // 8: parley.agent.FeedbackHook
+	(*Capabilities)(nil),    // 9: parley.agent.Capabilities
+	(*Attachments)(nil),     // 10: parley.agent.Attachments
+	(*Experience)(nil),      // 11: parley.agent.Experience
+	(*Budget)(nil),          // 12: parley.agent.Budget
+	(*Model)(nil),           // 13: parley.agent.Model
+	(*Price)(nil),           // 14: parley.agent.Price
+	(*Script)(nil),          // 15: parley.agent.Script
+	nil,                     // 16: parley.agent.HTTP.HeadersEntry
+	nil,                     // 17: parley.agent.OpenAPI.HeadersEntry
+	nil,                     // 18: parley.agent.OpenAPI.PoliciesEntry
+	nil,                     // 19: parley.agent.MCP.HeadersEntry
+	nil,                     // 20: parley.agent.MCP.EnvEntry
+	nil,                     // 21: parley.agent.MCP.PoliciesEntry
+	(*Script_Step)(nil),     // 22: parley.agent.Script.Step
+	(*Script_ToolCall)(nil), // 23: parley.agent.Script.ToolCall
+	(*Script_Usage)(nil),    // 24: parley.agent.Script.Usage
 }
 var file_agentpb_agent_proto_depIdxs = []int32{
-	6,  // 0: parley.agent.Agent.model:type_name -> parley.agent.Model
-	2,  // 1: parley.agent.Agent.capabilities:type_name -> parley.agent.Capabilities
-	4,  // 2: parley.agent.Agent.experience:type_name -> parley.agent.Experience
-	5,  // 3: parley.agent.Agent.default_budget:type_name -> parley.agent.Budget
-	3,  // 4: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
-	0,  // 5: parley.agent.Model.provider:type_name -> parley.agent.Provider
-	7,  // 6: parley.agent.Model.price:type_name -> parley.agent.Price
-	8,  // 7: parley.agent.Model.script:type_name -> parley.agent.Script
-	9,  // 8: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
-	11, // 9: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
-	10, // 10: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	13, // 0: parley.agent.Agent.model:type_name -> parley.agent.Model
+	9,  // 1: parley.agent.Agent.capabilities:type_name -> parley.agent.Capabilities
+	11, // 2: parley.agent.Agent.experience:type_name -> parley.agent.Experience
+	12, // 3: parley.agent.Agent.default_budget:type_name -> parley.agent.Budget
+	2,  // 4: parley.agent.Agent.tools:type_name -> parley.agent.Tool
+	5,  // 5: parley.agent.Agent.apis:type_name -> parley.agent.OpenAPI
+	6,  // 6: parley.agent.Agent.servers:type_name -> parley.agent.MCP
+	7,  // 7: parley.agent.Agent.ask_user:type_name -> parley.agent.AskUser
+	8,  // 8: parley.agent.Agent.feedback_hook:type_name -> parley.agent.FeedbackHook
+	13, // 9: parley.agent.Agent.title_model:type_name -> parley.agent.Model
+	3,  // 10: parley.agent.Tool.policy:type_name -> parley.agent.ToolPolicy
+	4,  // 11: parley.agent.Tool.http:type_name -> parley.agent.HTTP
+	16, // 12: parley.agent.HTTP.headers:type_name -> parley.agent.HTTP.HeadersEntry
+	17, // 13: parley.agent.OpenAPI.headers:type_name -> parley.agent.OpenAPI.HeadersEntry
+	3,  // 14: parley.agent.OpenAPI.policy:type_name -> parley.agent.ToolPolicy
+	18, // 15: parley.agent.OpenAPI.policies:type_name -> parley.agent.OpenAPI.PoliciesEntry
+	19, // 16: parley.agent.MCP.headers:type_name -> parley.agent.MCP.HeadersEntry
+	20, // 17: parley.agent.MCP.env:type_name -> parley.agent.MCP.EnvEntry
+	3,  // 18: parley.agent.MCP.policy:type_name -> parley.agent.ToolPolicy
+	21, // 19: parley.agent.MCP.policies:type_name -> parley.agent.MCP.PoliciesEntry
+	10, // 20: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
+	0,  // 21: parley.agent.Model.provider:type_name -> parley.agent.Provider
+	14, // 22: parley.agent.Model.price:type_name -> parley.agent.Price
+	15, // 23: parley.agent.Model.script:type_name -> parley.agent.Script
+	22, // 24: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
+	24, // 25: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
+	3,  // 26: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	3,  // 27: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	23, // 28: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_agentpb_agent_proto_init() }
@@ -1240,7 +1950,7 @@ func file_agentpb_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentpb_agent_proto_rawDesc), len(file_agentpb_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

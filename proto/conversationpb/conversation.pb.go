@@ -249,6 +249,65 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{3}
 }
 
+// Need is what a tool call needs before it has a result.
+type Need int32
+
+const (
+	Need_NEED_UNSPECIFIED Need = 0
+	Need_RUN              Need = 1 // the runner runs it
+	Need_APPROVAL         Need = 2 // a person must approve it, then RUN
+	Need_QUESTION         Need = 3 // a person answers
+	Need_CLIENT           Need = 4 // the caller's side runs it
+	Need_OUTCOME          Need = 5 // it may have run, and its tool is not idempotent: a person decides whether to run it again
+)
+
+// Enum value maps for Need.
+var (
+	Need_name = map[int32]string{
+		0: "NEED_UNSPECIFIED",
+		1: "RUN",
+		2: "APPROVAL",
+		3: "QUESTION",
+		4: "CLIENT",
+		5: "OUTCOME",
+	}
+	Need_value = map[string]int32{
+		"NEED_UNSPECIFIED": 0,
+		"RUN":              1,
+		"APPROVAL":         2,
+		"QUESTION":         3,
+		"CLIENT":           4,
+		"OUTCOME":          5,
+	}
+)
+
+func (x Need) Enum() *Need {
+	p := new(Need)
+	*p = x
+	return p
+}
+
+func (x Need) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Need) Descriptor() protoreflect.EnumDescriptor {
+	return file_conversationpb_conversation_proto_enumTypes[4].Descriptor()
+}
+
+func (Need) Type() protoreflect.EnumType {
+	return &file_conversationpb_conversation_proto_enumTypes[4]
+}
+
+func (x Need) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Need.Descriptor instead.
+func (Need) EnumDescriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{4}
+}
+
 // State is the head record: everything needed to decide the next command, not the history.
 type State struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -288,9 +347,17 @@ type State struct {
 	TakenOver uint64 `protobuf:"varint,31,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"`
 	// The newest issued_at of the commands that are not among the outcomes any more: a command issued later is not one of
 	// them. 0 = none was forgotten.
-	ForgottenAt   int64 `protobuf:"varint,32,opt,name=forgotten_at,json=forgottenAt,proto3" json:"forgotten_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ForgottenAt int64 `protobuf:"varint,32,opt,name=forgotten_at,json=forgottenAt,proto3" json:"forgotten_at,omitempty"`
+	// The turn that waits for a person (WAITING) or to be continued (continuable), without node and epoch. Never beside a
+	// lease.
+	Paused         *Lease          `protobuf:"bytes,33,opt,name=paused,proto3" json:"paused,omitempty"`
+	Files          []*File         `protobuf:"bytes,34,rep,name=files,proto3" json:"files,omitempty"`                                          // of the conversation, oldest first
+	Closed         []*ClosedAction `protobuf:"bytes,35,rep,name=closed,proto3" json:"closed,omitempty"`                                        // newest actions that are not pending any more, oldest first, at most 32
+	LastAnswer     *Message        `protobuf:"bytes,36,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`              // newest answer without its texts: id, number, in_reply_to, status, run_id
+	Rewritten      uint64          `protobuf:"varint,37,opt,name=rewritten,proto3" json:"rewritten,omitempty"`                                 // seq of the newest event that replaced or removed messages, 0 = none
+	TitleGenerated bool            `protobuf:"varint,38,opt,name=title_generated,json=titleGenerated,proto3" json:"title_generated,omitempty"` // the title is the server's, made from the first exchange
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *State) Reset() {
@@ -547,6 +614,319 @@ func (x *State) GetForgottenAt() int64 {
 	return 0
 }
 
+func (x *State) GetPaused() *Lease {
+	if x != nil {
+		return x.Paused
+	}
+	return nil
+}
+
+func (x *State) GetFiles() []*File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *State) GetClosed() []*ClosedAction {
+	if x != nil {
+		return x.Closed
+	}
+	return nil
+}
+
+func (x *State) GetLastAnswer() *Message {
+	if x != nil {
+		return x.LastAnswer
+	}
+	return nil
+}
+
+func (x *State) GetRewritten() uint64 {
+	if x != nil {
+		return x.Rewritten
+	}
+	return 0
+}
+
+func (x *State) GetTitleGenerated() bool {
+	if x != nil {
+		return x.TitleGenerated
+	}
+	return false
+}
+
+// ClosedAction is what is remembered of an action that was decided, or never will be.
+type ClosedAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	How           string                 `protobuf:"bytes,2,opt,name=how,proto3" json:"how,omitempty"` // resolved, expired, cancelled
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClosedAction) Reset() {
+	*x = ClosedAction{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClosedAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClosedAction) ProtoMessage() {}
+
+func (x *ClosedAction) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClosedAction.ProtoReflect.Descriptor instead.
+func (*ClosedAction) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ClosedAction) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ClosedAction) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
+}
+
+// File is a file of a conversation, or one that belongs to nobody's conversation. Its bytes are a blob under its id.
+type File struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	MimeType       string                 `protobuf:"bytes,3,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"` // sniffed, not believed
+	Size           int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	StorageKey     string                 `protobuf:"bytes,5,opt,name=storage_key,json=storageKey,proto3" json:"storage_key,omitempty"`
+	ConversationId string                 `protobuf:"bytes,6,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	UserId         string                 `protobuf:"bytes,7,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	AgentId        string                 `protobuf:"bytes,8,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	ExpiresAt      int64                  `protobuf:"varint,9,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // 0 = kept
+	Metadata       []byte                 `protobuf:"bytes,10,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	CreatedAt      int64                  `protobuf:"varint,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	TenantId       string                 `protobuf:"bytes,12,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId      string                 `protobuf:"bytes,13,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	Sha256         []byte                 `protobuf:"bytes,14,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *File) Reset() {
+	*x = File{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*File) ProtoMessage() {}
+
+func (x *File) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use File.ProtoReflect.Descriptor instead.
+func (*File) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *File) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *File) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *File) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *File) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *File) GetStorageKey() string {
+	if x != nil {
+		return x.StorageKey
+	}
+	return ""
+}
+
+func (x *File) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *File) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *File) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *File) GetExpiresAt() int64 {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return 0
+}
+
+func (x *File) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *File) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *File) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *File) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *File) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+// FileRef is a file as a message names it.
+type FileRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	MimeType      string                 `protobuf:"bytes,3,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileRef) Reset() {
+	*x = FileRef{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileRef) ProtoMessage() {}
+
+func (x *FileRef) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileRef.ProtoReflect.Descriptor instead.
+func (*FileRef) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FileRef) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *FileRef) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FileRef) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *FileRef) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 type Outcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
@@ -561,7 +941,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	mi := &file_conversationpb_conversation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +953,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[1]
+	mi := &file_conversationpb_conversation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +966,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{1}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Outcome) GetCommandId() string {
@@ -641,7 +1021,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	mi := &file_conversationpb_conversation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +1033,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[2]
+	mi := &file_conversationpb_conversation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +1046,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{2}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Budget) GetMaxCostNanoUsd() int64 {
@@ -685,25 +1065,32 @@ func (x *Budget) GetOnReach() string {
 
 // Lease is the exclusive right to run a turn.
 type Lease struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StartedAt     int64                  `protobuf:"varint,4,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	Mode          Mode                   `protobuf:"varint,5,opt,name=mode,proto3,enum=parley.conversation.Mode" json:"mode,omitempty"`
-	UserMessage   *Message               `protobuf:"bytes,6,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"` // the message this turn answers
-	Attempt       uint32                 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`                           // 1, and one more for each recovery
-	Cancelling    bool                   `protobuf:"varint,8,opt,name=cancelling,proto3" json:"cancelling,omitempty"`                     // a cancel was accepted
-	Steps         uint32                 `protobuf:"varint,9,opt,name=steps,proto3" json:"steps,omitempty"`                               // journalled steps of this turn
-	AttemptAt     int64                  `protobuf:"varint,10,opt,name=attempt_at,json=attemptAt,proto3" json:"attempt_at,omitempty"`     // when this attempt began, 0 = started_at
-	Quick         uint32                 `protobuf:"varint,11,opt,name=quick,proto3" json:"quick,omitempty"`                              // how many attempts before this one, in a row, ended soon after they began
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Node            string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Epoch           uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	RunId           string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	StartedAt       int64                  `protobuf:"varint,4,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	Mode            Mode                   `protobuf:"varint,5,opt,name=mode,proto3,enum=parley.conversation.Mode" json:"mode,omitempty"`
+	UserMessage     *Message               `protobuf:"bytes,6,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"`                 // the message this turn answers
+	Attempt         uint32                 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`                                           // 1, and one more for each recovery
+	Cancelling      bool                   `protobuf:"varint,8,opt,name=cancelling,proto3" json:"cancelling,omitempty"`                                     // a cancel was accepted
+	Steps           uint32                 `protobuf:"varint,9,opt,name=steps,proto3" json:"steps,omitempty"`                                               // journalled steps of this turn
+	AttemptAt       int64                  `protobuf:"varint,10,opt,name=attempt_at,json=attemptAt,proto3" json:"attempt_at,omitempty"`                     // when this attempt began, 0 = started_at
+	Quick           uint32                 `protobuf:"varint,11,opt,name=quick,proto3" json:"quick,omitempty"`                                              // how many attempts before this one, in a row, ended soon after they began
+	Usage           *Usage                 `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`                                               // of the model calls that are journalled; it is in spent_nano_usd already
+	ReservedNanoUsd int64                  `protobuf:"varint,13,opt,name=reserved_nano_usd,json=reservedNanoUsd,proto3" json:"reserved_nano_usd,omitempty"` // granted to the model call under way; charged when the call is lost
+	Calls           []*OpenCall            `protobuf:"bytes,14,rep,name=calls,proto3" json:"calls,omitempty"`                                               // of the newest ToolUse, the ones that are done included
+	Answer          *Message               `protobuf:"bytes,15,opt,name=answer,proto3" json:"answer,omitempty"`                                             // whole message that the turn stored when it paused; its end replaces it
+	Replaces        *Message               `protobuf:"bytes,16,opt,name=replaces,proto3" json:"replaces,omitempty"`                                         // regenerate: the answer (whole) in whose place the new one comes
+	ResumedAt       uint32                 `protobuf:"varint,17,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`                     // steps there were when the turn was last resumed after a pause
+	Metadata        []byte                 `protobuf:"bytes,18,opt,name=metadata,proto3" json:"metadata,omitempty"`                                         // regenerate: the client's object for the new answer
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	mi := &file_conversationpb_conversation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +1102,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[3]
+	mi := &file_conversationpb_conversation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +1115,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{3}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Lease) GetNode() string {
@@ -808,24 +1195,292 @@ func (x *Lease) GetQuick() uint32 {
 	return 0
 }
 
-type PendingAction struct {
+func (x *Lease) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *Lease) GetReservedNanoUsd() int64 {
+	if x != nil {
+		return x.ReservedNanoUsd
+	}
+	return 0
+}
+
+func (x *Lease) GetCalls() []*OpenCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *Lease) GetAnswer() *Message {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *Lease) GetReplaces() *Message {
+	if x != nil {
+		return x.Replaces
+	}
+	return nil
+}
+
+func (x *Lease) GetResumedAt() uint32 {
+	if x != nil {
+		return x.ResumedAt
+	}
+	return 0
+}
+
+func (x *Lease) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+// OpenCall is a tool call of the newest step. Arguments and results are in the step's rows.
+type OpenCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // tool_approval, user_question, client_tool
-	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	ToolName      string                 `protobuf:"bytes,4,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
-	ToolCallId    string                 `protobuf:"bytes,5,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
-	Args          []byte                 `protobuf:"bytes,6,opt,name=args,proto3" json:"args,omitempty"`
-	Details       []byte                 `protobuf:"bytes,7,opt,name=details,proto3" json:"details,omitempty"`
-	CreatedAt     int64                  `protobuf:"varint,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	ExpiresAt     int64                  `protobuf:"varint,9,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // tool call id
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Need          Need                   `protobuf:"varint,3,opt,name=need,proto3,enum=parley.conversation.Need" json:"need,omitempty"`
+	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"` // its result is journalled
+	Idempotent    bool                   `protobuf:"varint,5,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
+	ActionId      string                 `protobuf:"bytes,6,opt,name=action_id,json=actionId,proto3" json:"action_id,omitempty"` // of the pending action, once the turn is paused for it
+	Args          []byte                 `protobuf:"bytes,7,opt,name=args,proto3" json:"args,omitempty"`                         // JSON object; only while a person must see them
+	Schema        []byte                 `protobuf:"bytes,8,opt,name=schema,proto3" json:"schema,omitempty"`                     // JSON Schema of the arguments; beside args
+	Details       []byte                 `protobuf:"bytes,9,opt,name=details,proto3" json:"details,omitempty"`                   // JSON object for the action: prompt, questions, ...; beside args
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *OpenCall) Reset() {
+	*x = OpenCall{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenCall) ProtoMessage() {}
+
+func (x *OpenCall) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenCall.ProtoReflect.Descriptor instead.
+func (*OpenCall) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *OpenCall) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OpenCall) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OpenCall) GetNeed() Need {
+	if x != nil {
+		return x.Need
+	}
+	return Need_NEED_UNSPECIFIED
+}
+
+func (x *OpenCall) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *OpenCall) GetIdempotent() bool {
+	if x != nil {
+		return x.Idempotent
+	}
+	return false
+}
+
+func (x *OpenCall) GetActionId() string {
+	if x != nil {
+		return x.ActionId
+	}
+	return ""
+}
+
+func (x *OpenCall) GetArgs() []byte {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *OpenCall) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *OpenCall) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Step is one journalled part of a turn that runs: a row in TableSteps, gone when the turn has ended.
+type Step struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // from 1
+	// Types that are valid to be assigned to Body:
+	//
+	//	*Step_Use
+	//	*Step_Results
+	//	*Step_Partial
+	Body          isStep_Body `protobuf_oneof:"body"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Step) Reset() {
+	*x = Step{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Step) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Step) ProtoMessage() {}
+
+func (x *Step) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Step.ProtoReflect.Descriptor instead.
+func (*Step) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Step) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Step) GetBody() isStep_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Step) GetUse() *ToolUse {
+	if x != nil {
+		if x, ok := x.Body.(*Step_Use); ok {
+			return x.Use
+		}
+	}
+	return nil
+}
+
+func (x *Step) GetResults() *ToolResults {
+	if x != nil {
+		if x, ok := x.Body.(*Step_Results); ok {
+			return x.Results
+		}
+	}
+	return nil
+}
+
+func (x *Step) GetPartial() *Partial {
+	if x != nil {
+		if x, ok := x.Body.(*Step_Partial); ok {
+			return x.Partial
+		}
+	}
+	return nil
+}
+
+type isStep_Body interface {
+	isStep_Body()
+}
+
+type Step_Use struct {
+	Use *ToolUse `protobuf:"bytes,2,opt,name=use,proto3,oneof"`
+}
+
+type Step_Results struct {
+	Results *ToolResults `protobuf:"bytes,3,opt,name=results,proto3,oneof"`
+}
+
+type Step_Partial struct {
+	Partial *Partial `protobuf:"bytes,4,opt,name=partial,proto3,oneof"`
+}
+
+func (*Step_Use) isStep_Body() {}
+
+func (*Step_Results) isStep_Body() {}
+
+func (*Step_Partial) isStep_Body() {}
+
+type PendingAction struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind           string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // tool_approval, user_question, client_tool
+	RunId          string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	ToolName       string                 `protobuf:"bytes,4,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	ToolCallId     string                 `protobuf:"bytes,5,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	Args           []byte                 `protobuf:"bytes,6,opt,name=args,proto3" json:"args,omitempty"`
+	Details        []byte                 `protobuf:"bytes,7,opt,name=details,proto3" json:"details,omitempty"`
+	CreatedAt      int64                  `protobuf:"varint,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	ExpiresAt      int64                  `protobuf:"varint,9,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	Schema         []byte                 `protobuf:"bytes,10,opt,name=schema,proto3" json:"schema,omitempty"`                                        // JSON Schema of args, checked against approvedArgs
+	UnknownOutcome bool                   `protobuf:"varint,11,opt,name=unknown_outcome,json=unknownOutcome,proto3" json:"unknown_outcome,omitempty"` // it may have run: allow runs it again
+	Group          string                 `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`                                          // run_id of the turn segment; actions of one pause share it
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
 func (x *PendingAction) Reset() {
 	*x = PendingAction{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[4]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +1492,7 @@ func (x *PendingAction) String() string {
 func (*PendingAction) ProtoMessage() {}
 
 func (x *PendingAction) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[4]
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +1505,7 @@ func (x *PendingAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingAction.ProtoReflect.Descriptor instead.
 func (*PendingAction) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{4}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PendingAction) GetId() string {
@@ -916,6 +1571,27 @@ func (x *PendingAction) GetExpiresAt() int64 {
 	return 0
 }
 
+func (x *PendingAction) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *PendingAction) GetUnknownOutcome() bool {
+	if x != nil {
+		return x.UnknownOutcome
+	}
+	return false
+}
+
+func (x *PendingAction) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
 type Usage struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens       int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
@@ -930,7 +1606,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[5]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1618,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[5]
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1631,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{5}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1001,28 +1677,35 @@ func (x *Usage) GetModelCalls() int32 {
 }
 
 type Message struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // order inside the conversation, from 1, never reused
-	Role          Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=parley.conversation.Role" json:"role,omitempty"`
-	Content       string                 `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
-	Status        string                 `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`                                                                // assistants: completed, cancelled, incomplete
-	StopReason    StopReason             `protobuf:"varint,6,opt,name=stop_reason,json=stopReason,proto3,enum=parley.conversation.StopReason" json:"stop_reason,omitempty"` // assistants
-	Metadata      []byte                 `protobuf:"bytes,7,opt,name=metadata,proto3" json:"metadata,omitempty"`                                                            // the client's object
-	RunId         string                 `protobuf:"bytes,8,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	CreatedAt     int64                  `protobuf:"varint,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	UpdatedAt     int64                  `protobuf:"varint,10,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	Name          string                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`
-	ToolCalls     []*ToolCall            `protobuf:"bytes,12,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	Usage         *Usage                 `protobuf:"bytes,13,opt,name=usage,proto3" json:"usage,omitempty"`
-	InReplyTo     string                 `protobuf:"bytes,14,opt,name=in_reply_to,json=inReplyTo,proto3" json:"in_reply_to,omitempty"` // assistants: id of the user message
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Number          uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // order inside the conversation, from 1, never reused
+	Role            Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=parley.conversation.Role" json:"role,omitempty"`
+	Content         string                 `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
+	Status          string                 `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`                                                                // assistants: completed, cancelled, incomplete
+	StopReason      StopReason             `protobuf:"varint,6,opt,name=stop_reason,json=stopReason,proto3,enum=parley.conversation.StopReason" json:"stop_reason,omitempty"` // assistants
+	Metadata        []byte                 `protobuf:"bytes,7,opt,name=metadata,proto3" json:"metadata,omitempty"`                                                            // the client's object
+	RunId           string                 `protobuf:"bytes,8,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	CreatedAt       int64                  `protobuf:"varint,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt       int64                  `protobuf:"varint,10,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	Name            string                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`
+	ToolCalls       []*ToolCall            `protobuf:"bytes,12,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	Usage           *Usage                 `protobuf:"bytes,13,opt,name=usage,proto3" json:"usage,omitempty"`
+	InReplyTo       string                 `protobuf:"bytes,14,opt,name=in_reply_to,json=inReplyTo,proto3" json:"in_reply_to,omitempty"` // assistants: id of the user message
+	Files           []*FileRef             `protobuf:"bytes,15,rep,name=files,proto3" json:"files,omitempty"`
+	PreviousContent []string               `protobuf:"bytes,16,rep,name=previous_content,json=previousContent,proto3" json:"previous_content,omitempty"` // newest last, at most 5
+	RegeneratedFrom string                 `protobuf:"bytes,17,opt,name=regenerated_from,json=regeneratedFrom,proto3" json:"regenerated_from,omitempty"` // assistants: id of the answer that this one replaced
+	Edited          bool                   `protobuf:"varint,18,opt,name=edited,proto3" json:"edited,omitempty"`                                         // users
+	EditedFrom      string                 `protobuf:"bytes,19,opt,name=edited_from,json=editedFrom,proto3" json:"edited_from,omitempty"`                // users: id of the message that this one replaced
+	Feedback        *Feedback              `protobuf:"bytes,20,opt,name=feedback,proto3" json:"feedback,omitempty"`                                      // assistants
+	Pending         []*PendingAction       `protobuf:"bytes,21,rep,name=pending,proto3" json:"pending,omitempty"`                                        // assistants, while the turn waits
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[6]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1717,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[6]
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1730,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{6}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Message) GetId() string {
@@ -1148,6 +1831,139 @@ func (x *Message) GetInReplyTo() string {
 	return ""
 }
 
+func (x *Message) GetFiles() []*FileRef {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Message) GetPreviousContent() []string {
+	if x != nil {
+		return x.PreviousContent
+	}
+	return nil
+}
+
+func (x *Message) GetRegeneratedFrom() string {
+	if x != nil {
+		return x.RegeneratedFrom
+	}
+	return ""
+}
+
+func (x *Message) GetEdited() bool {
+	if x != nil {
+		return x.Edited
+	}
+	return false
+}
+
+func (x *Message) GetEditedFrom() string {
+	if x != nil {
+		return x.EditedFrom
+	}
+	return ""
+}
+
+func (x *Message) GetFeedback() *Feedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
+func (x *Message) GetPending() []*PendingAction {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
+}
+
+type Feedback struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rating        string                 `protobuf:"bytes,1,opt,name=rating,proto3" json:"rating,omitempty"` // up, down; empty = taken back
+	Reasons       []string               `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Comment       string                 `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
+	UserId        string                 `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	CreatedAt     int64                  `protobuf:"varint,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt     int64                  `protobuf:"varint,6,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Feedback) Reset() {
+	*x = Feedback{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Feedback) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Feedback) ProtoMessage() {}
+
+func (x *Feedback) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
+func (*Feedback) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Feedback) GetRating() string {
+	if x != nil {
+		return x.Rating
+	}
+	return ""
+}
+
+func (x *Feedback) GetReasons() []string {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *Feedback) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *Feedback) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *Feedback) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *Feedback) GetUpdatedAt() int64 {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return 0
+}
+
 type ToolCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1161,7 +1977,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1989,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[7]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +2002,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{7}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ToolCall) GetId() string {
@@ -1243,7 +2059,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +2071,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[8]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +2084,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{8}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Run) GetId() string {
@@ -1351,7 +2167,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +2179,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +2192,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TurnError) GetCode() string {
@@ -1408,6 +2224,21 @@ type Event struct {
 	//	*Event_TurnRecovered
 	//	*Event_CancelRequested
 	//	*Event_Updated
+	//	*Event_ToolUse
+	//	*Event_ToolResults
+	//	*Event_Reserved
+	//	*Event_SessionUsage
+	//	*Event_BudgetReached
+	//	*Event_ActionRequested
+	//	*Event_TurnPaused
+	//	*Event_ActionClosed
+	//	*Event_TurnResumed
+	//	*Event_Truncated
+	//	*Event_MessageChanged
+	//	*Event_FileAdded
+	//	*Event_FilesRemoved
+	//	*Event_ToolRemembered
+	//	*Event_Partial
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1415,7 +2246,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +2258,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +2271,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -1543,6 +2374,141 @@ func (x *Event) GetUpdated() *Updated {
 	return nil
 }
 
+func (x *Event) GetToolUse() *ToolUse {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ToolUse); ok {
+			return x.ToolUse
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetToolResults() *ToolResults {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ToolResults); ok {
+			return x.ToolResults
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetReserved() *Reserved {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Reserved); ok {
+			return x.Reserved
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSessionUsage() *SessionUsage {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SessionUsage); ok {
+			return x.SessionUsage
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetBudgetReached() *BudgetReached {
+	if x != nil {
+		if x, ok := x.Body.(*Event_BudgetReached); ok {
+			return x.BudgetReached
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetActionRequested() *ActionRequested {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ActionRequested); ok {
+			return x.ActionRequested
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetTurnPaused() *TurnPaused {
+	if x != nil {
+		if x, ok := x.Body.(*Event_TurnPaused); ok {
+			return x.TurnPaused
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetActionClosed() *ActionClosed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ActionClosed); ok {
+			return x.ActionClosed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetTurnResumed() *TurnResumed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_TurnResumed); ok {
+			return x.TurnResumed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetTruncated() *Truncated {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Truncated); ok {
+			return x.Truncated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetMessageChanged() *MessageChanged {
+	if x != nil {
+		if x, ok := x.Body.(*Event_MessageChanged); ok {
+			return x.MessageChanged
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetFileAdded() *FileAdded {
+	if x != nil {
+		if x, ok := x.Body.(*Event_FileAdded); ok {
+			return x.FileAdded
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetFilesRemoved() *FilesRemoved {
+	if x != nil {
+		if x, ok := x.Body.(*Event_FilesRemoved); ok {
+			return x.FilesRemoved
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetToolRemembered() *ToolRemembered {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ToolRemembered); ok {
+			return x.ToolRemembered
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetPartial() *Partial {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Partial); ok {
+			return x.Partial
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -1579,6 +2545,66 @@ type Event_Updated struct {
 	Updated *Updated `protobuf:"bytes,17,opt,name=updated,proto3,oneof"` // session.updated
 }
 
+type Event_ToolUse struct {
+	ToolUse *ToolUse `protobuf:"bytes,18,opt,name=tool_use,json=toolUse,proto3,oneof"` // agent.tool_use
+}
+
+type Event_ToolResults struct {
+	ToolResults *ToolResults `protobuf:"bytes,19,opt,name=tool_results,json=toolResults,proto3,oneof"` // agent.tool_result
+}
+
+type Event_Reserved struct {
+	Reserved *Reserved `protobuf:"bytes,20,opt,name=reserved,proto3,oneof"` // budget.reserved
+}
+
+type Event_SessionUsage struct {
+	SessionUsage *SessionUsage `protobuf:"bytes,21,opt,name=session_usage,json=sessionUsage,proto3,oneof"` // session.usage
+}
+
+type Event_BudgetReached struct {
+	BudgetReached *BudgetReached `protobuf:"bytes,22,opt,name=budget_reached,json=budgetReached,proto3,oneof"` // budget.reached
+}
+
+type Event_ActionRequested struct {
+	ActionRequested *ActionRequested `protobuf:"bytes,23,opt,name=action_requested,json=actionRequested,proto3,oneof"` // action.requested
+}
+
+type Event_TurnPaused struct {
+	TurnPaused *TurnPaused `protobuf:"bytes,24,opt,name=turn_paused,json=turnPaused,proto3,oneof"` // session.status_waiting
+}
+
+type Event_ActionClosed struct {
+	ActionClosed *ActionClosed `protobuf:"bytes,25,opt,name=action_closed,json=actionClosed,proto3,oneof"` // action.resolved, action.expired, action.cancelled
+}
+
+type Event_TurnResumed struct {
+	TurnResumed *TurnResumed `protobuf:"bytes,26,opt,name=turn_resumed,json=turnResumed,proto3,oneof"` // session.status_running, mode resolve or continue
+}
+
+type Event_Truncated struct {
+	Truncated *Truncated `protobuf:"bytes,27,opt,name=truncated,proto3,oneof"` // session.truncated
+}
+
+type Event_MessageChanged struct {
+	MessageChanged *MessageChanged `protobuf:"bytes,28,opt,name=message_changed,json=messageChanged,proto3,oneof"` // message.feedback
+}
+
+type Event_FileAdded struct {
+	FileAdded *FileAdded `protobuf:"bytes,29,opt,name=file_added,json=fileAdded,proto3,oneof"` // file.added
+}
+
+type Event_FilesRemoved struct {
+	FilesRemoved *FilesRemoved `protobuf:"bytes,30,opt,name=files_removed,json=filesRemoved,proto3,oneof"` // file.removed
+}
+
+type Event_ToolRemembered struct {
+	ToolRemembered *ToolRemembered `protobuf:"bytes,31,opt,name=tool_remembered,json=toolRemembered,proto3,oneof"` // tool.remembered, tool.forgotten
+}
+
+type Event_Partial struct {
+	Partial *Partial `protobuf:"bytes,32,opt,name=partial,proto3,oneof"` // agent.partial
+}
+
 func (*Event_Created) isEvent_Body() {}
 
 func (*Event_UserMessage) isEvent_Body() {}
@@ -1595,6 +2621,889 @@ func (*Event_CancelRequested) isEvent_Body() {}
 
 func (*Event_Updated) isEvent_Body() {}
 
+func (*Event_ToolUse) isEvent_Body() {}
+
+func (*Event_ToolResults) isEvent_Body() {}
+
+func (*Event_Reserved) isEvent_Body() {}
+
+func (*Event_SessionUsage) isEvent_Body() {}
+
+func (*Event_BudgetReached) isEvent_Body() {}
+
+func (*Event_ActionRequested) isEvent_Body() {}
+
+func (*Event_TurnPaused) isEvent_Body() {}
+
+func (*Event_ActionClosed) isEvent_Body() {}
+
+func (*Event_TurnResumed) isEvent_Body() {}
+
+func (*Event_Truncated) isEvent_Body() {}
+
+func (*Event_MessageChanged) isEvent_Body() {}
+
+func (*Event_FileAdded) isEvent_Body() {}
+
+func (*Event_FilesRemoved) isEvent_Body() {}
+
+func (*Event_ToolRemembered) isEvent_Body() {}
+
+func (*Event_Partial) isEvent_Body() {}
+
+// ToolUse is a model call that asked for tools, journalled before any of them runs.
+type ToolUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`   // what the model said beside
+	Calls         []*ToolCall            `protobuf:"bytes,2,rep,name=calls,proto3" json:"calls,omitempty"` // id, name, arguments
+	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"` // of this model call alone
+	Open          []*OpenCall            `protobuf:"bytes,4,rep,name=open,proto3" json:"open,omitempty"`   // one for each call, as the runner judged it; the rules may lower APPROVAL to RUN
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolUse) Reset() {
+	*x = ToolUse{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolUse) ProtoMessage() {}
+
+func (x *ToolUse) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
+func (*ToolUse) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ToolUse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ToolUse) GetCalls() []*ToolCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *ToolUse) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *ToolUse) GetOpen() []*OpenCall {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+// ToolResults are results of calls of the newest ToolUse, one or several.
+type ToolResults struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*ToolCall            `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"` // id, name, result or error
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolResults) Reset() {
+	*x = ToolResults{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolResults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolResults) ProtoMessage() {}
+
+func (x *ToolResults) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolResults.ProtoReflect.Descriptor instead.
+func (*ToolResults) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ToolResults) GetResults() []*ToolCall {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// Partial is the text of a model call that the budget cut, kept for continue.
+type Partial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Partial) Reset() {
+	*x = Partial{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Partial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Partial) ProtoMessage() {}
+
+func (x *Partial) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Partial.ProtoReflect.Descriptor instead.
+func (*Partial) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Partial) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Partial) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// Reserved raises what the model call under way may cost.
+type Reserved struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	ReservedNanoUsd int64                  `protobuf:"varint,1,opt,name=reserved_nano_usd,json=reservedNanoUsd,proto3" json:"reserved_nano_usd,omitempty"` // in all for this call
+	SpentNanoUsd    int64                  `protobuf:"varint,2,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"`          // without it
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Reserved) Reset() {
+	*x = Reserved{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reserved) ProtoMessage() {}
+
+func (x *Reserved) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
+func (*Reserved) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Reserved) GetReservedNanoUsd() int64 {
+	if x != nil {
+		return x.ReservedNanoUsd
+	}
+	return 0
+}
+
+func (x *Reserved) GetSpentNanoUsd() int64 {
+	if x != nil {
+		return x.SpentNanoUsd
+	}
+	return 0
+}
+
+// SessionUsage says what was settled; the turn's spending is raised by the event that carries the usage, not by this one.
+type SessionUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Usage         *Usage                 `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`                                      // since the last one of this run
+	SpentNanoUsd  int64                  `protobuf:"varint,2,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"` // of the conversation, this included
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionUsage) Reset() {
+	*x = SessionUsage{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionUsage) ProtoMessage() {}
+
+func (x *SessionUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionUsage.ProtoReflect.Descriptor instead.
+func (*SessionUsage) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SessionUsage) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *SessionUsage) GetSpentNanoUsd() int64 {
+	if x != nil {
+		return x.SpentNanoUsd
+	}
+	return 0
+}
+
+type BudgetReached struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SpentNanoUsd  int64                  `protobuf:"varint,1,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"`
+	Budget        *Budget                `protobuf:"bytes,2,opt,name=budget,proto3" json:"budget,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetReached) Reset() {
+	*x = BudgetReached{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetReached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetReached) ProtoMessage() {}
+
+func (x *BudgetReached) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetReached.ProtoReflect.Descriptor instead.
+func (*BudgetReached) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *BudgetReached) GetSpentNanoUsd() int64 {
+	if x != nil {
+		return x.SpentNanoUsd
+	}
+	return 0
+}
+
+func (x *BudgetReached) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+type ActionRequested struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        *PendingAction         `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActionRequested) Reset() {
+	*x = ActionRequested{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActionRequested) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActionRequested) ProtoMessage() {}
+
+func (x *ActionRequested) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActionRequested.ProtoReflect.Descriptor instead.
+func (*ActionRequested) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ActionRequested) GetAction() *PendingAction {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+// TurnPaused gives the lease up until a person has acted.
+type TurnPaused struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answer        *Message               `protobuf:"bytes,1,opt,name=answer,proto3" json:"answer,omitempty"` // what the turn has said so far, stored as a message with status requires_action
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnPaused) Reset() {
+	*x = TurnPaused{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnPaused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnPaused) ProtoMessage() {}
+
+func (x *TurnPaused) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnPaused.ProtoReflect.Descriptor instead.
+func (*TurnPaused) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *TurnPaused) GetAnswer() *Message {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+type ActionClosed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	How           string                 `protobuf:"bytes,2,opt,name=how,proto3" json:"how,omitempty"`               // resolved, expired, cancelled
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`                 // user id
+	Result        *ToolCall              `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`         // what the call came to, unless it is to be run now
+	Run           bool                   `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`              // approved: the runner runs the call
+	Args          []byte                 `protobuf:"bytes,6,opt,name=args,proto3" json:"args,omitempty"`             // approved arguments, when the person changed them
+	Resolution    []byte                 `protobuf:"bytes,7,opt,name=resolution,proto3" json:"resolution,omitempty"` // JSON object, as it was given; shown in the log
+	CommandId     string                 `protobuf:"bytes,8,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,9,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	ToolCallId    string                 `protobuf:"bytes,10,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActionClosed) Reset() {
+	*x = ActionClosed{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActionClosed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActionClosed) ProtoMessage() {}
+
+func (x *ActionClosed) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActionClosed.ProtoReflect.Descriptor instead.
+func (*ActionClosed) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ActionClosed) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ActionClosed) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
+}
+
+func (x *ActionClosed) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ActionClosed) GetResult() *ToolCall {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ActionClosed) GetRun() bool {
+	if x != nil {
+		return x.Run
+	}
+	return false
+}
+
+func (x *ActionClosed) GetArgs() []byte {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *ActionClosed) GetResolution() []byte {
+	if x != nil {
+		return x.Resolution
+	}
+	return nil
+}
+
+func (x *ActionClosed) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *ActionClosed) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
+func (x *ActionClosed) GetToolCallId() string {
+	if x != nil {
+		return x.ToolCallId
+	}
+	return ""
+}
+
+// TurnResumed takes the lease again for a turn that was paused, or cut by the budget.
+type TurnResumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"` // steps, usage, answer and user_message are taken from the paused turn
+	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	AfterSeq      uint64                 `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnResumed) Reset() {
+	*x = TurnResumed{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnResumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnResumed) ProtoMessage() {}
+
+func (x *TurnResumed) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
+func (*TurnResumed) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *TurnResumed) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *TurnResumed) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *TurnResumed) GetAfterSeq() uint64 {
+	if x != nil {
+		return x.AfterSeq
+	}
+	return 0
+}
+
+func (x *TurnResumed) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
+// Truncated removes the message and all after it; files that only they named stay or go as the edit says.
+type Truncated struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"` // number
+	MessageId     string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Removed       uint64                 `protobuf:"varint,3,opt,name=removed,proto3" json:"removed,omitempty"` // how many messages
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Truncated) Reset() {
+	*x = Truncated{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Truncated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Truncated) ProtoMessage() {}
+
+func (x *Truncated) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Truncated.ProtoReflect.Descriptor instead.
+func (*Truncated) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Truncated) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Truncated) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *Truncated) GetRemoved() uint64 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+// MessageChanged replaces a message's row.
+type MessageChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Message       *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageChanged) Reset() {
+	*x = MessageChanged{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageChanged) ProtoMessage() {}
+
+func (x *MessageChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageChanged.ProtoReflect.Descriptor instead.
+func (*MessageChanged) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *MessageChanged) GetMessage() *Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+type FileAdded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          *File                  `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileAdded) Reset() {
+	*x = FileAdded{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileAdded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileAdded) ProtoMessage() {}
+
+func (x *FileAdded) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
+func (*FileAdded) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *FileAdded) GetFile() *File {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+type FilesRemoved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	How           string                 `protobuf:"bytes,2,opt,name=how,proto3" json:"how,omitempty"` // deleted, expired
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesRemoved) Reset() {
+	*x = FilesRemoved{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesRemoved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesRemoved) ProtoMessage() {}
+
+func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
+func (*FilesRemoved) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *FilesRemoved) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *FilesRemoved) GetHow() string {
+	if x != nil {
+		return x.How
+	}
+	return ""
+}
+
+type ToolRemembered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	Forgotten     bool                   `protobuf:"varint,2,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolRemembered) Reset() {
+	*x = ToolRemembered{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolRemembered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolRemembered) ProtoMessage() {}
+
+func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
+func (*ToolRemembered) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ToolRemembered) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolRemembered) GetForgotten() bool {
+	if x != nil {
+		return x.Forgotten
+	}
+	return false
+}
+
 type Created struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	State         *State                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // the state a new conversation has
@@ -1604,7 +3513,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +3525,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +3538,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Created) GetState() *State {
@@ -1648,7 +3557,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +3569,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +3582,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -1695,7 +3604,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +3616,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +3629,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -1760,7 +3669,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +3681,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +3694,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -1808,7 +3717,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +3729,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +3742,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -1883,7 +3792,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +3804,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +3817,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -1949,7 +3858,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +3870,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +3883,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -2002,7 +3911,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +3923,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +3936,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -2066,7 +3975,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +3987,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +4000,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Patch) GetTitle() string {
@@ -2150,7 +4059,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +4071,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +4084,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -2231,6 +4140,17 @@ type Command struct {
 	//	*Command_Recover
 	//	*Command_CancelTimeout
 	//	*Command_AwaitRun
+	//	*Command_Progress
+	//	*Command_Resolve
+	//	*Command_Continue
+	//	*Command_Regenerate
+	//	*Command_Edit
+	//	*Command_Rate
+	//	*Command_Forget
+	//	*Command_AddFile
+	//	*Command_RemoveFile
+	//	*Command_SetTitle
+	//	*Command_Due
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2238,7 +4158,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +4170,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +4183,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Command) GetConversationId() string {
@@ -2389,6 +4309,105 @@ func (x *Command) GetAwaitRun() *AwaitRun {
 	return nil
 }
 
+func (x *Command) GetProgress() *Progress {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Progress); ok {
+			return x.Progress
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetResolve() *Resolve {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Resolve); ok {
+			return x.Resolve
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetContinue() *Continue {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Continue); ok {
+			return x.Continue
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRegenerate() *Regenerate {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Regenerate); ok {
+			return x.Regenerate
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetEdit() *Edit {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Edit); ok {
+			return x.Edit
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRate() *Rate {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Rate); ok {
+			return x.Rate
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetForget() *Forget {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Forget); ok {
+			return x.Forget
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAddFile() *AddFile {
+	if x != nil {
+		if x, ok := x.Body.(*Command_AddFile); ok {
+			return x.AddFile
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRemoveFile() *RemoveFile {
+	if x != nil {
+		if x, ok := x.Body.(*Command_RemoveFile); ok {
+			return x.RemoveFile
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSetTitle() *SetTitle {
+	if x != nil {
+		if x, ok := x.Body.(*Command_SetTitle); ok {
+			return x.SetTitle
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDue() *Due {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Due); ok {
+			return x.Due
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -2429,6 +4448,50 @@ type Command_AwaitRun struct {
 	AwaitRun *AwaitRun `protobuf:"bytes,18,opt,name=await_run,json=awaitRun,proto3,oneof"`
 }
 
+type Command_Progress struct {
+	Progress *Progress `protobuf:"bytes,19,opt,name=progress,proto3,oneof"` // from the turn runner
+}
+
+type Command_Resolve struct {
+	Resolve *Resolve `protobuf:"bytes,20,opt,name=resolve,proto3,oneof"`
+}
+
+type Command_Continue struct {
+	Continue *Continue `protobuf:"bytes,21,opt,name=continue,proto3,oneof"`
+}
+
+type Command_Regenerate struct {
+	Regenerate *Regenerate `protobuf:"bytes,22,opt,name=regenerate,proto3,oneof"`
+}
+
+type Command_Edit struct {
+	Edit *Edit `protobuf:"bytes,23,opt,name=edit,proto3,oneof"`
+}
+
+type Command_Rate struct {
+	Rate *Rate `protobuf:"bytes,24,opt,name=rate,proto3,oneof"`
+}
+
+type Command_Forget struct {
+	Forget *Forget `protobuf:"bytes,25,opt,name=forget,proto3,oneof"`
+}
+
+type Command_AddFile struct {
+	AddFile *AddFile `protobuf:"bytes,26,opt,name=add_file,json=addFile,proto3,oneof"`
+}
+
+type Command_RemoveFile struct {
+	RemoveFile *RemoveFile `protobuf:"bytes,27,opt,name=remove_file,json=removeFile,proto3,oneof"`
+}
+
+type Command_SetTitle struct {
+	SetTitle *SetTitle `protobuf:"bytes,28,opt,name=set_title,json=setTitle,proto3,oneof"` // from the turn runner
+}
+
+type Command_Due struct {
+	Due *Due `protobuf:"bytes,29,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_Send) isCommand_Body() {}
@@ -2447,6 +4510,1155 @@ func (*Command_CancelTimeout) isCommand_Body() {}
 
 func (*Command_AwaitRun) isCommand_Body() {}
 
+func (*Command_Progress) isCommand_Body() {}
+
+func (*Command_Resolve) isCommand_Body() {}
+
+func (*Command_Continue) isCommand_Body() {}
+
+func (*Command_Regenerate) isCommand_Body() {}
+
+func (*Command_Edit) isCommand_Body() {}
+
+func (*Command_Rate) isCommand_Body() {}
+
+func (*Command_Forget) isCommand_Body() {}
+
+func (*Command_AddFile) isCommand_Body() {}
+
+func (*Command_RemoveFile) isCommand_Body() {}
+
+func (*Command_SetTitle) isCommand_Body() {}
+
+func (*Command_Due) isCommand_Body() {}
+
+// Progress journals a step of a running turn, or asks for money for its next model call. The runner waits for the reply
+// (Progressed) before it goes on.
+type Progress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Epoch uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Step  uint32                 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"` // number of the step that this makes; one that is journalled already is answered alike
+	// Types that are valid to be assigned to Body:
+	//
+	//	*Progress_Use
+	//	*Progress_Results
+	//	*Progress_Reserve
+	//	*Progress_Doubt
+	Body          isProgress_Body `protobuf_oneof:"body"`
+	Content       string          `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`                      // the turn's whole text so far: of the message that a pause stores
+	ToolCalls     []*ToolCall     `protobuf:"bytes,9,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"` // the turn's calls so far, for the same message
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Progress) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Progress) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Progress) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Progress) GetBody() isProgress_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Progress) GetUse() *ToolUse {
+	if x != nil {
+		if x, ok := x.Body.(*Progress_Use); ok {
+			return x.Use
+		}
+	}
+	return nil
+}
+
+func (x *Progress) GetResults() *ToolResults {
+	if x != nil {
+		if x, ok := x.Body.(*Progress_Results); ok {
+			return x.Results
+		}
+	}
+	return nil
+}
+
+func (x *Progress) GetReserve() *Reserve {
+	if x != nil {
+		if x, ok := x.Body.(*Progress_Reserve); ok {
+			return x.Reserve
+		}
+	}
+	return nil
+}
+
+func (x *Progress) GetDoubt() *Doubt {
+	if x != nil {
+		if x, ok := x.Body.(*Progress_Doubt); ok {
+			return x.Doubt
+		}
+	}
+	return nil
+}
+
+func (x *Progress) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+func (x *Progress) GetToolCalls() []*ToolCall {
+	if x != nil {
+		return x.ToolCalls
+	}
+	return nil
+}
+
+type isProgress_Body interface {
+	isProgress_Body()
+}
+
+type Progress_Use struct {
+	Use *ToolUse `protobuf:"bytes,4,opt,name=use,proto3,oneof"`
+}
+
+type Progress_Results struct {
+	Results *ToolResults `protobuf:"bytes,5,opt,name=results,proto3,oneof"`
+}
+
+type Progress_Reserve struct {
+	Reserve *Reserve `protobuf:"bytes,6,opt,name=reserve,proto3,oneof"` // makes no step
+}
+
+type Progress_Doubt struct {
+	Doubt *Doubt `protobuf:"bytes,7,opt,name=doubt,proto3,oneof"` // makes no step
+}
+
+func (*Progress_Use) isProgress_Body() {}
+
+func (*Progress_Results) isProgress_Body() {}
+
+func (*Progress_Reserve) isProgress_Body() {}
+
+func (*Progress_Doubt) isProgress_Body() {}
+
+// Reserve asks to be allowed to spend so much on the model call under way, in all.
+type Reserve struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UptoNanoUsd   int64                  `protobuf:"varint,1,opt,name=upto_nano_usd,json=uptoNanoUsd,proto3" json:"upto_nano_usd,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reserve) Reset() {
+	*x = Reserve{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reserve) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reserve) ProtoMessage() {}
+
+func (x *Reserve) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
+func (*Reserve) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Reserve) GetUptoNanoUsd() int64 {
+	if x != nil {
+		return x.UptoNanoUsd
+	}
+	return 0
+}
+
+// Doubt names calls without a result that may have run, found by a recovered turn: the turn pauses for a person.
+type Doubt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calls         []*OpenCall            `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"` // need OUTCOME, with args and details
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Doubt) Reset() {
+	*x = Doubt{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Doubt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Doubt) ProtoMessage() {}
+
+func (x *Doubt) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
+func (*Doubt) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Doubt) GetCalls() []*OpenCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// Resolve decides a pending action (document 2, POST /conversations/:id/actions/:actionId).
+type Resolve struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ActionId string                 `protobuf:"bytes,1,opt,name=action_id,json=actionId,proto3" json:"action_id,omitempty"`
+	Agent    *agentpb.Agent         `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Wait     bool                   `protobuf:"varint,3,opt,name=wait,proto3" json:"wait,omitempty"` // answer when the turn ended or paused again, else when it was accepted
+	// Types that are valid to be assigned to Resolution:
+	//
+	//	*Resolve_Approval
+	//	*Resolve_Answers
+	//	*Resolve_Client
+	Resolution    isResolve_Resolution `protobuf_oneof:"resolution"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resolve) Reset() {
+	*x = Resolve{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resolve) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resolve) ProtoMessage() {}
+
+func (x *Resolve) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
+func (*Resolve) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Resolve) GetActionId() string {
+	if x != nil {
+		return x.ActionId
+	}
+	return ""
+}
+
+func (x *Resolve) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *Resolve) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+func (x *Resolve) GetResolution() isResolve_Resolution {
+	if x != nil {
+		return x.Resolution
+	}
+	return nil
+}
+
+func (x *Resolve) GetApproval() *ToolApproval {
+	if x != nil {
+		if x, ok := x.Resolution.(*Resolve_Approval); ok {
+			return x.Approval
+		}
+	}
+	return nil
+}
+
+func (x *Resolve) GetAnswers() *UserAnswers {
+	if x != nil {
+		if x, ok := x.Resolution.(*Resolve_Answers); ok {
+			return x.Answers
+		}
+	}
+	return nil
+}
+
+func (x *Resolve) GetClient() *ClientResult {
+	if x != nil {
+		if x, ok := x.Resolution.(*Resolve_Client); ok {
+			return x.Client
+		}
+	}
+	return nil
+}
+
+type isResolve_Resolution interface {
+	isResolve_Resolution()
+}
+
+type Resolve_Approval struct {
+	Approval *ToolApproval `protobuf:"bytes,4,opt,name=approval,proto3,oneof"`
+}
+
+type Resolve_Answers struct {
+	Answers *UserAnswers `protobuf:"bytes,5,opt,name=answers,proto3,oneof"`
+}
+
+type Resolve_Client struct {
+	Client *ClientResult `protobuf:"bytes,6,opt,name=client,proto3,oneof"`
+}
+
+func (*Resolve_Approval) isResolve_Resolution() {}
+
+func (*Resolve_Answers) isResolve_Resolution() {}
+
+func (*Resolve_Client) isResolve_Resolution() {}
+
+type ToolApproval struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Allow         bool                   `protobuf:"varint,1,opt,name=allow,proto3" json:"allow,omitempty"`
+	Remember      bool                   `protobuf:"varint,2,opt,name=remember,proto3" json:"remember,omitempty"`
+	ApprovedArgs  []byte                 `protobuf:"bytes,3,opt,name=approved_args,json=approvedArgs,proto3" json:"approved_args,omitempty"` // JSON object; empty = as asked
+	Comment       string                 `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolApproval) Reset() {
+	*x = ToolApproval{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolApproval) ProtoMessage() {}
+
+func (x *ToolApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
+func (*ToolApproval) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ToolApproval) GetAllow() bool {
+	if x != nil {
+		return x.Allow
+	}
+	return false
+}
+
+func (x *ToolApproval) GetRemember() bool {
+	if x != nil {
+		return x.Remember
+	}
+	return false
+}
+
+func (x *ToolApproval) GetApprovedArgs() []byte {
+	if x != nil {
+		return x.ApprovedArgs
+	}
+	return nil
+}
+
+func (x *ToolApproval) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+type UserAnswers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []byte                 `protobuf:"bytes,1,opt,name=answers,proto3" json:"answers,omitempty"`      // JSON object: question to answer
+	Cancelled     bool                   `protobuf:"varint,2,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // the person will not answer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UserAnswers) Reset() {
+	*x = UserAnswers{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UserAnswers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UserAnswers) ProtoMessage() {}
+
+func (x *UserAnswers) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
+func (*UserAnswers) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *UserAnswers) GetAnswers() []byte {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *UserAnswers) GetCancelled() bool {
+	if x != nil {
+		return x.Cancelled
+	}
+	return false
+}
+
+type ClientResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Output        []byte                 `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"` // JSON value
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientResult) Reset() {
+	*x = ClientResult{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientResult) ProtoMessage() {}
+
+func (x *ClientResult) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
+func (*ClientResult) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ClientResult) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *ClientResult) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type Continue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         *agentpb.Agent         `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Wait          bool                   `protobuf:"varint,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Continue) Reset() {
+	*x = Continue{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Continue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Continue) ProtoMessage() {}
+
+func (x *Continue) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Continue.ProtoReflect.Descriptor instead.
+func (*Continue) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Continue) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *Continue) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+// Target is the message that a command is about, as the edge read it.
+type Target struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Message       *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	AsOf          uint64                 `protobuf:"varint,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"` // last_seq of the head that was read with it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Target) Reset() {
+	*x = Target{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Target) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Target) ProtoMessage() {}
+
+func (x *Target) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Target.ProtoReflect.Descriptor instead.
+func (*Target) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Target) GetMessage() *Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *Target) GetAsOf() uint64 {
+	if x != nil {
+		return x.AsOf
+	}
+	return 0
+}
+
+type Regenerate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`                              // the newest answer, or the newest user message when it has none
+	UserMessage   *Message               `protobuf:"bytes,2,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"` // the message to answer again, whole
+	Agent         *agentpb.Agent         `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Metadata      []byte                 `protobuf:"bytes,4,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Wait          bool                   `protobuf:"varint,5,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Regenerate) Reset() {
+	*x = Regenerate{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Regenerate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Regenerate) ProtoMessage() {}
+
+func (x *Regenerate) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
+func (*Regenerate) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Regenerate) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Regenerate) GetUserMessage() *Message {
+	if x != nil {
+		return x.UserMessage
+	}
+	return nil
+}
+
+func (x *Regenerate) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *Regenerate) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Regenerate) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+type Edit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`    // a user message
+	Removed       uint64                 `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"` // not used: the rules count
+	Content       string                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	SetFiles      bool                   `protobuf:"varint,4,opt,name=set_files,json=setFiles,proto3" json:"set_files,omitempty"` // else the message keeps its files
+	FileIds       []string               `protobuf:"bytes,5,rep,name=file_ids,json=fileIds,proto3" json:"file_ids,omitempty"`
+	Agent         *agentpb.Agent         `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
+	Wait          bool                   `protobuf:"varint,7,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Edit) Reset() {
+	*x = Edit{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Edit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Edit) ProtoMessage() {}
+
+func (x *Edit) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Edit.ProtoReflect.Descriptor instead.
+func (*Edit) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *Edit) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Edit) GetRemoved() uint64 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *Edit) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+func (x *Edit) GetSetFiles() bool {
+	if x != nil {
+		return x.SetFiles
+	}
+	return false
+}
+
+func (x *Edit) GetFileIds() []string {
+	if x != nil {
+		return x.FileIds
+	}
+	return nil
+}
+
+func (x *Edit) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *Edit) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // an answer
+	Rating        string                 `protobuf:"bytes,2,opt,name=rating,proto3" json:"rating,omitempty"` // up, down; empty = take it back
+	Reasons       []string               `protobuf:"bytes,3,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Comment       string                 `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	Agent         *agentpb.Agent         `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *Rate) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Rate) GetRating() string {
+	if x != nil {
+		return x.Rating
+	}
+	return ""
+}
+
+func (x *Rate) GetReasons() []string {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *Rate) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *Rate) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+type Forget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Forget) Reset() {
+	*x = Forget{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Forget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Forget) ProtoMessage() {}
+
+func (x *Forget) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Forget.ProtoReflect.Descriptor instead.
+func (*Forget) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *Forget) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+// AddFile makes a stored blob a file of the conversation.
+type AddFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          *File                  `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"` // conversation_id, user_id, agent_id, expires_at are the rules' to fill
+	Agent         *agentpb.Agent         `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddFile) Reset() {
+	*x = AddFile{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddFile) ProtoMessage() {}
+
+func (x *AddFile) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
+func (*AddFile) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *AddFile) GetFile() *File {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *AddFile) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+type RemoveFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FileId        string                 `protobuf:"bytes,1,opt,name=file_id,json=fileId,proto3" json:"file_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveFile) Reset() {
+	*x = RemoveFile{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveFile) ProtoMessage() {}
+
+func (x *RemoveFile) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
+func (*RemoveFile) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *RemoveFile) GetFileId() string {
+	if x != nil {
+		return x.FileId
+	}
+	return ""
+}
+
+type SetTitle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTitle) Reset() {
+	*x = SetTitle{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTitle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTitle) ProtoMessage() {}
+
+func (x *SetTitle) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
+func (*SetTitle) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *SetTitle) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SetTitle) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *SetTitle) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+type Due struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Due) Reset() {
+	*x = Due{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Due) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Due) ProtoMessage() {}
+
+func (x *Due) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Due.ProtoReflect.Descriptor instead.
+func (*Due) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+}
+
 type Create struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Agent          *agentpb.Agent         `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"` // the definition in force
@@ -2461,7 +5673,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +5685,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +5698,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -2537,13 +5749,14 @@ type Send struct {
 	Content       string                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	Metadata      []byte                 `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	Wait          bool                   `protobuf:"varint,4,opt,name=wait,proto3" json:"wait,omitempty"` // answer when the turn ended, else when it was accepted
+	FileIds       []string               `protobuf:"bytes,5,rep,name=file_ids,json=fileIds,proto3" json:"file_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +5768,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +5781,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -2599,6 +5812,13 @@ func (x *Send) GetWait() bool {
 	return false
 }
 
+func (x *Send) GetFileIds() []string {
+	if x != nil {
+		return x.FileIds
+	}
+	return nil
+}
+
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SettleWaitMs  int64                  `protobuf:"varint,1,opt,name=settle_wait_ms,json=settleWaitMs,proto3" json:"settle_wait_ms,omitempty"` // how long to wait for the turn to end before answering settled: false
@@ -2608,7 +5828,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +5840,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +5853,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -2655,7 +5875,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +5887,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +5900,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -2721,7 +5941,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +5953,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +5966,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -2772,7 +5992,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +6004,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +6017,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -2816,14 +6036,16 @@ type Finish struct {
 	Usage         *Usage                 `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
 	Error         *TurnError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	ToolCalls     []*ToolCall            `protobuf:"bytes,6,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the StartTurn this run was started with; 0 = not checked
+	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`    // of the StartTurn this run was started with; 0 = not checked
+	Title         string                 `protobuf:"bytes,8,opt,name=title,proto3" json:"title,omitempty"`     // made from the first message, if the agent wants titles and it is ready
+	Partial       *Partial               `protobuf:"bytes,9,opt,name=partial,proto3" json:"partial,omitempty"` // with BUDGET_REACHED: the text of the model call that was cut
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +6057,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +6070,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Finish) GetRunId() string {
@@ -2900,6 +6122,20 @@ func (x *Finish) GetEpoch() uint64 {
 	return 0
 }
 
+func (x *Finish) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Finish) GetPartial() *Partial {
+	if x != nil {
+		return x.Partial
+	}
+	return nil
+}
+
 type Recover struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2908,7 +6144,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +6156,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +6169,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 type AwaitRun struct {
@@ -2945,7 +6181,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +6193,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +6206,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -2990,6 +6226,10 @@ type Reply struct {
 	//	*Reply_State
 	//	*Reply_Deleted
 	//	*Reply_Refused
+	//	*Reply_Progressed
+	//	*Reply_Rated
+	//	*Reply_Tools
+	//	*Reply_File
 	Body          isReply_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2997,7 +6237,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +6249,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +6262,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -3086,6 +6326,42 @@ func (x *Reply) GetRefused() *Refused {
 	return nil
 }
 
+func (x *Reply) GetProgressed() *Progressed {
+	if x != nil {
+		if x, ok := x.Body.(*Reply_Progressed); ok {
+			return x.Progressed
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRated() *Rated {
+	if x != nil {
+		if x, ok := x.Body.(*Reply_Rated); ok {
+			return x.Rated
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetTools() *Tools {
+	if x != nil {
+		if x, ok := x.Body.(*Reply_Tools); ok {
+			return x.Tools
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetFile() *FileReply {
+	if x != nil {
+		if x, ok := x.Body.(*Reply_File); ok {
+			return x.File
+		}
+	}
+	return nil
+}
+
 type isReply_Body interface {
 	isReply_Body()
 }
@@ -3114,6 +6390,22 @@ type Reply_Refused struct {
 	Refused *Refused `protobuf:"bytes,6,opt,name=refused,proto3,oneof"` // crosses nodes in place of *machine.Failure
 }
 
+type Reply_Progressed struct {
+	Progressed *Progressed `protobuf:"bytes,7,opt,name=progressed,proto3,oneof"`
+}
+
+type Reply_Rated struct {
+	Rated *Rated `protobuf:"bytes,8,opt,name=rated,proto3,oneof"`
+}
+
+type Reply_Tools struct {
+	Tools *Tools `protobuf:"bytes,9,opt,name=tools,proto3,oneof"` // of forget
+}
+
+type Reply_File struct {
+	File *FileReply `protobuf:"bytes,10,opt,name=file,proto3,oneof"` // of add_file
+}
+
 func (*Reply_Accepted) isReply_Body() {}
 
 func (*Reply_Turn) isReply_Body() {}
@@ -3126,6 +6418,230 @@ func (*Reply_Deleted) isReply_Body() {}
 
 func (*Reply_Refused) isReply_Body() {}
 
+func (*Reply_Progressed) isReply_Body() {}
+
+func (*Reply_Rated) isReply_Body() {}
+
+func (*Reply_Tools) isReply_Body() {}
+
+func (*Reply_File) isReply_Body() {}
+
+type Progressed struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Steps          uint32                 `protobuf:"varint,1,opt,name=steps,proto3" json:"steps,omitempty"`                                           // journalled so far
+	Paused         bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`                                         // the turn waits for a person: the runner ends without a Finish
+	Calls          []*OpenCall            `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`                                            // the open calls as the rules see them: those with need RUN that are not done are to be run
+	GrantedNanoUsd int64                  `protobuf:"varint,4,opt,name=granted_nano_usd,json=grantedNanoUsd,proto3" json:"granted_nano_usd,omitempty"` // of a reserve: in all for this call; less than asked when the budget has no more
+	Unlimited      bool                   `protobuf:"varint,5,opt,name=unlimited,proto3" json:"unlimited,omitempty"`                                   // of a reserve: there is no budget
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Progressed) Reset() {
+	*x = Progressed{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progressed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progressed) ProtoMessage() {}
+
+func (x *Progressed) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
+func (*Progressed) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *Progressed) GetSteps() uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *Progressed) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Progressed) GetCalls() []*OpenCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *Progressed) GetGrantedNanoUsd() int64 {
+	if x != nil {
+		return x.GrantedNanoUsd
+	}
+	return 0
+}
+
+func (x *Progressed) GetUnlimited() bool {
+	if x != nil {
+		return x.Unlimited
+	}
+	return false
+}
+
+type Rated struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MessageId     string                 `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Feedback      *Feedback              `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rated) Reset() {
+	*x = Rated{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rated) ProtoMessage() {}
+
+func (x *Rated) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rated.ProtoReflect.Descriptor instead.
+func (*Rated) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *Rated) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *Rated) GetFeedback() *Feedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
+type Tools struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tools         []string               `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tools) Reset() {
+	*x = Tools{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tools) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tools) ProtoMessage() {}
+
+func (x *Tools) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tools.ProtoReflect.Descriptor instead.
+func (*Tools) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *Tools) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+type FileReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          *File                  `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileReply) Reset() {
+	*x = FileReply{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileReply) ProtoMessage() {}
+
+func (x *FileReply) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
+func (*FileReply) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *FileReply) GetFile() *File {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
 type Accepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -3137,7 +6653,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +6665,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +6678,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -3205,7 +6721,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +6733,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +6746,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -3323,7 +6839,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +6851,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +6864,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -3394,7 +6910,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3406,7 +6922,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3419,7 +6935,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 type Refused struct {
@@ -3433,7 +6949,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +6961,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +6974,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -3496,7 +7012,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +7024,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +7037,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -3572,7 +7088,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +7100,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +7113,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -3639,7 +7155,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3651,7 +7167,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3664,7 +7180,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Delta) GetRunId() string {
@@ -3698,7 +7214,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +7226,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +7239,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -3744,7 +7260,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\x8d\t\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xb3\v\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -3784,7 +7300,42 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\boutcomes\x18\x1e \x03(\v2\x1c.parley.conversation.OutcomeR\boutcomes\x12\x1d\n" +
 	"\n" +
 	"taken_over\x18\x1f \x01(\x04R\ttakenOver\x12!\n" +
-	"\fforgotten_at\x18  \x01(\x03R\vforgottenAt\"\xae\x01\n" +
+	"\fforgotten_at\x18  \x01(\x03R\vforgottenAt\x122\n" +
+	"\x06paused\x18! \x01(\v2\x1a.parley.conversation.LeaseR\x06paused\x12/\n" +
+	"\x05files\x18\" \x03(\v2\x19.parley.conversation.FileR\x05files\x129\n" +
+	"\x06closed\x18# \x03(\v2!.parley.conversation.ClosedActionR\x06closed\x12=\n" +
+	"\vlast_answer\x18$ \x01(\v2\x1c.parley.conversation.MessageR\n" +
+	"lastAnswer\x12\x1c\n" +
+	"\trewritten\x18% \x01(\x04R\trewritten\x12'\n" +
+	"\x0ftitle_generated\x18& \x01(\bR\x0etitleGenerated\"0\n" +
+	"\fClosedAction\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
+	"\x04File\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1f\n" +
+	"\vstorage_key\x18\x05 \x01(\tR\n" +
+	"storageKey\x12'\n" +
+	"\x0fconversation_id\x18\x06 \x01(\tR\x0econversationId\x12\x17\n" +
+	"\auser_id\x18\a \x01(\tR\x06userId\x12\x19\n" +
+	"\bagent_id\x18\b \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\t \x01(\x03R\texpiresAt\x12\x1a\n" +
+	"\bmetadata\x18\n" +
+	" \x01(\fR\bmetadata\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\v \x01(\x03R\tcreatedAt\x12\x1b\n" +
+	"\ttenant_id\x18\f \x01(\tR\btenantId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\r \x01(\tR\tprojectId\x12\x16\n" +
+	"\x06sha256\x18\x0e \x01(\fR\x06sha256\"^\n" +
+	"\aFileRef\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\tmime_type\x18\x03 \x01(\tR\bmimeType\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\"\xae\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x15\n" +
@@ -3795,7 +7346,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xdc\x02\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9a\x05\n" +
 	"\x05Lease\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
@@ -3812,7 +7363,33 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"attempt_at\x18\n" +
 	" \x01(\x03R\tattemptAt\x12\x14\n" +
-	"\x05quick\x18\v \x01(\rR\x05quick\"\xf5\x01\n" +
+	"\x05quick\x18\v \x01(\rR\x05quick\x120\n" +
+	"\x05usage\x18\f \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12*\n" +
+	"\x11reserved_nano_usd\x18\r \x01(\x03R\x0freservedNanoUsd\x123\n" +
+	"\x05calls\x18\x0e \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\x124\n" +
+	"\x06answer\x18\x0f \x01(\v2\x1c.parley.conversation.MessageR\x06answer\x128\n" +
+	"\breplaces\x18\x10 \x01(\v2\x1c.parley.conversation.MessageR\breplaces\x12\x1d\n" +
+	"\n" +
+	"resumed_at\x18\x11 \x01(\rR\tresumedAt\x12\x1a\n" +
+	"\bmetadata\x18\x12 \x01(\fR\bmetadata\"\xf4\x01\n" +
+	"\bOpenCall\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
+	"\x04need\x18\x03 \x01(\x0e2\x19.parley.conversation.NeedR\x04need\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\x12\x1e\n" +
+	"\n" +
+	"idempotent\x18\x05 \x01(\bR\n" +
+	"idempotent\x12\x1b\n" +
+	"\taction_id\x18\x06 \x01(\tR\bactionId\x12\x12\n" +
+	"\x04args\x18\a \x01(\fR\x04args\x12\x16\n" +
+	"\x06schema\x18\b \x01(\fR\x06schema\x12\x18\n" +
+	"\adetails\x18\t \x01(\fR\adetails\"\xd0\x01\n" +
+	"\x04Step\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
+	"\x03use\x18\x02 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\x03use\x12<\n" +
+	"\aresults\x18\x03 \x01(\v2 .parley.conversation.ToolResultsH\x00R\aresults\x128\n" +
+	"\apartial\x18\x04 \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartialB\x06\n" +
+	"\x04body\"\xcc\x02\n" +
 	"\rPendingAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
@@ -3825,7 +7402,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\b \x01(\x03R\tcreatedAt\x12\x1d\n" +
 	"\n" +
-	"expires_at\x18\t \x01(\x03R\texpiresAt\"\xdc\x01\n" +
+	"expires_at\x18\t \x01(\x03R\texpiresAt\x12\x16\n" +
+	"\x06schema\x18\n" +
+	" \x01(\fR\x06schema\x12'\n" +
+	"\x0funknown_outcome\x18\v \x01(\bR\x0eunknownOutcome\x12\x14\n" +
+	"\x05group\x18\f \x01(\tR\x05group\"\xdc\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12.\n" +
@@ -3833,7 +7414,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\rcost_nano_usd\x18\x04 \x01(\x03R\vcostNanoUsd\x12\x16\n" +
 	"\x06priced\x18\x05 \x01(\bR\x06priced\x12\x1f\n" +
 	"\vmodel_calls\x18\x06 \x01(\x05R\n" +
-	"modelCalls\"\xe9\x03\n" +
+	"modelCalls\"\xa5\x06\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12-\n" +
@@ -3853,7 +7434,24 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"tool_calls\x18\f \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCalls\x120\n" +
 	"\x05usage\x18\r \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x1e\n" +
-	"\vin_reply_to\x18\x0e \x01(\tR\tinReplyTo\"z\n" +
+	"\vin_reply_to\x18\x0e \x01(\tR\tinReplyTo\x122\n" +
+	"\x05files\x18\x0f \x03(\v2\x1c.parley.conversation.FileRefR\x05files\x12)\n" +
+	"\x10previous_content\x18\x10 \x03(\tR\x0fpreviousContent\x12)\n" +
+	"\x10regenerated_from\x18\x11 \x01(\tR\x0fregeneratedFrom\x12\x16\n" +
+	"\x06edited\x18\x12 \x01(\bR\x06edited\x12\x1f\n" +
+	"\vedited_from\x18\x13 \x01(\tR\n" +
+	"editedFrom\x129\n" +
+	"\bfeedback\x18\x14 \x01(\v2\x1d.parley.conversation.FeedbackR\bfeedback\x12<\n" +
+	"\apending\x18\x15 \x03(\v2\".parley.conversation.PendingActionR\apending\"\xad\x01\n" +
+	"\bFeedback\x12\x16\n" +
+	"\x06rating\x18\x01 \x01(\tR\x06rating\x12\x18\n" +
+	"\areasons\x18\x02 \x03(\tR\areasons\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\tR\acomment\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\tR\x06userId\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x05 \x01(\x03R\tcreatedAt\x12\x1d\n" +
+	"\n" +
+	"updated_at\x18\x06 \x01(\x03R\tupdatedAt\"z\n" +
 	"\bToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -3876,7 +7474,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x84\x05\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xa7\r\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -3891,8 +7489,86 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"turn_ended\x18\x0e \x01(\v2\x1e.parley.conversation.TurnEndedH\x00R\tturnEnded\x12K\n" +
 	"\x0eturn_recovered\x18\x0f \x01(\v2\".parley.conversation.TurnRecoveredH\x00R\rturnRecovered\x12Q\n" +
 	"\x10cancel_requested\x18\x10 \x01(\v2$.parley.conversation.CancelRequestedH\x00R\x0fcancelRequested\x128\n" +
-	"\aupdated\x18\x11 \x01(\v2\x1c.parley.conversation.UpdatedH\x00R\aupdatedB\x06\n" +
-	"\x04body\";\n" +
+	"\aupdated\x18\x11 \x01(\v2\x1c.parley.conversation.UpdatedH\x00R\aupdated\x129\n" +
+	"\btool_use\x18\x12 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\atoolUse\x12E\n" +
+	"\ftool_results\x18\x13 \x01(\v2 .parley.conversation.ToolResultsH\x00R\vtoolResults\x12;\n" +
+	"\breserved\x18\x14 \x01(\v2\x1d.parley.conversation.ReservedH\x00R\breserved\x12H\n" +
+	"\rsession_usage\x18\x15 \x01(\v2!.parley.conversation.SessionUsageH\x00R\fsessionUsage\x12K\n" +
+	"\x0ebudget_reached\x18\x16 \x01(\v2\".parley.conversation.BudgetReachedH\x00R\rbudgetReached\x12Q\n" +
+	"\x10action_requested\x18\x17 \x01(\v2$.parley.conversation.ActionRequestedH\x00R\x0factionRequested\x12B\n" +
+	"\vturn_paused\x18\x18 \x01(\v2\x1f.parley.conversation.TurnPausedH\x00R\n" +
+	"turnPaused\x12H\n" +
+	"\raction_closed\x18\x19 \x01(\v2!.parley.conversation.ActionClosedH\x00R\factionClosed\x12E\n" +
+	"\fturn_resumed\x18\x1a \x01(\v2 .parley.conversation.TurnResumedH\x00R\vturnResumed\x12>\n" +
+	"\ttruncated\x18\x1b \x01(\v2\x1e.parley.conversation.TruncatedH\x00R\ttruncated\x12N\n" +
+	"\x0fmessage_changed\x18\x1c \x01(\v2#.parley.conversation.MessageChangedH\x00R\x0emessageChanged\x12?\n" +
+	"\n" +
+	"file_added\x18\x1d \x01(\v2\x1e.parley.conversation.FileAddedH\x00R\tfileAdded\x12H\n" +
+	"\rfiles_removed\x18\x1e \x01(\v2!.parley.conversation.FilesRemovedH\x00R\ffilesRemoved\x12N\n" +
+	"\x0ftool_remembered\x18\x1f \x01(\v2#.parley.conversation.ToolRememberedH\x00R\x0etoolRemembered\x128\n" +
+	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartialB\x06\n" +
+	"\x04body\"\xb7\x01\n" +
+	"\aToolUse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x123\n" +
+	"\x05calls\x18\x02 \x03(\v2\x1d.parley.conversation.ToolCallR\x05calls\x120\n" +
+	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x121\n" +
+	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\"F\n" +
+	"\vToolResults\x127\n" +
+	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"O\n" +
+	"\aPartial\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x120\n" +
+	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\\\n" +
+	"\bReserved\x12*\n" +
+	"\x11reserved_nano_usd\x18\x01 \x01(\x03R\x0freservedNanoUsd\x12$\n" +
+	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"f\n" +
+	"\fSessionUsage\x120\n" +
+	"\x05usage\x18\x01 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12$\n" +
+	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"j\n" +
+	"\rBudgetReached\x12$\n" +
+	"\x0espent_nano_usd\x18\x01 \x01(\x03R\fspentNanoUsd\x123\n" +
+	"\x06budget\x18\x02 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\"M\n" +
+	"\x0fActionRequested\x12:\n" +
+	"\x06action\x18\x01 \x01(\v2\".parley.conversation.PendingActionR\x06action\"B\n" +
+	"\n" +
+	"TurnPaused\x124\n" +
+	"\x06answer\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\x06answer\"\x9b\x02\n" +
+	"\fActionClosed\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03how\x18\x02 \x01(\tR\x03how\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x125\n" +
+	"\x06result\x18\x04 \x01(\v2\x1d.parley.conversation.ToolCallR\x06result\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\bR\x03run\x12\x12\n" +
+	"\x04args\x18\x06 \x01(\fR\x04args\x12\x1e\n" +
+	"\n" +
+	"resolution\x18\a \x01(\fR\n" +
+	"resolution\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\b \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\t \x01(\x03R\bissuedAt\x12 \n" +
+	"\ftool_call_id\x18\n" +
+	" \x01(\tR\n" +
+	"toolCallId\"\x98\x01\n" +
+	"\vTurnResumed\x120\n" +
+	"\x05lease\x18\x01 \x01(\v2\x1a.parley.conversation.LeaseR\x05lease\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tafter_seq\x18\x03 \x01(\x04R\bafterSeq\x12\x1b\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"X\n" +
+	"\tTruncated\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x18\n" +
+	"\aremoved\x18\x03 \x01(\x04R\aremoved\"H\n" +
+	"\x0eMessageChanged\x126\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\":\n" +
+	"\tFileAdded\x12-\n" +
+	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"2\n" +
+	"\fFilesRemoved\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x10\n" +
+	"\x03how\x18\x02 \x01(\tR\x03how\"B\n" +
+	"\x0eToolRemembered\x12\x12\n" +
+	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1c\n" +
+	"\tforgotten\x18\x02 \x01(\bR\tforgotten\";\n" +
 	"\aCreated\x120\n" +
 	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"E\n" +
 	"\vUserMessage\x126\n" +
@@ -3946,7 +7622,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
-	"\atrusted\x18\x05 \x01(\bR\atrusted\"\xd0\x05\n" +
+	"\atrusted\x18\x05 \x01(\bR\atrusted\"\xcb\n" +
+	"\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -3963,20 +7640,111 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06finish\x18\x0f \x01(\v2\x1b.parley.conversation.FinishH\x00R\x06finish\x128\n" +
 	"\arecover\x18\x10 \x01(\v2\x1c.parley.conversation.RecoverH\x00R\arecover\x12K\n" +
 	"\x0ecancel_timeout\x18\x11 \x01(\v2\".parley.conversation.CancelTimeoutH\x00R\rcancelTimeout\x12<\n" +
-	"\tawait_run\x18\x12 \x01(\v2\x1d.parley.conversation.AwaitRunH\x00R\bawaitRunB\x06\n" +
-	"\x04body\"\xdb\x01\n" +
+	"\tawait_run\x18\x12 \x01(\v2\x1d.parley.conversation.AwaitRunH\x00R\bawaitRun\x12;\n" +
+	"\bprogress\x18\x13 \x01(\v2\x1d.parley.conversation.ProgressH\x00R\bprogress\x128\n" +
+	"\aresolve\x18\x14 \x01(\v2\x1c.parley.conversation.ResolveH\x00R\aresolve\x12;\n" +
+	"\bcontinue\x18\x15 \x01(\v2\x1d.parley.conversation.ContinueH\x00R\bcontinue\x12A\n" +
+	"\n" +
+	"regenerate\x18\x16 \x01(\v2\x1f.parley.conversation.RegenerateH\x00R\n" +
+	"regenerate\x12/\n" +
+	"\x04edit\x18\x17 \x01(\v2\x19.parley.conversation.EditH\x00R\x04edit\x12/\n" +
+	"\x04rate\x18\x18 \x01(\v2\x19.parley.conversation.RateH\x00R\x04rate\x125\n" +
+	"\x06forget\x18\x19 \x01(\v2\x1b.parley.conversation.ForgetH\x00R\x06forget\x129\n" +
+	"\badd_file\x18\x1a \x01(\v2\x1c.parley.conversation.AddFileH\x00R\aaddFile\x12B\n" +
+	"\vremove_file\x18\x1b \x01(\v2\x1f.parley.conversation.RemoveFileH\x00R\n" +
+	"removeFile\x12<\n" +
+	"\tset_title\x18\x1c \x01(\v2\x1d.parley.conversation.SetTitleH\x00R\bsetTitle\x12,\n" +
+	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03dueB\x06\n" +
+	"\x04body\"\x89\x03\n" +
+	"\bProgress\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04step\x18\x03 \x01(\rR\x04step\x120\n" +
+	"\x03use\x18\x04 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\x03use\x12<\n" +
+	"\aresults\x18\x05 \x01(\v2 .parley.conversation.ToolResultsH\x00R\aresults\x128\n" +
+	"\areserve\x18\x06 \x01(\v2\x1c.parley.conversation.ReserveH\x00R\areserve\x122\n" +
+	"\x05doubt\x18\a \x01(\v2\x1a.parley.conversation.DoubtH\x00R\x05doubt\x12\x18\n" +
+	"\acontent\x18\b \x01(\tR\acontent\x12<\n" +
+	"\n" +
+	"tool_calls\x18\t \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCallsB\x06\n" +
+	"\x04body\"-\n" +
+	"\aReserve\x12\"\n" +
+	"\rupto_nano_usd\x18\x01 \x01(\x03R\vuptoNanoUsd\"<\n" +
+	"\x05Doubt\x123\n" +
+	"\x05calls\x18\x01 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\"\xaf\x02\n" +
+	"\aResolve\x12\x1b\n" +
+	"\taction_id\x18\x01 \x01(\tR\bactionId\x12)\n" +
+	"\x05agent\x18\x02 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
+	"\x04wait\x18\x03 \x01(\bR\x04wait\x12?\n" +
+	"\bapproval\x18\x04 \x01(\v2!.parley.conversation.ToolApprovalH\x00R\bapproval\x12<\n" +
+	"\aanswers\x18\x05 \x01(\v2 .parley.conversation.UserAnswersH\x00R\aanswers\x12;\n" +
+	"\x06client\x18\x06 \x01(\v2!.parley.conversation.ClientResultH\x00R\x06clientB\f\n" +
+	"\n" +
+	"resolution\"\x7f\n" +
+	"\fToolApproval\x12\x14\n" +
+	"\x05allow\x18\x01 \x01(\bR\x05allow\x12\x1a\n" +
+	"\bremember\x18\x02 \x01(\bR\bremember\x12#\n" +
+	"\rapproved_args\x18\x03 \x01(\fR\fapprovedArgs\x12\x18\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\"E\n" +
+	"\vUserAnswers\x12\x18\n" +
+	"\aanswers\x18\x01 \x01(\fR\aanswers\x12\x1c\n" +
+	"\tcancelled\x18\x02 \x01(\bR\tcancelled\"<\n" +
+	"\fClientResult\x12\x16\n" +
+	"\x06output\x18\x01 \x01(\fR\x06output\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"I\n" +
+	"\bContinue\x12)\n" +
+	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
+	"\x04wait\x18\x02 \x01(\bR\x04wait\"U\n" +
+	"\x06Target\x126\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x12\x13\n" +
+	"\x05as_of\x18\x02 \x01(\x04R\x04asOf\"\xdd\x01\n" +
+	"\n" +
+	"Regenerate\x123\n" +
+	"\x06target\x18\x01 \x01(\v2\x1b.parley.conversation.TargetR\x06target\x12?\n" +
+	"\fuser_message\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\x12)\n" +
+	"\x05agent\x18\x03 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x1a\n" +
+	"\bmetadata\x18\x04 \x01(\fR\bmetadata\x12\x12\n" +
+	"\x04wait\x18\x05 \x01(\bR\x04wait\"\xe6\x01\n" +
+	"\x04Edit\x123\n" +
+	"\x06target\x18\x01 \x01(\v2\x1b.parley.conversation.TargetR\x06target\x12\x18\n" +
+	"\aremoved\x18\x02 \x01(\x04R\aremoved\x12\x18\n" +
+	"\acontent\x18\x03 \x01(\tR\acontent\x12\x1b\n" +
+	"\tset_files\x18\x04 \x01(\bR\bsetFiles\x12\x19\n" +
+	"\bfile_ids\x18\x05 \x03(\tR\afileIds\x12)\n" +
+	"\x05agent\x18\x06 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
+	"\x04wait\x18\a \x01(\bR\x04wait\"\xb2\x01\n" +
+	"\x04Rate\x123\n" +
+	"\x06target\x18\x01 \x01(\v2\x1b.parley.conversation.TargetR\x06target\x12\x16\n" +
+	"\x06rating\x18\x02 \x01(\tR\x06rating\x12\x18\n" +
+	"\areasons\x18\x03 \x03(\tR\areasons\x12\x18\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\x12)\n" +
+	"\x05agent\x18\x05 \x01(\v2\x13.parley.agent.AgentR\x05agent\"\x1c\n" +
+	"\x06Forget\x12\x12\n" +
+	"\x04tool\x18\x01 \x01(\tR\x04tool\"c\n" +
+	"\aAddFile\x12-\n" +
+	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\x12)\n" +
+	"\x05agent\x18\x02 \x01(\v2\x13.parley.agent.AgentR\x05agent\"%\n" +
+	"\n" +
+	"RemoveFile\x12\x17\n" +
+	"\afile_id\x18\x01 \x01(\tR\x06fileId\"i\n" +
+	"\bSetTitle\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x120\n" +
+	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\x05\n" +
+	"\x03Due\"\xdb\x01\n" +
 	"\x06Create\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1a\n" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x123\n" +
 	"\x06budget\x18\x04 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
-	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\"{\n" +
+	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\"\x96\x01\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
-	"\x04wait\x18\x04 \x01(\bR\x04wait\".\n" +
+	"\x04wait\x18\x04 \x01(\bR\x04wait\x12\x19\n" +
+	"\bfile_ids\x18\x05 \x03(\tR\afileIds\".\n" +
 	"\x06Cancel\x12$\n" +
 	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"r\n" +
 	"\rCancelTimeout\x12\x15\n" +
@@ -3988,7 +7756,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +
 	"\x06Delete\x12\x1b\n" +
-	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xb7\x02\n" +
+	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\x85\x03\n" +
 	"\x06Finish\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12@\n" +
@@ -3998,18 +7766,42 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\v2\x1e.parley.conversation.TurnErrorR\x05error\x12<\n" +
 	"\n" +
 	"tool_calls\x18\x06 \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCalls\x12\x14\n" +
-	"\x05epoch\x18\a \x01(\x04R\x05epoch\"\t\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05title\x18\b \x01(\tR\x05title\x126\n" +
+	"\apartial\x18\t \x01(\v2\x1c.parley.conversation.PartialR\apartial\"\t\n" +
 	"\aRecover\"!\n" +
 	"\bAwaitRun\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xeb\x02\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xcc\x04\n" +
 	"\x05Reply\x12;\n" +
 	"\baccepted\x18\x01 \x01(\v2\x1d.parley.conversation.AcceptedH\x00R\baccepted\x125\n" +
 	"\x04turn\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultH\x00R\x04turn\x12>\n" +
 	"\tcancelled\x18\x03 \x01(\v2\x1e.parley.conversation.CancelledH\x00R\tcancelled\x122\n" +
 	"\x05state\x18\x04 \x01(\v2\x1a.parley.conversation.StateH\x00R\x05state\x128\n" +
 	"\adeleted\x18\x05 \x01(\v2\x1c.parley.conversation.DeletedH\x00R\adeleted\x128\n" +
-	"\arefused\x18\x06 \x01(\v2\x1c.parley.conversation.RefusedH\x00R\arefusedB\x06\n" +
-	"\x04body\"t\n" +
+	"\arefused\x18\x06 \x01(\v2\x1c.parley.conversation.RefusedH\x00R\arefused\x12A\n" +
+	"\n" +
+	"progressed\x18\a \x01(\v2\x1f.parley.conversation.ProgressedH\x00R\n" +
+	"progressed\x122\n" +
+	"\x05rated\x18\b \x01(\v2\x1a.parley.conversation.RatedH\x00R\x05rated\x122\n" +
+	"\x05tools\x18\t \x01(\v2\x1a.parley.conversation.ToolsH\x00R\x05tools\x124\n" +
+	"\x04file\x18\n" +
+	" \x01(\v2\x1e.parley.conversation.FileReplyH\x00R\x04fileB\x06\n" +
+	"\x04body\"\xb7\x01\n" +
+	"\n" +
+	"Progressed\x12\x14\n" +
+	"\x05steps\x18\x01 \x01(\rR\x05steps\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x123\n" +
+	"\x05calls\x18\x03 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\x12(\n" +
+	"\x10granted_nano_usd\x18\x04 \x01(\x03R\x0egrantedNanoUsd\x12\x1c\n" +
+	"\tunlimited\x18\x05 \x01(\bR\tunlimited\"a\n" +
+	"\x05Rated\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x129\n" +
+	"\bfeedback\x18\x02 \x01(\v2\x1d.parley.conversation.FeedbackR\bfeedback\"\x1d\n" +
+	"\x05Tools\x12\x14\n" +
+	"\x05tools\x18\x01 \x03(\tR\x05tools\":\n" +
+	"\tFileReply\x12-\n" +
+	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"t\n" +
 	"\bAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
 	"\fuser_message\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\x12\x10\n" +
@@ -4086,7 +7878,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"REGENERATE\x10\x02\x12\b\n" +
 	"\x04EDIT\x10\x03\x12\f\n" +
 	"\bCONTINUE\x10\x04\x12\v\n" +
-	"\aRESOLVE\x10\x05B\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
+	"\aRESOLVE\x10\x05*Z\n" +
+	"\x04Need\x12\x14\n" +
+	"\x10NEED_UNSPECIFIED\x10\x00\x12\a\n" +
+	"\x03RUN\x10\x01\x12\f\n" +
+	"\bAPPROVAL\x10\x02\x12\f\n" +
+	"\bQUESTION\x10\x03\x12\n" +
+	"\n" +
+	"\x06CLIENT\x10\x04\x12\v\n" +
+	"\aOUTCOME\x10\x05B\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
 
 var (
 	file_conversationpb_conversation_proto_rawDescOnce sync.Once
@@ -4100,136 +7900,263 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 	return file_conversationpb_conversation_proto_rawDescData
 }
 
-var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),             // 0: parley.conversation.Status
 	(Role)(0),               // 1: parley.conversation.Role
 	(StopReason)(0),         // 2: parley.conversation.StopReason
 	(Mode)(0),               // 3: parley.conversation.Mode
-	(*State)(nil),           // 4: parley.conversation.State
-	(*Outcome)(nil),         // 5: parley.conversation.Outcome
-	(*Budget)(nil),          // 6: parley.conversation.Budget
-	(*Lease)(nil),           // 7: parley.conversation.Lease
-	(*PendingAction)(nil),   // 8: parley.conversation.PendingAction
-	(*Usage)(nil),           // 9: parley.conversation.Usage
-	(*Message)(nil),         // 10: parley.conversation.Message
-	(*ToolCall)(nil),        // 11: parley.conversation.ToolCall
-	(*Run)(nil),             // 12: parley.conversation.Run
-	(*TurnError)(nil),       // 13: parley.conversation.TurnError
-	(*Event)(nil),           // 14: parley.conversation.Event
-	(*Created)(nil),         // 15: parley.conversation.Created
-	(*UserMessage)(nil),     // 16: parley.conversation.UserMessage
-	(*TurnStarted)(nil),     // 17: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),    // 18: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),       // 19: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),   // 20: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil), // 21: parley.conversation.CancelRequested
-	(*Updated)(nil),         // 22: parley.conversation.Updated
-	(*Patch)(nil),           // 23: parley.conversation.Patch
-	(*Caller)(nil),          // 24: parley.conversation.Caller
-	(*Command)(nil),         // 25: parley.conversation.Command
-	(*Create)(nil),          // 26: parley.conversation.Create
-	(*Send)(nil),            // 27: parley.conversation.Send
-	(*Cancel)(nil),          // 28: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 29: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 30: parley.conversation.Update
-	(*Delete)(nil),          // 31: parley.conversation.Delete
-	(*Finish)(nil),          // 32: parley.conversation.Finish
-	(*Recover)(nil),         // 33: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 34: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 35: parley.conversation.Reply
-	(*Accepted)(nil),        // 36: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 37: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 38: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 39: parley.conversation.Deleted
-	(*Refused)(nil),         // 40: parley.conversation.Refused
-	(*Snapshot)(nil),        // 41: parley.conversation.Snapshot
-	(*Change)(nil),          // 42: parley.conversation.Change
-	(*Delta)(nil),           // 43: parley.conversation.Delta
-	(*RunStarted)(nil),      // 44: parley.conversation.RunStarted
-	(*agentpb.Agent)(nil),   // 45: parley.agent.Agent
-	(failurepb.Code)(0),     // 46: parley.failure.Code
+	(Need)(0),               // 4: parley.conversation.Need
+	(*State)(nil),           // 5: parley.conversation.State
+	(*ClosedAction)(nil),    // 6: parley.conversation.ClosedAction
+	(*File)(nil),            // 7: parley.conversation.File
+	(*FileRef)(nil),         // 8: parley.conversation.FileRef
+	(*Outcome)(nil),         // 9: parley.conversation.Outcome
+	(*Budget)(nil),          // 10: parley.conversation.Budget
+	(*Lease)(nil),           // 11: parley.conversation.Lease
+	(*OpenCall)(nil),        // 12: parley.conversation.OpenCall
+	(*Step)(nil),            // 13: parley.conversation.Step
+	(*PendingAction)(nil),   // 14: parley.conversation.PendingAction
+	(*Usage)(nil),           // 15: parley.conversation.Usage
+	(*Message)(nil),         // 16: parley.conversation.Message
+	(*Feedback)(nil),        // 17: parley.conversation.Feedback
+	(*ToolCall)(nil),        // 18: parley.conversation.ToolCall
+	(*Run)(nil),             // 19: parley.conversation.Run
+	(*TurnError)(nil),       // 20: parley.conversation.TurnError
+	(*Event)(nil),           // 21: parley.conversation.Event
+	(*ToolUse)(nil),         // 22: parley.conversation.ToolUse
+	(*ToolResults)(nil),     // 23: parley.conversation.ToolResults
+	(*Partial)(nil),         // 24: parley.conversation.Partial
+	(*Reserved)(nil),        // 25: parley.conversation.Reserved
+	(*SessionUsage)(nil),    // 26: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),   // 27: parley.conversation.BudgetReached
+	(*ActionRequested)(nil), // 28: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),      // 29: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),    // 30: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),     // 31: parley.conversation.TurnResumed
+	(*Truncated)(nil),       // 32: parley.conversation.Truncated
+	(*MessageChanged)(nil),  // 33: parley.conversation.MessageChanged
+	(*FileAdded)(nil),       // 34: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),    // 35: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),  // 36: parley.conversation.ToolRemembered
+	(*Created)(nil),         // 37: parley.conversation.Created
+	(*UserMessage)(nil),     // 38: parley.conversation.UserMessage
+	(*TurnStarted)(nil),     // 39: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),    // 40: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),       // 41: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),   // 42: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil), // 43: parley.conversation.CancelRequested
+	(*Updated)(nil),         // 44: parley.conversation.Updated
+	(*Patch)(nil),           // 45: parley.conversation.Patch
+	(*Caller)(nil),          // 46: parley.conversation.Caller
+	(*Command)(nil),         // 47: parley.conversation.Command
+	(*Progress)(nil),        // 48: parley.conversation.Progress
+	(*Reserve)(nil),         // 49: parley.conversation.Reserve
+	(*Doubt)(nil),           // 50: parley.conversation.Doubt
+	(*Resolve)(nil),         // 51: parley.conversation.Resolve
+	(*ToolApproval)(nil),    // 52: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),     // 53: parley.conversation.UserAnswers
+	(*ClientResult)(nil),    // 54: parley.conversation.ClientResult
+	(*Continue)(nil),        // 55: parley.conversation.Continue
+	(*Target)(nil),          // 56: parley.conversation.Target
+	(*Regenerate)(nil),      // 57: parley.conversation.Regenerate
+	(*Edit)(nil),            // 58: parley.conversation.Edit
+	(*Rate)(nil),            // 59: parley.conversation.Rate
+	(*Forget)(nil),          // 60: parley.conversation.Forget
+	(*AddFile)(nil),         // 61: parley.conversation.AddFile
+	(*RemoveFile)(nil),      // 62: parley.conversation.RemoveFile
+	(*SetTitle)(nil),        // 63: parley.conversation.SetTitle
+	(*Due)(nil),             // 64: parley.conversation.Due
+	(*Create)(nil),          // 65: parley.conversation.Create
+	(*Send)(nil),            // 66: parley.conversation.Send
+	(*Cancel)(nil),          // 67: parley.conversation.Cancel
+	(*CancelTimeout)(nil),   // 68: parley.conversation.CancelTimeout
+	(*Update)(nil),          // 69: parley.conversation.Update
+	(*Delete)(nil),          // 70: parley.conversation.Delete
+	(*Finish)(nil),          // 71: parley.conversation.Finish
+	(*Recover)(nil),         // 72: parley.conversation.Recover
+	(*AwaitRun)(nil),        // 73: parley.conversation.AwaitRun
+	(*Reply)(nil),           // 74: parley.conversation.Reply
+	(*Progressed)(nil),      // 75: parley.conversation.Progressed
+	(*Rated)(nil),           // 76: parley.conversation.Rated
+	(*Tools)(nil),           // 77: parley.conversation.Tools
+	(*FileReply)(nil),       // 78: parley.conversation.FileReply
+	(*Accepted)(nil),        // 79: parley.conversation.Accepted
+	(*TurnResult)(nil),      // 80: parley.conversation.TurnResult
+	(*Cancelled)(nil),       // 81: parley.conversation.Cancelled
+	(*Deleted)(nil),         // 82: parley.conversation.Deleted
+	(*Refused)(nil),         // 83: parley.conversation.Refused
+	(*Snapshot)(nil),        // 84: parley.conversation.Snapshot
+	(*Change)(nil),          // 85: parley.conversation.Change
+	(*Delta)(nil),           // 86: parley.conversation.Delta
+	(*RunStarted)(nil),      // 87: parley.conversation.RunStarted
+	(*agentpb.Agent)(nil),   // 88: parley.agent.Agent
+	(failurepb.Code)(0),     // 89: parley.failure.Code
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
-	6,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
-	0,  // 1: parley.conversation.State.status:type_name -> parley.conversation.Status
-	2,  // 2: parley.conversation.State.stop_reason:type_name -> parley.conversation.StopReason
-	7,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
-	8,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
-	5,  // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
-	3,  // 6: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
-	10, // 7: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
-	1,  // 8: parley.conversation.Message.role:type_name -> parley.conversation.Role
-	2,  // 9: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
-	11, // 10: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
-	9,  // 11: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
-	3,  // 12: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
-	2,  // 13: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 14: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
-	13, // 15: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	15, // 16: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	16, // 17: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	17, // 18: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	18, // 19: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	19, // 20: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	20, // 21: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	21, // 22: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	22, // 23: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
-	4,  // 24: parley.conversation.Created.state:type_name -> parley.conversation.State
-	10, // 25: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	7,  // 26: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	10, // 27: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,  // 28: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 29: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	13, // 30: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	23, // 31: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	6,  // 32: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	24, // 33: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	26, // 34: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	27, // 35: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	28, // 36: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	30, // 37: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	31, // 38: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	32, // 39: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	33, // 40: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	29, // 41: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	34, // 42: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	45, // 43: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	6,  // 44: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	45, // 45: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	45, // 46: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	23, // 47: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,  // 48: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 49: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	13, // 50: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	11, // 51: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	36, // 52: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	37, // 53: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	38, // 54: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	4,  // 55: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	39, // 56: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	40, // 57: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	10, // 58: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	10, // 59: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	10, // 60: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,  // 61: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	9,  // 62: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	13, // 63: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	6,  // 64: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	8,  // 65: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	4,  // 66: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	46, // 67: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	10, // 68: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	14, // 69: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	43, // 70: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	44, // 71: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	10, // 72: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	73, // [73:73] is the sub-list for method output_type
-	73, // [73:73] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
+	0,   // 1: parley.conversation.State.status:type_name -> parley.conversation.Status
+	2,   // 2: parley.conversation.State.stop_reason:type_name -> parley.conversation.StopReason
+	11,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
+	14,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
+	9,   // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
+	11,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
+	7,   // 7: parley.conversation.State.files:type_name -> parley.conversation.File
+	6,   // 8: parley.conversation.State.closed:type_name -> parley.conversation.ClosedAction
+	16,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
+	3,   // 10: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
+	16,  // 11: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
+	15,  // 12: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
+	12,  // 13: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
+	16,  // 14: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
+	16,  // 15: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
+	4,   // 16: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
+	22,  // 17: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
+	23,  // 18: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
+	24,  // 19: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
+	1,   // 20: parley.conversation.Message.role:type_name -> parley.conversation.Role
+	2,   // 21: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 22: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
+	15,  // 23: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
+	8,   // 24: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
+	17,  // 25: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
+	14,  // 26: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
+	3,   // 27: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
+	2,   // 28: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 29: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
+	20,  // 30: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
+	37,  // 31: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	38,  // 32: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	39,  // 33: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	40,  // 34: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	41,  // 35: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	42,  // 36: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	43,  // 37: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	44,  // 38: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	22,  // 39: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
+	23,  // 40: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
+	25,  // 41: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
+	26,  // 42: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
+	27,  // 43: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
+	28,  // 44: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
+	29,  // 45: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
+	30,  // 46: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
+	31,  // 47: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
+	32,  // 48: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
+	33,  // 49: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
+	34,  // 50: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	35,  // 51: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	36,  // 52: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	24,  // 53: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
+	18,  // 54: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
+	15,  // 55: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
+	12,  // 56: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
+	18,  // 57: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
+	15,  // 58: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	15,  // 59: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	10,  // 60: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	14,  // 61: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	16,  // 62: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	18,  // 63: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	11,  // 64: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	16,  // 65: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	7,   // 66: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 67: parley.conversation.Created.state:type_name -> parley.conversation.State
+	16,  // 68: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	11,  // 69: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	16,  // 70: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 71: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 72: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	20,  // 73: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	45,  // 74: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	10,  // 75: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	46,  // 76: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	65,  // 77: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	66,  // 78: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	67,  // 79: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	69,  // 80: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	70,  // 81: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	71,  // 82: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	72,  // 83: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	68,  // 84: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	73,  // 85: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	48,  // 86: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	51,  // 87: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	55,  // 88: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	57,  // 89: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	58,  // 90: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	59,  // 91: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	60,  // 92: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	61,  // 93: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	62,  // 94: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	63,  // 95: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	64,  // 96: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	22,  // 97: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	23,  // 98: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	49,  // 99: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	50,  // 100: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	18,  // 101: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	12,  // 102: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	88,  // 103: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	52,  // 104: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	53,  // 105: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	54,  // 106: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	88,  // 107: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	16,  // 108: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	56,  // 109: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	16,  // 110: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	88,  // 111: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	56,  // 112: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	88,  // 113: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	56,  // 114: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	88,  // 115: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	7,   // 116: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	88,  // 117: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	15,  // 118: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	88,  // 119: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	10,  // 120: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	88,  // 121: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	88,  // 122: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	45,  // 123: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 124: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 125: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	20,  // 126: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	18,  // 127: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	24,  // 128: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	79,  // 129: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	80,  // 130: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	81,  // 131: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 132: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	82,  // 133: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	83,  // 134: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	75,  // 135: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	76,  // 136: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	77,  // 137: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	78,  // 138: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	12,  // 139: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	17,  // 140: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	7,   // 141: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	16,  // 142: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	16,  // 143: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	16,  // 144: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 145: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 146: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	20,  // 147: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	10,  // 148: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	14,  // 149: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 150: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	89,  // 151: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	16,  // 152: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	21,  // 153: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	86,  // 154: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	87,  // 155: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	16,  // 156: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	157, // [157:157] is the sub-list for method output_type
+	157, // [157:157] is the sub-list for method input_type
+	157, // [157:157] is the sub-list for extension type_name
+	157, // [157:157] is the sub-list for extension extendee
+	0,   // [0:157] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -4237,7 +8164,12 @@ func file_conversationpb_conversation_proto_init() {
 	if File_conversationpb_conversation_proto != nil {
 		return
 	}
-	file_conversationpb_conversation_proto_msgTypes[10].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[8].OneofWrappers = []any{
+		(*Step_Use)(nil),
+		(*Step_Results)(nil),
+		(*Step_Partial)(nil),
+	}
+	file_conversationpb_conversation_proto_msgTypes[16].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_UserMessage)(nil),
 		(*Event_TurnStarted)(nil),
@@ -4246,9 +8178,24 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_TurnRecovered)(nil),
 		(*Event_CancelRequested)(nil),
 		(*Event_Updated)(nil),
+		(*Event_ToolUse)(nil),
+		(*Event_ToolResults)(nil),
+		(*Event_Reserved)(nil),
+		(*Event_SessionUsage)(nil),
+		(*Event_BudgetReached)(nil),
+		(*Event_ActionRequested)(nil),
+		(*Event_TurnPaused)(nil),
+		(*Event_ActionClosed)(nil),
+		(*Event_TurnResumed)(nil),
+		(*Event_Truncated)(nil),
+		(*Event_MessageChanged)(nil),
+		(*Event_FileAdded)(nil),
+		(*Event_FilesRemoved)(nil),
+		(*Event_ToolRemembered)(nil),
+		(*Event_Partial)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[19].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[21].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[40].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[42].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -4258,22 +8205,48 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_Recover)(nil),
 		(*Command_CancelTimeout)(nil),
 		(*Command_AwaitRun)(nil),
+		(*Command_Progress)(nil),
+		(*Command_Resolve)(nil),
+		(*Command_Continue)(nil),
+		(*Command_Regenerate)(nil),
+		(*Command_Edit)(nil),
+		(*Command_Rate)(nil),
+		(*Command_Forget)(nil),
+		(*Command_AddFile)(nil),
+		(*Command_RemoveFile)(nil),
+		(*Command_SetTitle)(nil),
+		(*Command_Due)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[31].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[43].OneofWrappers = []any{
+		(*Progress_Use)(nil),
+		(*Progress_Results)(nil),
+		(*Progress_Reserve)(nil),
+		(*Progress_Doubt)(nil),
+	}
+	file_conversationpb_conversation_proto_msgTypes[46].OneofWrappers = []any{
+		(*Resolve_Approval)(nil),
+		(*Resolve_Answers)(nil),
+		(*Resolve_Client)(nil),
+	}
+	file_conversationpb_conversation_proto_msgTypes[69].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
 		(*Reply_State)(nil),
 		(*Reply_Deleted)(nil),
 		(*Reply_Refused)(nil),
+		(*Reply_Progressed)(nil),
+		(*Reply_Rated)(nil),
+		(*Reply_Tools)(nil),
+		(*Reply_File)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   41,
+			NumEnums:      5,
+			NumMessages:   83,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -86,6 +86,8 @@ type Entry struct {
 	//
 	//	*Entry_Append
 	//	*Entry_Put
+	//	*Entry_Chunk
+	//	*Entry_Blob
 	Body          isEntry_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -153,6 +155,24 @@ func (x *Entry) GetPut() *Put {
 	return nil
 }
 
+func (x *Entry) GetChunk() *BlobChunk {
+	if x != nil {
+		if x, ok := x.Body.(*Entry_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetBlob() *BlobChange {
+	if x != nil {
+		if x, ok := x.Body.(*Entry_Blob); ok {
+			return x.Blob
+		}
+	}
+	return nil
+}
+
 type isEntry_Body interface {
 	isEntry_Body()
 }
@@ -165,9 +185,184 @@ type Entry_Put struct {
 	Put *Put `protobuf:"bytes,3,opt,name=put,proto3,oneof"`
 }
 
+type Entry_Chunk struct {
+	Chunk *BlobChunk `protobuf:"bytes,4,opt,name=chunk,proto3,oneof"`
+}
+
+type Entry_Blob struct {
+	Blob *BlobChange `protobuf:"bytes,5,opt,name=blob,proto3,oneof"`
+}
+
 func (*Entry_Append) isEntry_Body() {}
 
 func (*Entry_Put) isEntry_Body() {}
+
+func (*Entry_Chunk) isEntry_Body() {}
+
+func (*Entry_Blob) isEntry_Body() {}
+
+// BlobChunk writes a piece of a blob that is not committed yet. The same piece again changes nothing.
+type BlobChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`        // of the blob, e.g. file_...
+	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"` // from 0
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	At            int64                  `protobuf:"varint,4,opt,name=at,proto3" json:"at,omitempty"` // Unix ms, by the proposer's clock: uncommitted blobs are removed after a while
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobChunk) Reset() {
+	*x = BlobChunk{}
+	mi := &file_logpb_log_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobChunk) ProtoMessage() {}
+
+func (x *BlobChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobChunk.ProtoReflect.Descriptor instead.
+func (*BlobChunk) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BlobChunk) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BlobChunk) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *BlobChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *BlobChunk) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+// BlobChange commits a blob or removes it. Commit makes it readable and takes it off the list of the uncommitted; it is
+// refused (SEQ_MISMATCH) when pieces are missing.
+type BlobChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delete        bool                   `protobuf:"varint,2,opt,name=delete,proto3" json:"delete,omitempty"`
+	Chunks        uint32                 `protobuf:"varint,3,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Record        []byte                 `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`                         // the owner's description, given back on reads
+	ExpiresAt     int64                  `protobuf:"varint,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // Unix ms, 0 = never; only blobs that belong to no entity expire by themselves
+	Owner         string                 `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`                           // the entity with which it goes; empty = none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobChange) Reset() {
+	*x = BlobChange{}
+	mi := &file_logpb_log_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobChange) ProtoMessage() {}
+
+func (x *BlobChange) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobChange.ProtoReflect.Descriptor instead.
+func (*BlobChange) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BlobChange) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BlobChange) GetDelete() bool {
+	if x != nil {
+		return x.Delete
+	}
+	return false
+}
+
+func (x *BlobChange) GetChunks() uint32 {
+	if x != nil {
+		return x.Chunks
+	}
+	return 0
+}
+
+func (x *BlobChange) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *BlobChange) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *BlobChange) GetExpiresAt() int64 {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return 0
+}
+
+func (x *BlobChange) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
 
 // Append adds events to one entity's journal and writes what follows from them, all or nothing.
 // It is refused unless the entity's stored seq and epoch match (compare-and-append, fencing).
@@ -183,13 +378,14 @@ type Append struct {
 	Listings      []*Listing             `protobuf:"bytes,8,rep,name=listings,proto3" json:"listings,omitempty"`
 	Counts        []*Count               `protobuf:"bytes,9,rep,name=counts,proto3" json:"counts,omitempty"`
 	DeleteEntity  bool                   `protobuf:"varint,10,opt,name=delete_entity,json=deleteEntity,proto3" json:"delete_entity,omitempty"` // remove head, events and items; listings and counts are still applied
+	Blobs         []*BlobChange          `protobuf:"bytes,11,rep,name=blobs,proto3" json:"blobs,omitempty"`                                    // committed or removed with this append
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Append) Reset() {
 	*x = Append{}
-	mi := &file_logpb_log_proto_msgTypes[1]
+	mi := &file_logpb_log_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -201,7 +397,7 @@ func (x *Append) String() string {
 func (*Append) ProtoMessage() {}
 
 func (x *Append) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[1]
+	mi := &file_logpb_log_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -214,7 +410,7 @@ func (x *Append) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Append.ProtoReflect.Descriptor instead.
 func (*Append) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{1}
+	return file_logpb_log_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Append) GetId() string {
@@ -287,6 +483,13 @@ func (x *Append) GetDeleteEntity() bool {
 	return false
 }
 
+func (x *Append) GetBlobs() []*BlobChange {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
 // Item is a row that belongs to the entity and goes with it. Items of a table are ordered by key bytes.
 type Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -300,7 +503,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_logpb_log_proto_msgTypes[2]
+	mi := &file_logpb_log_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +515,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[2]
+	mi := &file_logpb_log_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +528,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{2}
+	return file_logpb_log_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Item) GetTable() uint32 {
@@ -370,7 +573,7 @@ type Listing struct {
 
 func (x *Listing) Reset() {
 	*x = Listing{}
-	mi := &file_logpb_log_proto_msgTypes[3]
+	mi := &file_logpb_log_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +585,7 @@ func (x *Listing) String() string {
 func (*Listing) ProtoMessage() {}
 
 func (x *Listing) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[3]
+	mi := &file_logpb_log_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +598,7 @@ func (x *Listing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listing.ProtoReflect.Descriptor instead.
 func (*Listing) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{3}
+	return file_logpb_log_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Listing) GetList() string {
@@ -444,7 +647,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_logpb_log_proto_msgTypes[4]
+	mi := &file_logpb_log_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +659,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[4]
+	mi := &file_logpb_log_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +672,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{4}
+	return file_logpb_log_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Count) GetName() string {
@@ -500,7 +703,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_logpb_log_proto_msgTypes[5]
+	mi := &file_logpb_log_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +715,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[5]
+	mi := &file_logpb_log_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +728,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{5}
+	return file_logpb_log_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Put) GetCollection() string {
@@ -575,7 +778,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[6]
+	mi := &file_logpb_log_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +790,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[6]
+	mi := &file_logpb_log_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +803,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{6}
+	return file_logpb_log_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -629,12 +832,29 @@ var File_logpb_log_proto protoreflect.FileDescriptor
 const file_logpb_log_proto_rawDesc = "" +
 	"\n" +
 	"\x0flogpb/log.proto\x12\n" +
-	"parley.log\"|\n" +
+	"parley.log\"\xd9\x01\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
 	"\x06append\x18\x02 \x01(\v2\x12.parley.log.AppendH\x00R\x06append\x12#\n" +
-	"\x03put\x18\x03 \x01(\v2\x0f.parley.log.PutH\x00R\x03putB\x06\n" +
-	"\x04body\"\xbe\x02\n" +
+	"\x03put\x18\x03 \x01(\v2\x0f.parley.log.PutH\x00R\x03put\x12-\n" +
+	"\x05chunk\x18\x04 \x01(\v2\x15.parley.log.BlobChunkH\x00R\x05chunk\x12,\n" +
+	"\x04blob\x18\x05 \x01(\v2\x16.parley.log.BlobChangeH\x00R\x04blobB\x06\n" +
+	"\x04body\"U\n" +
+	"\tBlobChunk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\x03R\x02at\"\xad\x01\n" +
+	"\n" +
+	"BlobChange\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06delete\x18\x02 \x01(\bR\x06delete\x12\x16\n" +
+	"\x06chunks\x18\x03 \x01(\rR\x06chunks\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06record\x18\x05 \x01(\fR\x06record\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\x06 \x01(\x03R\texpiresAt\x12\x14\n" +
+	"\x05owner\x18\a \x01(\tR\x05owner\"\xec\x02\n" +
 	"\x06Append\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06create\x18\x02 \x01(\bR\x06create\x12!\n" +
@@ -646,7 +866,8 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\blistings\x18\b \x03(\v2\x13.parley.log.ListingR\blistings\x12)\n" +
 	"\x06counts\x18\t \x03(\v2\x11.parley.log.CountR\x06counts\x12#\n" +
 	"\rdelete_entity\x18\n" +
-	" \x01(\bR\fdeleteEntity\"\\\n" +
+	" \x01(\bR\fdeleteEntity\x12,\n" +
+	"\x05blobs\x18\v \x03(\v2\x16.parley.log.BlobChangeR\x05blobs\"\\\n" +
 	"\x04Item\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -695,29 +916,34 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_logpb_log_proto_goTypes = []any{
-	(Outcome)(0),    // 0: parley.log.Outcome
-	(*Entry)(nil),   // 1: parley.log.Entry
-	(*Append)(nil),  // 2: parley.log.Append
-	(*Item)(nil),    // 3: parley.log.Item
-	(*Listing)(nil), // 4: parley.log.Listing
-	(*Count)(nil),   // 5: parley.log.Count
-	(*Put)(nil),     // 6: parley.log.Put
-	(*Result)(nil),  // 7: parley.log.Result
+	(Outcome)(0),       // 0: parley.log.Outcome
+	(*Entry)(nil),      // 1: parley.log.Entry
+	(*BlobChunk)(nil),  // 2: parley.log.BlobChunk
+	(*BlobChange)(nil), // 3: parley.log.BlobChange
+	(*Append)(nil),     // 4: parley.log.Append
+	(*Item)(nil),       // 5: parley.log.Item
+	(*Listing)(nil),    // 6: parley.log.Listing
+	(*Count)(nil),      // 7: parley.log.Count
+	(*Put)(nil),        // 8: parley.log.Put
+	(*Result)(nil),     // 9: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
-	2, // 0: parley.log.Entry.append:type_name -> parley.log.Append
-	6, // 1: parley.log.Entry.put:type_name -> parley.log.Put
-	3, // 2: parley.log.Append.items:type_name -> parley.log.Item
-	4, // 3: parley.log.Append.listings:type_name -> parley.log.Listing
-	5, // 4: parley.log.Append.counts:type_name -> parley.log.Count
-	0, // 5: parley.log.Result.outcome:type_name -> parley.log.Outcome
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 0: parley.log.Entry.append:type_name -> parley.log.Append
+	8, // 1: parley.log.Entry.put:type_name -> parley.log.Put
+	2, // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
+	3, // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
+	5, // 4: parley.log.Append.items:type_name -> parley.log.Item
+	6, // 5: parley.log.Append.listings:type_name -> parley.log.Listing
+	7, // 6: parley.log.Append.counts:type_name -> parley.log.Count
+	3, // 7: parley.log.Append.blobs:type_name -> parley.log.BlobChange
+	0, // 8: parley.log.Result.outcome:type_name -> parley.log.Outcome
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_logpb_log_proto_init() }
@@ -728,6 +954,8 @@ func file_logpb_log_proto_init() {
 	file_logpb_log_proto_msgTypes[0].OneofWrappers = []any{
 		(*Entry_Append)(nil),
 		(*Entry_Put)(nil),
+		(*Entry_Chunk)(nil),
+		(*Entry_Blob)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -735,7 +963,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

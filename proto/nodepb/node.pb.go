@@ -127,7 +127,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{17, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{28, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -1374,6 +1374,613 @@ func (x *ListRow) GetMember() string {
 	return ""
 }
 
+// StepsQuery reads the journalled steps of a run.
+type StepsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsQuery) Reset() {
+	*x = StepsQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsQuery) ProtoMessage() {}
+
+func (x *StepsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsQuery.ProtoReflect.Descriptor instead.
+func (*StepsQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *StepsQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StepsQuery) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+type StepsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         []*conversationpb.Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsReply) Reset() {
+	*x = StepsReply{}
+	mi := &file_nodepb_node_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsReply) ProtoMessage() {}
+
+func (x *StepsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsReply.ProtoReflect.Descriptor instead.
+func (*StepsReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *StepsReply) GetSteps() []*conversationpb.Step {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// MessageQuery reads one message by its id, with the head of the same moment.
+type MessageQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	MessageId     string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageQuery) Reset() {
+	*x = MessageQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageQuery) ProtoMessage() {}
+
+func (x *MessageQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageQuery.ProtoReflect.Descriptor instead.
+func (*MessageQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *MessageQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *MessageQuery) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+type MessageReply struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	State         *conversationpb.State   `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	Message       *conversationpb.Message `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	InReplyTo     *conversationpb.Message `protobuf:"bytes,3,opt,name=in_reply_to,json=inReplyTo,proto3" json:"in_reply_to,omitempty"` // of an answer: the user message it answers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageReply) Reset() {
+	*x = MessageReply{}
+	mi := &file_nodepb_node_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageReply) ProtoMessage() {}
+
+func (x *MessageReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageReply.ProtoReflect.Descriptor instead.
+func (*MessageReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *MessageReply) GetState() *conversationpb.State {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *MessageReply) GetMessage() *conversationpb.Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *MessageReply) GetInReplyTo() *conversationpb.Message {
+	if x != nil {
+		return x.InReplyTo
+	}
+	return nil
+}
+
+// Blobs. Chunks are written at the owner of the blob's shard; to write the same one twice changes nothing.
+type PutChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutChunk) Reset() {
+	*x = PutChunk{}
+	mi := &file_nodepb_node_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutChunk) ProtoMessage() {}
+
+func (x *PutChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutChunk.ProtoReflect.Descriptor instead.
+func (*PutChunk) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *PutChunk) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PutChunk) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PutChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type CommitBlob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Chunks        uint32                 `protobuf:"varint,2,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	Record        []byte                 `protobuf:"bytes,4,opt,name=record,proto3" json:"record,omitempty"`
+	ExpiresAt     int64                  `protobuf:"varint,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitBlob) Reset() {
+	*x = CommitBlob{}
+	mi := &file_nodepb_node_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitBlob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitBlob) ProtoMessage() {}
+
+func (x *CommitBlob) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitBlob.ProtoReflect.Descriptor instead.
+func (*CommitBlob) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CommitBlob) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CommitBlob) GetChunks() uint32 {
+	if x != nil {
+		return x.Chunks
+	}
+	return 0
+}
+
+func (x *CommitBlob) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CommitBlob) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *CommitBlob) GetExpiresAt() int64 {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return 0
+}
+
+type DeleteBlob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteBlob) Reset() {
+	*x = DeleteBlob{}
+	mi := &file_nodepb_node_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteBlob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteBlob) ProtoMessage() {}
+
+func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteBlob.ProtoReflect.Descriptor instead.
+func (*DeleteBlob) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeleteBlob) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type BlobQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobQuery) Reset() {
+	*x = BlobQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobQuery) ProtoMessage() {}
+
+func (x *BlobQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobQuery.ProtoReflect.Descriptor instead.
+func (*BlobQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *BlobQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type BlobReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Found         bool                   `protobuf:"varint,1,opt,name=found,proto3" json:"found,omitempty"`
+	Chunks        uint32                 `protobuf:"varint,2,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	Record        []byte                 `protobuf:"bytes,4,opt,name=record,proto3" json:"record,omitempty"`
+	Committed     bool                   `protobuf:"varint,5,opt,name=committed,proto3" json:"committed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobReply) Reset() {
+	*x = BlobReply{}
+	mi := &file_nodepb_node_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobReply) ProtoMessage() {}
+
+func (x *BlobReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobReply.ProtoReflect.Descriptor instead.
+func (*BlobReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *BlobReply) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *BlobReply) GetChunks() uint32 {
+	if x != nil {
+		return x.Chunks
+	}
+	return 0
+}
+
+func (x *BlobReply) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *BlobReply) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *BlobReply) GetCommitted() bool {
+	if x != nil {
+		return x.Committed
+	}
+	return false
+}
+
+type ChunkQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChunkQuery) Reset() {
+	*x = ChunkQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChunkQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChunkQuery) ProtoMessage() {}
+
+func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChunkQuery.ProtoReflect.Descriptor instead.
+func (*ChunkQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ChunkQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ChunkQuery) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type ChunkReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChunkReply) Reset() {
+	*x = ChunkReply{}
+	mi := &file_nodepb_node_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChunkReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChunkReply) ProtoMessage() {}
+
+func (x *ChunkReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChunkReply.ProtoReflect.Descriptor instead.
+func (*ChunkReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ChunkReply) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ChangeMembers is one step of a change of a shard's members, at the node that leads it. It is refused unless the
 // members are what the sender believes.
 type ChangeMembers struct {
@@ -1389,7 +1996,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[17]
+	mi := &file_nodepb_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +2008,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[17]
+	mi := &file_nodepb_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +2021,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{17}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -1463,7 +2070,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[18]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +2082,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[18]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +2095,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{18}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -1516,7 +2123,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[19]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +2135,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[19]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +2148,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{19}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -1569,7 +2176,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[20]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +2188,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[20]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +2201,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{20}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -1619,7 +2226,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[21]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +2238,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[21]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +2251,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
 }
 
 var File_nodepb_node_proto protoreflect.FileDescriptor
@@ -1754,7 +2361,52 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\aListRow\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x03R\x05score\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\"\x8e\x02\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"3\n" +
+	"\n" +
+	"StepsQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"=\n" +
+	"\n" +
+	"StepsReply\x12/\n" +
+	"\x05steps\x18\x01 \x03(\v2\x19.parley.conversation.StepR\x05steps\"=\n" +
+	"\fMessageQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x02 \x01(\tR\tmessageId\"\xb6\x01\n" +
+	"\fMessageReply\x120\n" +
+	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\x126\n" +
+	"\amessage\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x12<\n" +
+	"\vin_reply_to\x18\x03 \x01(\v2\x1c.parley.conversation.MessageR\tinReplyTo\"D\n" +
+	"\bPutChunk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x7f\n" +
+	"\n" +
+	"CommitBlob\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06chunks\x18\x02 \x01(\rR\x06chunks\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\x12\x1d\n" +
+	"\n" +
+	"expires_at\x18\x05 \x01(\x03R\texpiresAt\"\x1c\n" +
+	"\n" +
+	"DeleteBlob\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x1b\n" +
+	"\tBlobQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x83\x01\n" +
+	"\tBlobReply\x12\x14\n" +
+	"\x05found\x18\x01 \x01(\bR\x05found\x12\x16\n" +
+	"\x06chunks\x18\x02 \x01(\rR\x06chunks\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\x12\x1c\n" +
+	"\tcommitted\x18\x05 \x01(\bR\tcommitted\"2\n" +
+	"\n" +
+	"ChunkQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\rR\x05index\" \n" +
+	"\n" +
+	"ChunkReply\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x8e\x02\n" +
 	"\rChangeMembers\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x129\n" +
 	"\x06change\x18\x02 \x01(\x0e2!.parley.node.ChangeMembers.ChangeR\x06change\x12\x12\n" +
@@ -1796,7 +2448,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                      // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
@@ -1817,37 +2469,53 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*ListQuery)(nil),              // 16: parley.node.ListQuery
 	(*ListReply)(nil),              // 17: parley.node.ListReply
 	(*ListRow)(nil),                // 18: parley.node.ListRow
-	(*ChangeMembers)(nil),          // 19: parley.node.ChangeMembers
-	(*TransferLeader)(nil),         // 20: parley.node.TransferLeader
-	(*DropReplica)(nil),            // 21: parley.node.DropReplica
-	(*SetNodeState)(nil),           // 22: parley.node.SetNodeState
-	(*Done)(nil),                   // 23: parley.node.Done
-	(*anypb.Any)(nil),              // 24: google.protobuf.Any
-	(failurepb.Code)(0),            // 25: parley.failure.Code
-	(*conversationpb.State)(nil),   // 26: parley.conversation.State
-	(*conversationpb.Message)(nil), // 27: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 28: parley.conversation.Event
+	(*StepsQuery)(nil),             // 19: parley.node.StepsQuery
+	(*StepsReply)(nil),             // 20: parley.node.StepsReply
+	(*MessageQuery)(nil),           // 21: parley.node.MessageQuery
+	(*MessageReply)(nil),           // 22: parley.node.MessageReply
+	(*PutChunk)(nil),               // 23: parley.node.PutChunk
+	(*CommitBlob)(nil),             // 24: parley.node.CommitBlob
+	(*DeleteBlob)(nil),             // 25: parley.node.DeleteBlob
+	(*BlobQuery)(nil),              // 26: parley.node.BlobQuery
+	(*BlobReply)(nil),              // 27: parley.node.BlobReply
+	(*ChunkQuery)(nil),             // 28: parley.node.ChunkQuery
+	(*ChunkReply)(nil),             // 29: parley.node.ChunkReply
+	(*ChangeMembers)(nil),          // 30: parley.node.ChangeMembers
+	(*TransferLeader)(nil),         // 31: parley.node.TransferLeader
+	(*DropReplica)(nil),            // 32: parley.node.DropReplica
+	(*SetNodeState)(nil),           // 33: parley.node.SetNodeState
+	(*Done)(nil),                   // 34: parley.node.Done
+	(*anypb.Any)(nil),              // 35: google.protobuf.Any
+	(failurepb.Code)(0),            // 36: parley.failure.Code
+	(*conversationpb.State)(nil),   // 37: parley.conversation.State
+	(*conversationpb.Message)(nil), // 38: parley.conversation.Message
+	(*conversationpb.Event)(nil),   // 39: parley.conversation.Event
+	(*conversationpb.Step)(nil),    // 40: parley.conversation.Step
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	24, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	24, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	35, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	35, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	25, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	36, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	26, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	26, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	27, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	28, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	37, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	37, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	38, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	39, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	1,  // 13: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	40, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	37, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	38, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	38, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	1,  // 17: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -1866,7 +2534,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
