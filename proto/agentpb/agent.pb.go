@@ -257,8 +257,9 @@ type Tool struct {
 	Description   string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	Schema        []byte                 `protobuf:"bytes,3,opt,name=schema,proto3" json:"schema,omitempty"` // JSON Schema object of the arguments; empty = any object
 	Policy        *ToolPolicy            `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
-	Http          *HTTP                  `protobuf:"bytes,5,opt,name=http,proto3" json:"http,omitempty"` // exactly one of http and client
+	Http          *HTTP                  `protobuf:"bytes,5,opt,name=http,proto3" json:"http,omitempty"` // exactly one of http, client and builtin
 	Client        bool                   `protobuf:"varint,6,opt,name=client,proto3" json:"client,omitempty"`
+	Builtin       string                 `protobuf:"bytes,7,opt,name=builtin,proto3" json:"builtin,omitempty"` // a tool of this server: current_time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +334,13 @@ func (x *Tool) GetClient() bool {
 		return x.Client
 	}
 	return false
+}
+
+func (x *Tool) GetBuiltin() string {
+	if x != nil {
+		return x.Builtin
+	}
+	return ""
 }
 
 // ToolPolicy is how a tool may be run.
@@ -1700,14 +1708,15 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\bask_user\x18\x0f \x01(\v2\x15.parley.agent.AskUserR\aaskUser\x12?\n" +
 	"\rfeedback_hook\x18\x10 \x01(\v2\x1a.parley.agent.FeedbackHookR\ffeedbackHook\x124\n" +
 	"\vtitle_model\x18\x11 \x01(\v2\x13.parley.agent.ModelR\n" +
-	"titleModel\"\xc6\x01\n" +
+	"titleModel\"\xe0\x01\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
 	"\x06schema\x18\x03 \x01(\fR\x06schema\x120\n" +
 	"\x06policy\x18\x04 \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12&\n" +
 	"\x04http\x18\x05 \x01(\v2\x12.parley.agent.HTTPR\x04http\x12\x16\n" +
-	"\x06client\x18\x06 \x01(\bR\x06client\"\xfa\x01\n" +
+	"\x06client\x18\x06 \x01(\bR\x06client\x12\x18\n" +
+	"\abuiltin\x18\a \x01(\tR\abuiltin\"\xfa\x01\n" +
 	"\n" +
 	"ToolPolicy\x12\x1a\n" +
 	"\bapproval\x18\x01 \x01(\tR\bapproval\x12\x12\n" +
