@@ -271,16 +271,18 @@ func (x *BlobChunk) GetAt() int64 {
 }
 
 // BlobChange commits a blob or removes it. Commit makes it readable and takes it off the list of the uncommitted; it is
-// refused (SEQ_MISMATCH) when pieces are missing.
+// refused (SEQ_MISMATCH) when pieces are missing, and (EXISTS) when the blob is committed otherwise. Inside an Append the
+// owner is its entity; a blob of an entity is removed by that entity alone, others by an entry of their own.
 type BlobChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Delete        bool                   `protobuf:"varint,2,opt,name=delete,proto3" json:"delete,omitempty"`
-	Chunks        uint32                 `protobuf:"varint,3,opt,name=chunks,proto3" json:"chunks,omitempty"`
-	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	Record        []byte                 `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`                         // the owner's description, given back on reads
-	ExpiresAt     int64                  `protobuf:"varint,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // Unix ms, 0 = never; only blobs that belong to no entity expire by themselves
-	Owner         string                 `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`                           // the entity with which it goes; empty = none
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Delete    bool                   `protobuf:"varint,2,opt,name=delete,proto3" json:"delete,omitempty"`
+	Chunks    uint32                 `protobuf:"varint,3,opt,name=chunks,proto3" json:"chunks,omitempty"`
+	Size      int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Record    []byte                 `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`                         // the owner's description, given back on reads
+	ExpiresAt int64                  `protobuf:"varint,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // Unix ms, 0 = never; only blobs that belong to no entity expire by themselves. With
+	// delete: only if the blob is to go by then; 0 = whatever it says
+	Owner         string `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"` // the entity with which it goes; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -364,6 +366,107 @@ func (x *BlobChange) GetOwner() string {
 	return ""
 }
 
+// BlobHead is what a shard knows of a blob besides its bytes. It is a stored row, not an entry.
+type BlobHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Committed     bool                   `protobuf:"varint,1,opt,name=committed,proto3" json:"committed,omitempty"`
+	Chunks        uint32                 `protobuf:"varint,2,opt,name=chunks,proto3" json:"chunks,omitempty"` // committed
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`     // of the pieces that are there
+	Record        []byte                 `protobuf:"bytes,4,opt,name=record,proto3" json:"record,omitempty"`
+	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
+	Due           int64                  `protobuf:"varint,6,opt,name=due,proto3" json:"due,omitempty"`      // Unix ms at which it is to be removed, 0 = never; its score in the list of those
+	Pieces        []byte                 `protobuf:"bytes,7,opt,name=pieces,proto3" json:"pieces,omitempty"` // not committed: bit i of byte i/8 = piece i is there
+	Short         uint32                 `protobuf:"varint,8,opt,name=short,proto3" json:"short,omitempty"`  // 1 + index of the one piece that is not full, 0 = none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobHead) Reset() {
+	*x = BlobHead{}
+	mi := &file_logpb_log_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobHead) ProtoMessage() {}
+
+func (x *BlobHead) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobHead.ProtoReflect.Descriptor instead.
+func (*BlobHead) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BlobHead) GetCommitted() bool {
+	if x != nil {
+		return x.Committed
+	}
+	return false
+}
+
+func (x *BlobHead) GetChunks() uint32 {
+	if x != nil {
+		return x.Chunks
+	}
+	return 0
+}
+
+func (x *BlobHead) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *BlobHead) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *BlobHead) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *BlobHead) GetDue() int64 {
+	if x != nil {
+		return x.Due
+	}
+	return 0
+}
+
+func (x *BlobHead) GetPieces() []byte {
+	if x != nil {
+		return x.Pieces
+	}
+	return nil
+}
+
+func (x *BlobHead) GetShort() uint32 {
+	if x != nil {
+		return x.Short
+	}
+	return 0
+}
+
 // Append adds events to one entity's journal and writes what follows from them, all or nothing.
 // It is refused unless the entity's stored seq and epoch match (compare-and-append, fencing).
 type Append struct {
@@ -385,7 +488,7 @@ type Append struct {
 
 func (x *Append) Reset() {
 	*x = Append{}
-	mi := &file_logpb_log_proto_msgTypes[3]
+	mi := &file_logpb_log_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +500,7 @@ func (x *Append) String() string {
 func (*Append) ProtoMessage() {}
 
 func (x *Append) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[3]
+	mi := &file_logpb_log_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +513,7 @@ func (x *Append) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Append.ProtoReflect.Descriptor instead.
 func (*Append) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{3}
+	return file_logpb_log_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Append) GetId() string {
@@ -503,7 +606,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_logpb_log_proto_msgTypes[4]
+	mi := &file_logpb_log_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +618,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[4]
+	mi := &file_logpb_log_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +631,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{4}
+	return file_logpb_log_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Item) GetTable() uint32 {
@@ -573,7 +676,7 @@ type Listing struct {
 
 func (x *Listing) Reset() {
 	*x = Listing{}
-	mi := &file_logpb_log_proto_msgTypes[5]
+	mi := &file_logpb_log_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +688,7 @@ func (x *Listing) String() string {
 func (*Listing) ProtoMessage() {}
 
 func (x *Listing) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[5]
+	mi := &file_logpb_log_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +701,7 @@ func (x *Listing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Listing.ProtoReflect.Descriptor instead.
 func (*Listing) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{5}
+	return file_logpb_log_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Listing) GetList() string {
@@ -647,7 +750,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_logpb_log_proto_msgTypes[6]
+	mi := &file_logpb_log_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +762,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[6]
+	mi := &file_logpb_log_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +775,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{6}
+	return file_logpb_log_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Count) GetName() string {
@@ -703,7 +806,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_logpb_log_proto_msgTypes[7]
+	mi := &file_logpb_log_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +818,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[7]
+	mi := &file_logpb_log_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +831,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{7}
+	return file_logpb_log_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Put) GetCollection() string {
@@ -778,7 +881,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[8]
+	mi := &file_logpb_log_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +893,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[8]
+	mi := &file_logpb_log_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +906,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{8}
+	return file_logpb_log_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -854,7 +957,16 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x06record\x18\x05 \x01(\fR\x06record\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\x06 \x01(\x03R\texpiresAt\x12\x14\n" +
-	"\x05owner\x18\a \x01(\tR\x05owner\"\xec\x02\n" +
+	"\x05owner\x18\a \x01(\tR\x05owner\"\xc2\x01\n" +
+	"\bBlobHead\x12\x1c\n" +
+	"\tcommitted\x18\x01 \x01(\bR\tcommitted\x12\x16\n" +
+	"\x06chunks\x18\x02 \x01(\rR\x06chunks\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x10\n" +
+	"\x03due\x18\x06 \x01(\x03R\x03due\x12\x16\n" +
+	"\x06pieces\x18\a \x01(\fR\x06pieces\x12\x14\n" +
+	"\x05short\x18\b \x01(\rR\x05short\"\xec\x02\n" +
 	"\x06Append\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06create\x18\x02 \x01(\bR\x06create\x12!\n" +
@@ -916,27 +1028,28 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
 	(*BlobChunk)(nil),  // 2: parley.log.BlobChunk
 	(*BlobChange)(nil), // 3: parley.log.BlobChange
-	(*Append)(nil),     // 4: parley.log.Append
-	(*Item)(nil),       // 5: parley.log.Item
-	(*Listing)(nil),    // 6: parley.log.Listing
-	(*Count)(nil),      // 7: parley.log.Count
-	(*Put)(nil),        // 8: parley.log.Put
-	(*Result)(nil),     // 9: parley.log.Result
+	(*BlobHead)(nil),   // 4: parley.log.BlobHead
+	(*Append)(nil),     // 5: parley.log.Append
+	(*Item)(nil),       // 6: parley.log.Item
+	(*Listing)(nil),    // 7: parley.log.Listing
+	(*Count)(nil),      // 8: parley.log.Count
+	(*Put)(nil),        // 9: parley.log.Put
+	(*Result)(nil),     // 10: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
-	4, // 0: parley.log.Entry.append:type_name -> parley.log.Append
-	8, // 1: parley.log.Entry.put:type_name -> parley.log.Put
+	5, // 0: parley.log.Entry.append:type_name -> parley.log.Append
+	9, // 1: parley.log.Entry.put:type_name -> parley.log.Put
 	2, // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
 	3, // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
-	5, // 4: parley.log.Append.items:type_name -> parley.log.Item
-	6, // 5: parley.log.Append.listings:type_name -> parley.log.Listing
-	7, // 6: parley.log.Append.counts:type_name -> parley.log.Count
+	6, // 4: parley.log.Append.items:type_name -> parley.log.Item
+	7, // 5: parley.log.Append.listings:type_name -> parley.log.Listing
+	8, // 6: parley.log.Append.counts:type_name -> parley.log.Count
 	3, // 7: parley.log.Append.blobs:type_name -> parley.log.BlobChange
 	0, // 8: parley.log.Result.outcome:type_name -> parley.log.Outcome
 	9, // [9:9] is the sub-list for method output_type
@@ -963,7 +1076,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
