@@ -28,7 +28,9 @@ func (instant) Append(_ context.Context, _ uint32, entry *logpb.Append) (*logpb.
 	return &logpb.Result{Outcome: logpb.Outcome_APPLIED, Seq: entry.GetExpectedSeq() + uint64(len(entry.GetEvents()))}, nil
 }
 
-func (instant) Running(context.Context, uint32, func(string)) error { return nil }
+func (instant) Running(context.Context, uint32, string, func(string)) error { return nil }
+
+func (instant) Due(context.Context, uint32, string, time.Time, int, func(string)) error { return nil }
 
 func (instant) Owns(uint32, uint64) bool { return true }
 

@@ -56,6 +56,9 @@ type Config struct {
 	// RecoverEvery is how often it is looked for turns that are open and not run. Shorter finds sooner what an append
 	// left whose outcome was never known; each look reads a list. Default 15 s.
 	RecoverEvery time.Duration
+	// DueEvery is how often it is looked for entities that are due. Shorter is more punctual; each look reads one row of
+	// each shard and kind. Default 1 s.
+	DueEvery time.Duration
 
 	// Logger; nil = silent.
 	Logger *slog.Logger
@@ -74,6 +77,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.RecoverConcurrency, 64)
 	orDefault(&c.StreamLease, time.Second)
 	orDefault(&c.RecoverEvery, 15*time.Second)
+	orDefault(&c.DueEvery, time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -93,6 +97,9 @@ func (c *Config) validate() error {
 		if kind.Machine == nil {
 			return errors.New("actors: a Kind needs a Machine")
 		}
+		if (kind.Due.List == "") != (kind.Due.Command == nil) {
+			return errors.New("actors: a Kind's Due needs a List and a Command")
+		}
 	}
 	limits := []struct {
 		name  string
@@ -108,6 +115,7 @@ func (c *Config) validate() error {
 		{"RecoverConcurrency", int64(c.RecoverConcurrency)},
 		{"StreamLease", int64(c.StreamLease)},
 		{"RecoverEvery", int64(c.RecoverEvery)},
+		{"DueEvery", int64(c.DueEvery)},
 	}
 	for _, limit := range limits {
 		if limit.value < 0 {

@@ -43,7 +43,8 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 			s, ok := state.(*conversationpb.State)
 			return ok && s.GetLease() != nil
 		},
-		Drain: runner.Drain,
+		Running: conversation.ListRunning,
+		Drain:   runner.Drain,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"parley/proto/logpb"
 )
@@ -16,8 +17,11 @@ type Journal interface {
 	Load(ctx context.Context, shard uint32, id string) (Head, bool, error)
 	// Append makes an entry durable and returns what applying it said. It must not change the entry.
 	Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error)
-	// Running visits the entities with an open turn lease: those to recover after a change of owner.
-	Running(ctx context.Context, shard uint32, visit func(id string)) error
+	// Running visits the members of a list (Kind.Running): the entities to recover after a change of owner.
+	Running(ctx context.Context, shard uint32, list string, visit func(id string)) error
+	// Due visits the members of a list (Kind.Due) whose score, a time in Unix ms, is not after until, the earliest first,
+	// at most limit. It is asked every second, so it need not be as new as the shard: the past will do.
+	Due(ctx context.Context, shard uint32, list string, until time.Time, limit int, visit func(id string)) error
 	// Confirm returns nil when this node owned the shard at some moment after the call, so that what it knows of it is
 	// not the past.
 	Confirm(ctx context.Context, shard uint32) error

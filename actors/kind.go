@@ -33,8 +33,20 @@ type Kind struct {
 	Creates func(command proto.Message) bool
 	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
 	Busy func(state proto.Message) bool
+	// Running names the list of the entities that have something open outside, e.g. a turn: a new owner of their shard
+	// activates them. Empty means that none ever has.
+	Running string
+	// Due is how time comes to entities that are not active, the zero value: not at all.
+	Due Due
 	// Drain is called by System.Stop before anything else ends: let what runs finish until ctx ends, then abandon it.
 	Drain func(ctx context.Context)
+}
+
+// Due is a list of entities by the time at which something is to be done for them, in Unix ms. While a shard is owned,
+// each that is due is given a command about once a second, until the command has moved its row or removed it.
+type Due struct {
+	List    string
+	Command func(id string) proto.Message
 }
 
 // Entity is where an effect comes from, and how it reports back.

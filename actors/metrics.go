@@ -9,6 +9,7 @@ type metrics struct {
 	activations  prometheus.Counter
 	passivations prometheus.Counter
 	recoveries   prometheus.Counter
+	due          prometheus.Counter
 	panics       prometheus.Counter
 	appends      prometheus.Histogram
 	owned        prometheus.Gauge
@@ -31,6 +32,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		recoveries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_actors_recoveries_total", Help: "Entities with an open turn that were activated after a change of owner.",
 		}),
+		due: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_actors_due_total", Help: "Commands given because their time had come.",
+		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_actors_panics_total", Help: "Commands whose handling panicked.",
 		}),
@@ -50,7 +54,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 	})
 	if registerer != nil {
-		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.panics, m.appends, m.owned,
+		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.due, m.panics, m.appends, m.owned,
 			m.refused, m.drains)
 	}
 	return m

@@ -145,11 +145,15 @@ func (c *citizen) Load(ctx context.Context, in uint32, id string) (Head, bool, e
 	return c.realm.journal.Load(ctx, in, id)
 }
 
-func (c *citizen) Running(ctx context.Context, in uint32, visit func(string)) error {
+func (c *citizen) Running(ctx context.Context, in uint32, list string, visit func(string)) error {
 	if err := c.leads(ctx); err != nil {
 		return err
 	}
-	return c.realm.journal.Running(ctx, in, visit)
+	return c.realm.journal.Running(ctx, in, list, visit)
+}
+
+func (c *citizen) Due(ctx context.Context, in uint32, list string, until time.Time, limit int, visit func(string)) error {
+	return c.realm.journal.Due(ctx, in, list, until, limit, visit)
 }
 
 func (c *citizen) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }

@@ -52,38 +52,50 @@ func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
 	var ids []string
 	start := time.Now()
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
-	err := s.config.Journal.Running(ctx, h.shard, func(id string) { ids = append(ids, id) })
-	cancel()
-	if err != nil {
-		return 0, err
+	defer cancel()
+	for _, kind := range s.kinds {
+		if kind.Running == "" {
+			continue
+		}
+		if err := s.config.Journal.Running(ctx, h.shard, kind.Running, func(id string) { ids = append(ids, id) }); err != nil {
+			return 0, err
+		}
 	}
 	if !h.prove(t, start) {
 		return 0, h.notOwner()
 	}
+	return len(ids), s.askAll(h, t, ids, func(id string) question { return inside(id, nil) })
+}
+
+// askAll sends a command to each of some entities, as many at a time as RecoverConcurrency allows, and returns one of
+// the errors.
+func (s *System) askAll(h *host, t *tenure, ids []string, of func(id string) question) error {
+	ctx, cancel := t.within(s.work)
+	defer cancel()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var failed atomic.Pointer[error]
 	for _, id := range ids {
 		select {
 		case s.slots <- struct{}{}:
-		case <-s.work.Done():
-			return 0, s.work.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		wg.Go(func() {
 			defer func() { <-s.slots }()
 			if t.over.Load() {
 				return
 			}
-			if _, wakeErr := s.ask(s.work, h.shard, inside(id, nil)); wakeErr != nil {
-				failed.Store(&wakeErr)
+			if _, err := s.ask(ctx, h.shard, of(id)); err != nil {
+				failed.Store(&err)
 			}
 		})
 	}
 	wg.Wait()
-	if first := failed.Load(); first != nil {
-		return len(ids), *first
+	if one := failed.Load(); one != nil {
+		return *one
 	}
-	return len(ids), nil
+	return nil
 }
 
 // sleep waits; false when one of the contexts ended first.

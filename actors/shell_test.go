@@ -1,11 +1,13 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/conversation"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -45,6 +48,9 @@ type journal struct {
 	faults   []fault // of the next appends
 	loadErrs []error // of the next loads
 	scanErrs []error // of the next Running
+	dueErrs  []error // of the next Due
+	looks    int     // calls of Due
+	rows     map[row]struct{}
 	confErrs []error // of the next Confirm
 	delay    time.Duration
 	confirms atomic.Int64
@@ -60,7 +66,17 @@ type entity struct {
 	at     []time.Time // when each event was applied
 }
 
-func newJournal() *journal { return &journal{entities: map[string]*entity{}} }
+// row is a row of a list.
+type row struct {
+	list   string
+	shard  uint32
+	score  int64
+	member string
+}
+
+func newJournal() *journal {
+	return &journal{entities: map[string]*entity{}, rows: map[row]struct{}{}}
+}
 
 func (j *journal) fail(faults ...fault) {
 	j.mu.Lock()
@@ -95,16 +111,40 @@ func (j *journal) Load(_ context.Context, _ uint32, id string) (Head, bool, erro
 	return e.head, true, nil
 }
 
-func (j *journal) Running(_ context.Context, in uint32, visit func(string)) error {
+func (j *journal) Running(_ context.Context, in uint32, list string, visit func(string)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := take(&j.scanErrs); err != nil {
 		return err
 	}
+	if list != conversation.ListRunning {
+		return nil
+	}
 	for id, e := range j.entities {
 		if e.shard == in && stateOf(e.head.State).GetLease() != nil {
 			visit(id)
 		}
+	}
+	return nil
+}
+
+// Due keeps the rows of lists as the entries say.
+func (j *journal) Due(_ context.Context, in uint32, list string, until time.Time, limit int, visit func(string)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.looks++
+	if err := take(&j.dueErrs); err != nil {
+		return err
+	}
+	var due []row
+	for at := range j.rows {
+		if at.list == list && at.shard == in && at.score <= until.UnixMilli() {
+			due = append(due, at)
+		}
+	}
+	slices.SortFunc(due, func(x, y row) int { return cmp.Or(cmp.Compare(x.score, y.score), cmp.Compare(x.member, y.member)) })
+	for _, at := range due[:min(limit, len(due))] {
+		visit(at.member)
 	}
 	return nil
 }
@@ -176,6 +216,12 @@ func (j *journal) apply(in uint32, entry *logpb.Append) *logpb.Result {
 		result.Outcome = logpb.Outcome_SEQ_MISMATCH
 		return result
 	}
+	for _, listing := range entry.GetListings() {
+		at := row{listing.GetList(), in, listing.GetScore(), listing.GetMember()}
+		if j.rows[at] = struct{}{}; listing.GetDelete() {
+			delete(j.rows, at)
+		}
+	}
 	if entry.GetDeleteEntity() {
 		delete(j.entities, entry.GetId())
 		return result
@@ -246,9 +292,20 @@ func cast(m proto.Message) *conversationpb.State {
 	return state
 }
 
-func (probe) Project(_, _ proto.Message, _ []proto.Message, into *logpb.Append) {
+// Project keeps the due row: CreatedAt of the state is when.
+func (probe) Project(before, after proto.Message, _ []proto.Message, into *logpb.Append) {
 	into.Counts = append(into.Counts, &logpb.Count{Name: "projected", Delta: 1})
+	was, _ := before.(*conversationpb.State)
+	is, _ := after.(*conversationpb.State)
+	if was.GetCreatedAt() != 0 {
+		into.Listings = append(into.Listings, &logpb.Listing{List: probeDue, Score: was.GetCreatedAt(), Member: into.GetId(), Delete: true})
+	}
+	if is.GetCreatedAt() != 0 {
+		into.Listings = append(into.Listings, &logpb.Listing{List: probeDue, Score: is.GetCreatedAt(), Member: into.GetId()})
+	}
 }
+
+const probeDue = "probe/due"
 
 func (probe) OnActivate(s proto.Message, env machine.Env) proto.Message {
 	state := cast(s)
@@ -272,6 +329,8 @@ func (probe) Evolve(before proto.Message, events []proto.Message) proto.Message 
 			after.Lease = event.GetTurnStarted().GetLease()
 		case event.GetTurnEnded() != nil:
 			after.Lease = nil
+		case event.GetCancelRequested() != nil:
+			after.CreatedAt = event.GetCancelRequested().GetIssuedAt()
 		case event.GetUserMessage() != nil:
 			after.Title += event.GetUserMessage().GetMessage().GetContent()
 		}
@@ -307,6 +366,14 @@ func (probe) Decide(s, c proto.Message, env machine.Env) (machine.Decision, *mac
 		case "run":
 			lease := &conversationpb.Lease{RunId: "run_1", Node: env.Node, Epoch: env.Epoch}
 			emit(&conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{Lease: lease}}})
+		case "due": // in so long, or not any more
+			var at int64
+			if pause, err := time.ParseDuration(arg); err == nil {
+				at = env.Now.Add(pause).UnixMilli()
+			}
+			emit(&conversationpb.Event{Body: &conversationpb.Event_CancelRequested{
+				CancelRequested: &conversationpb.CancelRequested{IssuedAt: at},
+			}})
 		case "end":
 			emit(&conversationpb.Event{RunId: "run_1", Body: &conversationpb.Event_TurnEnded{TurnEnded: &conversationpb.TurnEnded{}}})
 		case "urgent":
@@ -398,6 +465,7 @@ func newShell(tb testing.TB, j *journal, epoch uint64, change ...func(*Config)) 
 			OnRelease: func(shard uint32, epoch uint64) { s.note(fmt.Sprint("release ", shard, " ", epoch)) },
 			Busy:      func(state proto.Message) bool { return cast(state).GetLease() != nil },
 			Drain:     func(context.Context) { s.note("drain") },
+			Running:   conversation.ListRunning,
 		}},
 		Registerer: s.metrics,
 		Logger:     slog.New(slog.NewTextHandler(testWriter{tb}, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -20,6 +20,7 @@ import (
 type System struct {
 	config  Config
 	kinds   map[string]*Kind // by id prefix
+	dues    []Due            // of the kinds that have one
 	feeds   *Feeds
 	log     *slog.Logger
 	metrics *metrics
@@ -72,6 +73,9 @@ func New(config Config) (*System, error) {
 			return nil, fmt.Errorf("actors: two kinds named %q", kind.Machine.Kind())
 		}
 		s.kinds[kind.Machine.Kind()] = kind
+		if kind.Due.List != "" {
+			s.dues = append(s.dues, kind.Due)
+		}
 	}
 	s.engine = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(config.Logger) }),
@@ -102,6 +106,9 @@ func (s *System) Own(shard uint32, epoch uint64) {
 	t := newTenure(s.life, epoch)
 	s.setTenureLocked(h, t)
 	s.tasks.Go(func() { s.recover(h, t) })
+	if len(s.dues) > 0 {
+		s.tasks.Go(func() { s.watchDue(h, t) })
+	}
 	s.mu.Unlock()
 	if before != nil {
 		s.released(shard, before)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"parley/actors"
-	"parley/actors/conversation"
 	"parley/persistence"
 	"parley/proto/logpb"
 )
@@ -37,9 +37,9 @@ func (j journal) Append(ctx context.Context, shard uint32, entry *logpb.Append) 
 // recoverPage bounds the open leases read at once, so that a shard with many does not fill memory.
 const recoverPage = 1000
 
-// Running visits the conversations of a shard that hold a turn lease, the oldest turn first.
-func (j journal) Running(ctx context.Context, shard uint32, visit func(id string)) error {
-	query := persistence.ListQuery{List: conversation.ListRunning, Limit: recoverPage}
+// Running visits the members of a shard's part of a list, the oldest first.
+func (j journal) Running(ctx context.Context, shard uint32, list string, visit func(id string)) error {
+	query := persistence.ListQuery{List: list, Limit: recoverPage}
 	for {
 		rows, err := j.store.ListShard(ctx, shard, query)
 		if err != nil {
@@ -54,6 +54,32 @@ func (j journal) Running(ctx context.Context, shard uint32, visit func(id string
 		last := rows[len(rows)-1]
 		query.After = &persistence.ListCursor{Score: last.Score, Member: last.Member}
 	}
+}
+
+// Due visits the first members of a shard's part of a list whose score is not after until, as this node has it: the
+// command that follows is what must be sure of it.
+func (j journal) Due(ctx context.Context, shard uint32, list string, until time.Time, limit int, visit func(id string)) error {
+	ctx = persistence.WithStale(ctx)
+	query := persistence.ListQuery{List: list, Limit: min(limit, 1)} // mostly nothing is due, and one row tells
+	for limit > 0 {
+		rows, err := j.store.ListShard(ctx, shard, query)
+		if err != nil {
+			return journalError(err)
+		}
+		for _, row := range rows {
+			if row.Score > until.UnixMilli() {
+				return nil
+			}
+			visit(row.Member)
+			query.After = &persistence.ListCursor{Score: row.Score, Member: row.Member}
+		}
+		if len(rows) < query.Limit {
+			return nil
+		}
+		limit -= len(rows)
+		query.Limit = min(limit, recoverPage)
+	}
+	return nil
 }
 
 // Confirm waits for the shard's quorum to say that this node still leads it.

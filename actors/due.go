@@ -1,0 +1,45 @@
+package actors
+
+import (
+	"log/slog"
+	"time"
+)
+
+// maxDue bounds the entities of one kind and shard that one look finds due.
+const maxDue = 1024
+
+// watchDue gives entities whose time has come their command, for as long as the shard is owned, the first time at once.
+// What is due is a row in storage, so it outlives the activation, the node and the owner. The commands are held during a
+// hand-over like a client's: the next owner finds the same rows.
+func (s *System) watchDue(h *host, t *tenure) {
+	for {
+		more := false
+		for _, due := range s.dues {
+			more = s.sweepDue(h, t, due) || more
+		}
+		pause := s.config.DueEvery
+		if more {
+			pause /= 16
+		}
+		if !sleep(s.work, t.ctx, pause) {
+			return
+		}
+	}
+}
+
+// sweepDue makes one look at a list. It says whether there is probably more that is due already.
+func (s *System) sweepDue(h *host, t *tenure, due Due) (more bool) {
+	var ids []string
+	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
+	err := s.config.Journal.Due(ctx, h.shard, due.List, time.Now(), maxDue, func(id string) { ids = append(ids, id) })
+	cancel()
+	if err == nil && len(ids) > 0 {
+		s.metrics.due.Add(float64(len(ids)))
+		err = s.askAll(h, t, ids, func(id string) question { return outside(id, due.Command(id)) })
+	}
+	if err != nil && s.work.Err() == nil && !t.over.Load() {
+		s.log.Warn("what is due is done later", slog.String("list", due.List), slog.Uint64("shard", uint64(h.shard)),
+			slog.Uint64("epoch", t.epoch), slog.Any("err", err))
+	}
+	return err == nil && len(ids) == maxDue
+}
