@@ -17,12 +17,32 @@ type StartTurn struct {
 	Budget         *conversationpb.Budget // nil = none
 	SpentNanoUSD   int64
 	RuntimeContext []byte
+	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
+	Steps, ResumedAt uint32
+	// Usage is of the model calls that are journalled, nil = none.
+	Usage *conversationpb.Usage
+	// Answer is the message that the turn stored when it paused, nil = none.
+	Answer *conversationpb.Message
+	// Untitled says that this is the first message of a conversation without a title.
+	Untitled bool
 }
 
 // ResumeTurn follows a reload of the activation in the epoch that started the turn: the runner may still be at it.
 // Start it as StartTurn would unless a runner of this process has RunID at this Epoch.
 type ResumeTurn struct {
 	StartTurn
+}
+
+// MeterTurn tells the runner of a run that its conversation has a budget now, or a higher one.
+type MeterTurn struct {
+	RunID string
+}
+
+// TellFeedback tells the agent's side that an answer was rated, or its rating taken back.
+type TellFeedback struct {
+	ConversationID, AgentID string
+	Message                 *conversationpb.Message
+	Feedback                *conversationpb.Feedback
 }
 
 // StopTurn makes the runner of a run stop at once and report. Stopping a run that does not run here does nothing.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/turn/model"
@@ -26,8 +27,28 @@ type Job struct {
 	Place
 	RunID, AgentID string
 	UserMessage    *conversationpb.Message
+	// TenantID, ProjectID and UserID are whose conversation it is.
+	TenantID, ProjectID, UserID string
+	Mode                        conversationpb.Mode
 	// HistoryBefore is the number below which the messages before UserMessage are.
 	HistoryBefore uint64
+	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
+	Steps, ResumedAt uint32
+	// Usage is of the model calls that are journalled, nil = none.
+	Usage *conversationpb.Usage
+	// Answer is the message that the turn stored when it paused, nil = none.
+	Answer *conversationpb.Message
+	// Budget says that the conversation has one: money is asked for before it is spent.
+	Budget bool
+	// Untitled says that this is the first message of a conversation without a title.
+	Untitled bool
+	// RuntimeContext is the conversation's, a JSON object or nothing.
+	RuntimeContext []byte
+	// Progress journals a step, or asks for money, and returns what the rules say. ErrFenced and ErrRefused are final,
+	// other errors may be tried again.
+	Progress func(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error)
+	// SetTitle stores a title that came after the turn's report; errors as those of Progress.
+	SetTitle func(ctx context.Context, title *conversationpb.SetTitle) error
 	// Report tells the conversation how the turn ended. ErrFenced and ErrRefused are final, other errors are tried
 	// again.
 	Report func(ctx context.Context, finish *conversationpb.Finish) error
@@ -85,6 +106,7 @@ type run struct {
 	job     Job
 	started time.Time
 	output  Output
+	metered atomic.Bool             // a budget was set while it ran
 	stop    context.CancelCauseFunc // ends the model call
 	abandon context.CancelCauseFunc // ends everything
 }
@@ -143,6 +165,16 @@ func (r *Runner) Active(runID string, epoch uint64) bool {
 	defer r.mu.Unlock()
 	t := r.mu.runs[runID]
 	return t != nil && t.job.Epoch == epoch
+}
+
+// Meter tells a run that its conversation has a budget from now on, or a higher one. Where the run is not here it does
+// nothing.
+func (r *Runner) Meter(runID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.mu.runs[runID]; t != nil {
+		t.metered.Store(true)
+	}
 }
 
 // Stop ends a run's model call and its stream; the run then reports that it was cancelled, with the text so far. When
