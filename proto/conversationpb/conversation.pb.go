@@ -1246,18 +1246,19 @@ func (x *Lease) GetMetadata() []byte {
 
 // OpenCall is a tool call of the newest step. Arguments and results are in the step's rows.
 type OpenCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // tool call id
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Need          Need                   `protobuf:"varint,3,opt,name=need,proto3,enum=parley.conversation.Need" json:"need,omitempty"`
-	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"` // its result is journalled
-	Idempotent    bool                   `protobuf:"varint,5,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
-	ActionId      string                 `protobuf:"bytes,6,opt,name=action_id,json=actionId,proto3" json:"action_id,omitempty"` // of the pending action, once the turn is paused for it
-	Args          []byte                 `protobuf:"bytes,7,opt,name=args,proto3" json:"args,omitempty"`                         // JSON object; only while a person must see them
-	Schema        []byte                 `protobuf:"bytes,8,opt,name=schema,proto3" json:"schema,omitempty"`                     // JSON Schema of the arguments; beside args
-	Details       []byte                 `protobuf:"bytes,9,opt,name=details,proto3" json:"details,omitempty"`                   // JSON object for the action: prompt, questions, ...; beside args
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // tool call id
+	Name            string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Need            Need                   `protobuf:"varint,3,opt,name=need,proto3,enum=parley.conversation.Need" json:"need,omitempty"`
+	Done            bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"` // its result is journalled
+	Idempotent      bool                   `protobuf:"varint,5,opt,name=idempotent,proto3" json:"idempotent,omitempty"`
+	ActionId        string                 `protobuf:"bytes,6,opt,name=action_id,json=actionId,proto3" json:"action_id,omitempty"`                          // of the pending action, once the turn is paused for it
+	Args            []byte                 `protobuf:"bytes,7,opt,name=args,proto3" json:"args,omitempty"`                                                  // JSON object; only while a person must see them
+	Schema          []byte                 `protobuf:"bytes,8,opt,name=schema,proto3" json:"schema,omitempty"`                                              // JSON Schema of the arguments; beside args
+	Details         []byte                 `protobuf:"bytes,9,opt,name=details,proto3" json:"details,omitempty"`                                            // JSON object for the action: prompt, questions, ...; beside args
+	ActionTimeoutMs int64                  `protobuf:"varint,10,opt,name=action_timeout_ms,json=actionTimeoutMs,proto3" json:"action_timeout_ms,omitempty"` // how long a person has, by the tool's policy; 0 = Limits.ActionTimeout
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *OpenCall) Reset() {
@@ -1351,6 +1352,13 @@ func (x *OpenCall) GetDetails() []byte {
 		return x.Details
 	}
 	return nil
+}
+
+func (x *OpenCall) GetActionTimeoutMs() int64 {
+	if x != nil {
+		return x.ActionTimeoutMs
+	}
+	return 0
 }
 
 // Step is one journalled part of a turn that runs: a row in TableSteps, gone when the turn has ended.
@@ -7371,7 +7379,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\breplaces\x18\x10 \x01(\v2\x1c.parley.conversation.MessageR\breplaces\x12\x1d\n" +
 	"\n" +
 	"resumed_at\x18\x11 \x01(\rR\tresumedAt\x12\x1a\n" +
-	"\bmetadata\x18\x12 \x01(\fR\bmetadata\"\xf4\x01\n" +
+	"\bmetadata\x18\x12 \x01(\fR\bmetadata\"\xa0\x02\n" +
 	"\bOpenCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
@@ -7383,7 +7391,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\taction_id\x18\x06 \x01(\tR\bactionId\x12\x12\n" +
 	"\x04args\x18\a \x01(\fR\x04args\x12\x16\n" +
 	"\x06schema\x18\b \x01(\fR\x06schema\x12\x18\n" +
-	"\adetails\x18\t \x01(\fR\adetails\"\xd0\x01\n" +
+	"\adetails\x18\t \x01(\fR\adetails\x12*\n" +
+	"\x11action_timeout_ms\x18\n" +
+	" \x01(\x03R\x0factionTimeoutMs\"\xd0\x01\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x03use\x18\x02 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\x03use\x12<\n" +

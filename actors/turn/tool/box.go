@@ -1,0 +1,282 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/deliver"
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+)
+
+// Config is what a Box needs. Zero values mean the defaults.
+type Config struct {
+	// Guard makes every outbound connection. nil = one without exceptions: no private address can be reached.
+	Guard *deliver.Guard
+	// Timeout bounds one run of a tool whose policy sets no timeout. Default 60 s.
+	Timeout time.Duration
+	// ConnectTimeout bounds a try to reach an MCP server that sets none: so long the first turn may wait for it. Default
+	// 10 s.
+	ConnectTimeout time.Duration
+	// RetryAfter is the least pause between two tries to reach an MCP server that could not be reached. Default 5 s.
+	RetryAfter time.Duration
+	// RefreshAfter is how old the list of an MCP server's tools may be; the server is asked anew in the background.
+	// Default 5 min.
+	RefreshAfter time.Duration
+	// IdleTimeout is how long an MCP session or process lives that nobody uses. Default 15 min.
+	IdleTimeout time.Duration
+	// MaxResult bounds a result, in bytes, where the tool's policy does not: the rest is cut. Default 64 KiB.
+	MaxResult int
+	// MaxArgs bounds the arguments of a call, in bytes. Default 64 KiB.
+	MaxArgs int
+	// MaxAgents bounds the agents whose tools are kept ready; the one not used for longest goes. Default 1,000.
+	MaxAgents int
+
+	// Logger; nil = silent.
+	Logger *slog.Logger
+}
+
+func (c *Config) setDefaults() {
+	if c.Guard == nil {
+		c.Guard = deliver.NewGuard(deliver.GuardConfig{})
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.RetryAfter = cmp.Or(c.RetryAfter, 5*time.Second)
+	c.RefreshAfter = cmp.Or(c.RefreshAfter, 5*time.Minute)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 15*time.Minute)
+	c.MaxResult = cmp.Or(c.MaxResult, 64<<10)
+	c.MaxArgs = cmp.Or(c.MaxArgs, 64<<10)
+	c.MaxAgents = cmp.Or(c.MaxAgents, 1000)
+}
+
+// Box makes the tools of agents callable. Safe for concurrent use.
+type Box struct {
+	config Config
+	client *http.Client // of HTTP tools; each run has its own deadline
+	mcp    *pool
+
+	mu struct {
+		sync.Mutex
+		agents map[string]*kit
+		uses   uint64 // how often any kit was used: the age of a kit
+	}
+}
+
+// New makes a Box.
+func New(config Config) (*Box, error) {
+	config.setDefaults()
+	if config.Timeout < 0 || config.ConnectTimeout < 0 || config.RetryAfter < 0 || config.RefreshAfter < 0 ||
+		config.IdleTimeout < 0 || config.MaxResult < 0 || config.MaxArgs < 0 || config.MaxAgents < 0 {
+		return nil, errors.New("tool: no setting may be negative")
+	}
+	box := &Box{config: config, client: config.Guard.Client(0)}
+	box.mcp = newPool(&box.config)
+	box.mu.agents = make(map[string]*kit)
+	return box, nil
+}
+
+// Close ends every MCP session and process and waits for them, at most some seconds each. Runs under way fail. A closed
+// Box offers no tools of MCP servers any more.
+func (b *Box) Close() {
+	b.mcp.close()
+	b.client.CloseIdleConnections()
+}
+
+// kit is what is kept ready of one agent.
+type kit struct {
+	agent   *agentpb.Agent // as it was last given: the same pointer is the same agent
+	content [sha256.Size]byte
+	fixed   []*Tool // all but those of MCP servers
+	servers []*server
+	used    uint64
+
+	mu struct {
+		sync.Mutex
+		built   *set
+		offered []*offer // what built was made of, one for each server
+	}
+}
+
+// Open makes the agent's tools ready: at once when they were ready before, else it reads the agent's documents and waits
+// for its MCP servers to answer, or to fail to. The error says what is wrong with the agent's definition (see Check); a
+// server that is out of reach is none.
+func (b *Box) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
+	if len(agent.GetTools())+len(agent.GetApis())+len(agent.GetServers()) == 0 && agent.GetAskUser() == nil {
+		return noTools, nil
+	}
+	kit, err := b.kit(agent)
+	if err != nil {
+		return nil, err
+	}
+	return kit.set(b.mcp.offers(ctx, kit.servers), b), nil
+}
+
+var noTools = &set{} //nolint:gochecknoglobals // the set of an agent without tools; it cannot change
+
+func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
+	b.mu.Lock()
+	known := b.mu.agents[agent.GetId()]
+	b.mu.Unlock()
+	if known == nil || known.agent != agent {
+		content, err := digest(agent)
+		if err != nil {
+			return nil, err
+		}
+		if known == nil || known.content != content {
+			if known, err = b.assemble(agent, content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.uses++
+	known.used = b.mu.uses
+	if b.mu.agents[agent.GetId()] != known {
+		b.mu.agents[agent.GetId()] = known
+		b.evictLocked()
+	}
+	return known, nil
+}
+
+// digest covers what a kit is made of.
+func digest(agent *agentpb.Agent) ([sha256.Size]byte, error) {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&agentpb.Agent{
+		Id: agent.GetId(), Tools: agent.GetTools(), Apis: agent.GetApis(), Servers: agent.GetServers(), AskUser: agent.GetAskUser(),
+	})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
+	}
+	return sha256.Sum256(raw), nil
+}
+
+func (b *Box) evictLocked() {
+	for len(b.mu.agents) > b.config.MaxAgents {
+		oldest := ""
+		for id, kit := range b.mu.agents {
+			if oldest == "" || kit.used < b.mu.agents[oldest].used {
+				oldest = id
+			}
+		}
+		delete(b.mu.agents, oldest)
+	}
+}
+
+func (b *Box) assemble(agent *agentpb.Agent, content [sha256.Size]byte) (*kit, error) {
+	fixed, err := b.fixed(agent)
+	if err != nil {
+		return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
+	}
+	made := &kit{agent: agent, content: content, fixed: fixed}
+	for _, spec := range agent.GetServers() {
+		if err := checkServer(spec); err != nil {
+			return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
+		}
+		made.servers = append(made.servers, b.mcp.server(spec))
+	}
+	return made, nil
+}
+
+// fixed makes the tools that are known from the agent's definition alone.
+func (b *Box) fixed(agent *agentpb.Agent) ([]*Tool, error) {
+	var tools []*Tool
+	for _, spec := range agent.GetTools() {
+		tool, err := b.plain(spec)
+		if err != nil {
+			return nil, fmt.Errorf("tool %q: %w", spec.GetName(), err)
+		}
+		tools = append(tools, tool)
+	}
+	if agent.GetAskUser() != nil {
+		tools = append(tools, askUser(agent.GetAskUser()))
+	}
+	for index, api := range agent.GetApis() {
+		operations, err := b.operations(api)
+		if err != nil {
+			return nil, fmt.Errorf("API %d %q: %w", index, api.GetName(), err)
+		}
+		tools = append(tools, operations...)
+	}
+	names := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		if names[tool.Name] {
+			return nil, fmt.Errorf("two tools are called %q", tool.Name)
+		}
+		names[tool.Name] = true
+	}
+	return tools, nil
+}
+
+// Check says what is wrong with an agent's tools, without reaching any server: names, schemas, expressions, documents,
+// URLs.
+func Check(agent *agentpb.Agent) error {
+	box, err := New(Config{})
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	_, err = box.assemble(agent, [sha256.Size]byte{})
+	return err
+}
+
+// set joins the fixed tools and what the servers offer; it is made anew only when a server offers something else.
+func (k *kit) set(offers []*offer, box *Box) *set {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.built != nil && slices.Equal(k.mu.offered, offers) {
+		return k.mu.built
+	}
+	tools := slices.Clone(k.fixed)
+	for index, offer := range offers {
+		if offer != nil {
+			tools = append(tools, k.servers[index].tools(offer, k.agent.GetServers()[index], box)...)
+		}
+	}
+	k.mu.built, k.mu.offered = newSet(tools, box.config.Logger), slices.Clone(offers)
+	return k.mu.built
+}
+
+type set struct {
+	definitions []model.Tool
+	byName      map[string]*Tool
+}
+
+func newSet(tools []*Tool, logger *slog.Logger) *set {
+	made := &set{byName: make(map[string]*Tool, len(tools))}
+	for _, tool := range tools {
+		if made.byName[tool.Name] != nil {
+			logger.Warn("a tool is left out: its name is taken", slog.String("tool", tool.Name))
+			continue
+		}
+		made.byName[tool.Name] = tool
+		made.definitions = append(made.definitions, model.Tool{
+			Name: tool.Name, Description: tool.Description, Schema: bytes.Clone(tool.Schema),
+		})
+	}
+	slices.SortFunc(made.definitions, func(a, b model.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return made
+}
+
+// Definitions implements Set.
+func (s *set) Definitions() []model.Tool { return s.definitions }
+
+// Find implements Set.
+func (s *set) Find(name string) (*Tool, bool) {
+	tool, found := s.byName[name]
+	return tool, found
+}

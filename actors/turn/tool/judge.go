@@ -1,0 +1,117 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+
+	"parley/actors/schema"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// Judge says what a call with these arguments needs. The error is for the model: the arguments are not a JSON object, or
+// do not fit the tool's schema; the call is then not run at all.
+func (t *Tool) Judge(args string) (Judgement, error) {
+	normal, err := object(args)
+	if err != nil {
+		return Judgement{}, err
+	}
+	if err := schema.Validate(t.Schema, normal); err != nil {
+		return Judgement{}, fmt.Errorf("the arguments do not fit the tool's schema: %s", clean(err.Error(), maxErrorText))
+	}
+	judged := Judgement{
+		Args: normal, Need: conversationpb.Need_RUN,
+		ActionTimeout: time.Duration(t.Policy.GetActionTimeoutMs()) * time.Millisecond,
+	}
+	switch t.Kind {
+	case Ask:
+		judged.Need = conversationpb.Need_QUESTION
+		judged.Details, err = questionDetails(normal)
+	case Client:
+		judged.Need = conversationpb.Need_CLIENT
+	case Run:
+		if t.approval.asks(normal) {
+			judged.Need = conversationpb.Need_APPROVAL
+		}
+		judged.Details, err = promptDetails(t.Policy.GetApprovalPrompt())
+	}
+	return judged, err
+}
+
+// promptDetails is what a person is shown who must approve. It is made for every call that is run: one whose outcome is
+// not known may need a person, too.
+func promptDetails(prompt string) ([]byte, error) {
+	if prompt == "" {
+		return nil, nil
+	}
+	return json.Marshal(struct {
+		Prompt string `json:"prompt"`
+	}{prompt})
+}
+
+// object checks that arguments are one JSON object and gives it without white space. No arguments at all are an empty one.
+func object(args string) ([]byte, error) {
+	if strings.TrimSpace(args) == "" {
+		return []byte("{}"), nil
+	}
+	if len(args) > maxArgs {
+		return nil, fmt.Errorf("the arguments are longer than %d bytes", maxArgs)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(args)); err != nil {
+		return nil, errors.New("the arguments are not valid JSON")
+	}
+	if compact.Bytes()[0] != '{' {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return bytes.ToValidUTF8(compact.Bytes(), []byte("\uFFFD")), nil
+}
+
+// maxArgs bounds the arguments of a call: they become part of an event, and of a pending action.
+const maxArgs = 64 << 10
+
+// approval decides whether a person must approve a call. nil = never.
+type approval struct {
+	when *vm.Program // nil = always
+}
+
+func newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
+	switch policy.GetApproval() {
+	case "", "never":
+		return nil, nil
+	case "always":
+		return &approval{}, nil
+	case "when":
+	default:
+		return nil, fmt.Errorf("approval %q is none of never, always and when", policy.GetApproval())
+	}
+	program, err := expr.Compile(policy.GetWhen(), expr.Env(map[string]any{"args": map[string]any{}}), expr.AsBool())
+	if err != nil {
+		return nil, fmt.Errorf("expression of approval: %w", err)
+	}
+	return &approval{when: program}, nil
+}
+
+// asks is true when in doubt: a value the expression was not written for must not slip through.
+func (a *approval) asks(args []byte) bool {
+	if a == nil {
+		return false
+	}
+	if a.when == nil {
+		return true
+	}
+	var values map[string]any
+	if json.Unmarshal(args, &values) != nil {
+		return true
+	}
+	verdict, err := expr.Run(a.when, map[string]any{"args": values})
+	answer, sure := verdict.(bool)
+	return err != nil || !sure || answer
+}

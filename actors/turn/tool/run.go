@@ -1,0 +1,83 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"parley/actors/deliver"
+)
+
+// maxErrorText bounds the text of an error, in bytes: a model needs the gist of it.
+const maxErrorText = 2 << 10
+
+// Run runs a tool of kind Run. It returns when the tool has answered, failed, or run out of its time; soon when ctx ends,
+// and then whether the tool did its work is not known. The text of the error is safe to show the model.
+func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
+	if t.run == nil {
+		return "", fmt.Errorf("the tool %q is not run here", t.Name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.timeout, fmt.Errorf("%w after %s", errTimeout, t.timeout))
+	defer cancel()
+	text, err := t.run(ctx, &call)
+	if err != nil {
+		return "", plainError(ctx, err)
+	}
+	return bounded(text, t.limit), nil
+}
+
+var errTimeout = errors.New("the tool did not answer and was given up")
+
+// failed is an error that a tool answered with, or that was written for the model.
+type failed struct{ text string }
+
+func (f *failed) Error() string { return f.text }
+
+func failure(format string, args ...any) error { return &failed{text: fmt.Sprintf(format, args...)} }
+
+// plainError tells what went wrong without telling where: a URL may hold a secret, an address says something of the
+// network.
+func plainError(ctx context.Context, err error) error {
+	var answer *failed
+	switch cause := context.Cause(ctx); {
+	case errors.As(err, &answer):
+		return &failed{text: clean(answer.text, maxErrorText)}
+	case errors.Is(cause, errTimeout):
+		return cause
+	case cause != nil:
+		return fmt.Errorf("the tool was stopped: %w", cause)
+	case errors.Is(err, deliver.ErrForbiddenAddress):
+		return errors.New("the tool's address is not allowed")
+	default:
+		return errors.New("the tool could not be reached, or broke off")
+	}
+}
+
+// bounded cuts a result to its limit, with a note about it in place of the rest.
+func bounded(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	note := fmt.Sprintf("\n[the result was cut here; it is longer than %d bytes]", limit)
+	return cutText(text, max(limit-len(note), 0)) + note
+}
+
+// clean makes text fit for an error.
+func clean(text string, limit int) string {
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	return cutText(text, limit) + "..."
+}
+
+// cutText cuts valid UTF-8 at a rune.
+func cutText(text string, limit int) string {
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
