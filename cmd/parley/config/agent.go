@@ -26,6 +26,14 @@ type Agent struct {
 	Capabilities Capabilities `key:"capabilities"`
 	// Switches of the chat page.
 	Experience Experience `key:"experience"`
+	// Tools the agent may call.
+	Tools []Tool `key:"tools"`
+	// OpenAPI documents and MCP servers whose operations are tools, too.
+	ToolSources []ToolSource `key:"tool_sources"`
+	// Model that makes titles (experience.titles); the agent's own when absent.
+	TitleModel *Model `key:"title_model"`
+	// Hears each rating of the agent's answers.
+	FeedbackHook *FeedbackHook `key:"feedback_hook"`
 	// Model calls in one turn; turn.max_rounds when 0.
 	MaxTurns int `key:"max_turns"`
 	// Budget of a conversation that does not bring its own. Needs a price.
@@ -89,11 +97,11 @@ type Budget struct {
 
 // Capabilities says what an agent can pause for.
 type Capabilities struct {
-	// Tools that wait for a person's approval.
+	// Tools that wait for a person's approval. true by itself when a tool needs one.
 	ToolApproval bool `key:"tool_approval"`
-	// Questions to the person.
+	// Questions to the person: the agent gets the tool ask_user.
 	AskUser bool `key:"ask_user"`
-	// Tools that run in the client.
+	// Tools that run in the client. true by itself when there is one.
 	ClientTools bool `key:"client_tools"`
 	// Files in messages.
 	Attachments Attachments `key:"attachments"`
@@ -119,9 +127,9 @@ type Attachments struct {
 type Experience struct {
 	// Copy a message. true when absent.
 	Copy *bool `key:"copy"`
-	// Answer again. false when absent.
+	// Answer again. true when absent.
 	Regenerate *bool `key:"regenerate"`
-	// Edit a message. false when absent.
+	// Edit a message. true when absent.
 	Edit *bool `key:"edit"`
 	// Rename a conversation. true when absent.
 	Rename *bool `key:"rename"`
@@ -139,8 +147,8 @@ type Experience struct {
 
 // Feedback is about ratings of answers.
 type Feedback struct {
-	// Accepts ratings.
-	Enabled bool `key:"enabled"`
+	// Accepts ratings. true when absent.
+	Enabled *bool `key:"enabled"`
 	// Accepts comments with them. true when absent.
 	Comments *bool `key:"comments"`
 	// Reasons to choose from; inaccurate, incomplete, off_topic, too_long, unsafe, other when empty.
@@ -151,11 +159,11 @@ type Feedback struct {
 
 // Export is about export of conversations.
 type Export struct {
-	// Permits export.
-	Enabled bool `key:"enabled"`
+	// Permits export. true when absent.
+	Enabled *bool `key:"enabled"`
 	// Includes tool calls.
 	IncludeTools bool `key:"include_tools"`
-	// Formats on offer; markdown and json when empty.
+	// Formats on offer: md, json, html, pdf; all when empty.
 	Formats []string `key:"formats"`
 }
 

@@ -32,11 +32,18 @@ type Config struct {
 	Conversation Conversation `key:"conversation"`
 	Actors       Actors       `key:"actors"`
 	Turn         Turn         `key:"turn"`
+	Tools        Tools        `key:"tools"`
+	HITL         HITL         `key:"hitl"`
+	Hooks        Hooks        `key:"hooks"`
+	Outbound     Outbound     `key:"outbound"`
+	Export       Exports      `key:"export"`
+	Tasks        Tasks        `key:"tasks"`
 	SSE          SSE          `key:"sse"`
 	Ops          Ops          `key:"ops"`
 
 	// Keeps the built-in agent "assistant", which answers from the scripted model without any network. Set it to false
-	// to offer only the agents below. Default true.
+	// to offer only the agents below. As long as there are none below, the built-in agent "demo" stands beside it: it asks
+	// for approvals, asks questions, takes files and spends pretended money. Default true.
 	BuiltinAssistant bool `key:"builtin_assistant"`
 	// The agents on offer, in the order in which they are listed. Default [].
 	Agents []Agent `key:"agents"`
@@ -108,6 +115,9 @@ type HTTP struct {
 	RequestTimeout time.Duration `key:"request_timeout"`
 	// Largest request body; larger ones are 413. Default 1MiB.
 	MaxBody Size `key:"max_body"`
+	// Largest body of a request that may bring files: a JSON body (with files in base64) is held in memory. Files as raw
+	// bytes are bounded by their agent's limit alone. Default 16MiB.
+	MaxFileBody Size `key:"max_file_body"`
 	// Largest request line and headers together; larger ones are 431. Each connection has a buffer of this size.
 	// Default 16KiB.
 	MaxHeader Size `key:"max_header"`
@@ -198,6 +208,9 @@ type Turn struct {
 	MaxAnswer Size `key:"max_answer"`
 	// How long a cancelled turn may take to wind down before its lease is taken away. Default 5s.
 	StopTimeout time.Duration `key:"stop_timeout"`
+	// Output tokens of one metering step: a conversation with a budget may spend at most the cost of one step more than
+	// is known to be spent. Fewer lose less when a node dies in mid-call and write the log more often. Default 256.
+	MeterTokens int `key:"meter_tokens"`
 }
 
 // SSE is about event streams.

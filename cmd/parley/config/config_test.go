@@ -405,7 +405,8 @@ agents:
 	require.EqualValues(t, 1_500_000_000, helper.GetDefaultBudget().GetMaxCostNanoUsd())
 	require.Equal(t, "pause", helper.GetDefaultBudget().GetOnReach())
 	require.True(t, helper.GetExperience().GetPin())
-	require.False(t, helper.GetExperience().GetEdit())
+	require.True(t, helper.GetExperience().GetEdit())
+	require.False(t, helper.GetExperience().GetTitles())
 	require.Empty(t, records[2].GetModel().GetApiKey())
 }
 

@@ -29,8 +29,15 @@ func Default() *Config {
 		},
 		Turn: Turn{
 			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,
-			StopTimeout: 5 * time.Second,
+			StopTimeout: 5 * time.Second, MeterTokens: 256,
 		},
+		Tools: Tools{Timeout: time.Minute, MaxResult: 64 * KiB, MaxTurnResults: MiB, MaxParallel: 8},
+		HITL: HITL{
+			Timeout: 24 * time.Hour, OnTimeout: "deny", ClientToolMaxOutput: 64 * KiB, PendingActionPolicy: "refuse",
+		},
+		Hooks:  defaultHooks(),
+		Export: Exports{Timeout: 30 * time.Second, MaxConcurrent: 1},
+		Tasks:  Tasks{CallbackTimeout: 10 * time.Second},
 		SSE: SSE{
 			Ping: 15 * time.Second, Queue: 64 * KiB, SendBuffer: 64 * KiB, WriteTimeout: 30 * time.Second,
 			MaxStreams: 50_000,
@@ -39,12 +46,17 @@ func Default() *Config {
 	}
 }
 
+func defaultHooks() Hooks {
+	hook := Hook{Timeout: 3 * time.Second, OnError: "refuse"}
+	return Hooks{ResolveContext: hook, AuthorizeBudget: hook, AuthorizeResolve: hook, RateLimit: hook, OnFeedback: hook}
+}
+
 func defaultHTTP() HTTP {
 	return HTTP{
 		BasePath: "/api/agents", Page: true, Docs: true,
 		ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
 		RequestTimeout: 30 * time.Second,
-		MaxBody:        MiB, MaxHeader: 16 * KiB, MaxPath: 4 * KiB, MaxJSONDepth: 64, MaxConnections: 65_536,
+		MaxBody:        MiB, MaxFileBody: 16 * MiB, MaxHeader: 16 * KiB, MaxPath: 4 * KiB, MaxJSONDepth: 64, MaxConnections: 65_536,
 		CORS: CORS{
 			Headers: []string{"Content-Type", "Authorization", "Last-Event-ID"},
 			MaxAge:  24 * time.Hour,
@@ -84,6 +96,49 @@ func assistant() Agent {
 			Provider: "scripted",
 			Name:     "scripted",
 			Script:   &Script{FirstTokenDelay: 150 * time.Millisecond, TokenInterval: 35 * time.Millisecond},
+		},
+	}
+}
+
+// demo is the built-in agent with which people, money and files can be tried. What it does follows from words in the
+// message: the scripted model knows them (package model, canned answers).
+func demo() Agent {
+	yes := true
+	return Agent{
+		ID:   "demo",
+		Name: "Demo",
+		Description: "Asks for approvals, asks questions, calls a tool that this page runs, takes files and spends pretended " +
+			"money: everything a conversation can do, from a built-in script.",
+		Version:      "1",
+		Instructions: "You show what this server can do.",
+		Welcome:      "Ask me for something that needs your approval, let me ask you a question, or give me a file.",
+		Starters: []string{
+			"Do something that needs my approval.",
+			"Ask me a question.",
+			"Use a tool of my browser.",
+			"What time is it?",
+			"Tell me a long story.",
+		},
+		Model: &Model{
+			Provider: "scripted", Name: "scripted",
+			Script: &Script{FirstTokenDelay: 150 * time.Millisecond, TokenInterval: 35 * time.Millisecond},
+			Price:  &Price{Input: nanoPerUSD, Output: 10 * nanoPerUSD},
+		},
+		Capabilities: Capabilities{
+			AskUser:     true,
+			Attachments: Attachments{Enabled: true, MaxFiles: 10, MaxFileSize: 10 * MiB, AcceptsImages: true},
+		},
+		Experience: Experience{Titles: &yes, Export: Export{IncludeTools: true}},
+		Tools: []Tool{
+			{Name: "current_time", Description: "Tells the time.", Builtin: "current_time", Idempotent: true},
+			{
+				Name: "roll_dice", Description: "Draws a random whole number from min to max.", Builtin: "random_number",
+				Approval: "always", ApprovalPrompt: "May I roll the dice?",
+			},
+			{
+				Name: "browser_info", Description: "Tells about the person's browser.", Client: true,
+				Schema: map[string]any{"type": "object"},
+			},
 		},
 	}
 }

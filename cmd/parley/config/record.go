@@ -24,13 +24,7 @@ const (
 // AgentRecords returns the agents on offer as the rest of the program wants them, in order of their listing, the
 // built-in one first. API keys are read from where the settings point to.
 func (c *Config) AgentRecords() ([]*agentpb.Agent, error) {
-	agents := c.Agents
-	taken := slices.ContainsFunc(agents, func(a Agent) bool { return a.ID == assistant().ID })
-	builtin := 0
-	if c.BuiltinAssistant && !taken {
-		agents = append([]Agent{assistant()}, agents...)
-		builtin = 1
-	}
+	agents, builtin := c.offered()
 	if len(agents) == 0 {
 		return nil, errors.New("agents: there is none: define one, or leave builtin_assistant on")
 	}
@@ -52,6 +46,19 @@ func (c *Config) AgentRecords() ([]*agentpb.Agent, error) {
 		return nil, errors.Join(k.problems...)
 	}
 	return records, nil
+}
+
+// offered is the agents with the built-in ones before them, and how many of those there are. One that is configured
+// under the same id takes the place of the built-in one. The demo stands back as soon as there is work.
+func (c *Config) offered() (agents []Agent, builtin int) {
+	taken := slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.ID == assistant().ID })
+	if c.BuiltinAssistant && !taken {
+		agents = append(agents, assistant())
+	}
+	if c.BuiltinAssistant && len(c.Agents) == 0 {
+		agents = append(agents, demo())
+	}
+	return append(agents, c.Agents...), len(agents)
 }
 
 func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
@@ -82,6 +89,7 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	if a.DefaultBudget != nil {
 		record.DefaultBudget = budgetRecord(k, key+".default_budget", a)
 	}
+	c.toolRecords(k, key, a, record)
 	return record
 }
 
@@ -167,35 +175,50 @@ func checkModel(k *checker, key string, m *Model) {
 
 // apiKey finds the key. A service of one's own (base_url) may need none.
 func (c *Config) apiKey(k *checker, key string, m *Model) string {
+	if m.APIKey == "" && m.APIKeyEnv == "" && m.APIKeyFile == "" && m.BaseURL == "" && m.Provider != "" {
+		k.failf(key+".api_key", "is missing: give api_key, api_key_env or api_key_file (or base_url of a server that needs none)")
+	}
+	return c.secret(k, key, secretSource{
+		text: m.APIKey.Reveal(), env: m.APIKeyEnv, file: m.APIKeyFile, names: "api_key, api_key_env and api_key_file",
+		envKey: ".api_key_env", fileKey: ".api_key_file",
+	})
+}
+
+// secretSource is the three places where a secret may be, and how they are called.
+type secretSource struct {
+	text, env, file        string
+	names, envKey, fileKey string
+}
+
+// secret reads a secret from the one place that is given, "" when none is.
+func (c *Config) secret(k *checker, key string, from secretSource) string {
 	given := 0
-	for _, text := range []string{m.APIKey.Reveal(), m.APIKeyEnv, m.APIKeyFile} {
+	for _, text := range []string{from.text, from.env, from.file} {
 		if text != "" {
 			given++
 		}
 	}
 	switch {
 	case given > 1:
-		k.failf(key, "give one of api_key, api_key_env and api_key_file")
-	case m.APIKeyEnv != "":
+		k.failf(key, "give one of %s", from.names)
+	case from.env != "":
 		lookup := c.lookupEnv
 		if lookup == nil {
 			lookup = os.LookupEnv
 		}
-		value, _ := lookup(m.APIKeyEnv)
+		value, _ := lookup(from.env)
 		if value == "" {
-			k.failf(key+".api_key_env", "environment variable %s is not set", m.APIKeyEnv)
+			k.failf(key+from.envKey, "environment variable %s is not set", from.env)
 		}
 		return value
-	case m.APIKeyFile != "":
-		value, err := readSecret(key+".api_key_file", m.APIKeyFile)
+	case from.file != "":
+		value, err := readSecret(key+from.fileKey, from.file)
 		if err != nil {
 			k.problems = append(k.problems, err)
 		}
 		return string(value)
-	case m.APIKey == "" && m.BaseURL == "" && m.Provider != "":
-		k.failf(key+".api_key", "is missing: give api_key, api_key_env or api_key_file (or base_url of a server that needs none)")
 	}
-	return m.APIKey.Reveal()
+	return from.text
 }
 
 func scriptRecord(k *checker, key string, s *Script) *agentpb.Script {
@@ -276,24 +299,27 @@ func capabilityRecord(k *checker, key string, c *Capabilities) *agentpb.Capabili
 	return record
 }
 
-// experienceRecord resolves the switches. What no route serves yet is off unless asked for, so that no chat page
-// offers what cannot be done.
+// experienceRecord resolves the switches.
 func experienceRecord(k *checker, key string, e *Experience) *agentpb.Experience {
 	within(k, []bound[int]{{key + ".experience.feedback.max_comment_length", e.Feedback.MaxCommentLength, 0, 100_000}})
 	record := &agentpb.Experience{
-		Copy: valueOr(e.Copy, true), Regenerate: valueOr(e.Regenerate, false), Edit: valueOr(e.Edit, false),
+		Copy: valueOr(e.Copy, true), Regenerate: valueOr(e.Regenerate, true), Edit: valueOr(e.Edit, true),
 		Rename: valueOr(e.Rename, true), Pin: valueOr(e.Pin, true), BulkDelete: valueOr(e.BulkDelete, true),
 		Titles:          valueOr(e.Titles, false),
-		FeedbackEnabled: e.Feedback.Enabled, FeedbackComments: valueOr(e.Feedback.Comments, true),
+		FeedbackEnabled: valueOr(e.Feedback.Enabled, true), FeedbackComments: valueOr(e.Feedback.Comments, true),
 		FeedbackReasons:          e.Feedback.Reasons,
 		FeedbackMaxCommentLength: int32(or(e.Feedback.MaxCommentLength, 1000)),
-		ExportEnabled:            e.Export.Enabled, ExportIncludeTools: e.Export.IncludeTools, ExportFormats: e.Export.Formats,
+		ExportEnabled:            valueOr(e.Export.Enabled, true), ExportIncludeTools: e.Export.IncludeTools,
+		ExportFormats: e.Export.Formats,
 	}
 	if len(record.FeedbackReasons) == 0 {
 		record.FeedbackReasons = strings.Fields("inaccurate incomplete off_topic too_long unsafe other")
 	}
+	for i, format := range record.ExportFormats {
+		k.oneOf(fmt.Sprintf("%s.experience.export.formats[%d]", key, i), format, "md", "json", "html", "pdf")
+	}
 	if len(record.ExportFormats) == 0 {
-		record.ExportFormats = []string{"markdown", "json"}
+		record.ExportFormats = strings.Fields("md json html pdf")
 	}
 	return record
 }

@@ -23,6 +23,7 @@ func (c *Config) Validate() error {
 	c.checkCluster(k)
 	c.checkHTTP(k)
 	c.checkAuth(k)
+	c.checkHuman(k)
 	c.checkSecrets(k)
 	if _, err := c.AgentRecords(); err != nil {
 		k.problems = append(k.problems, err)
@@ -107,6 +108,9 @@ func (c *Config) checkSizes(k *checker) {
 		{"actors.max_active", c.Actors.MaxActive, 1, many},
 		{"turn.max_concurrent", c.Turn.MaxConcurrent, 1, many},
 		{"turn.max_rounds", c.Turn.MaxRounds, 1, 1000},
+		{"turn.meter_tokens", c.Turn.MeterTokens, 1, 100_000},
+		{"tools.max_parallel", c.Tools.MaxParallel, 1, 1000},
+		{"export.max_concurrent", c.Export.MaxConcurrent, 1, 100},
 		{"sse.max_streams", c.SSE.MaxStreams, 1, many},
 		{"auth.cache_entries", c.Auth.CacheEntries, 0, many},
 		{"auth.callout.max_concurrent", c.Auth.Callout.MaxConcurrent, 1, 10_000},
@@ -118,11 +122,15 @@ func (c *Config) checkSizes(k *checker) {
 		{"storage.snapshot_rate", c.Storage.SnapshotRate, 64 * KiB, TiB},
 		{"storage.min_free", c.Storage.MinFree, 0, 1024 * TiB},
 		{"http.max_body", c.HTTP.MaxBody, KiB, GiB},
+		{"http.max_file_body", c.HTTP.MaxFileBody, c.HTTP.MaxBody, GiB},
 		{"http.max_header", c.HTTP.MaxHeader, KiB, MiB},
 		{"http.max_path", c.HTTP.MaxPath, 256, c.HTTP.MaxHeader},
 		{"conversation.max_message", c.Conversation.MaxMessage, 1, c.HTTP.MaxBody},
 		{"conversation.max_metadata", c.Conversation.MaxMetadata, 2, c.HTTP.MaxBody},
 		{"turn.max_answer", c.Turn.MaxAnswer, 1, GiB},
+		{"tools.max_result", c.Tools.MaxResult, 256, 4 * MiB},
+		{"tools.max_turn_results", c.Tools.MaxTurnResults, c.Tools.MaxResult, 16 * MiB},
+		{"hitl.client_tool_max_output", c.HITL.ClientToolMaxOutput, 1, c.HTTP.MaxBody},
 		{"sse.queue", c.SSE.Queue, 4 * KiB, GiB},
 		{"sse.send_buffer", c.SSE.SendBuffer, 4 * KiB, 64 * MiB},
 		{"auth.max_token", c.Auth.MaxToken, 16, MiB},
@@ -140,6 +148,11 @@ func (c *Config) checkSizes(k *checker) {
 		{"actors.append_timeout", c.Actors.AppendTimeout, 10 * time.Millisecond, time.Hour},
 		{"turn.timeout", c.Turn.Timeout, 100 * time.Millisecond, day},
 		{"turn.stop_timeout", c.Turn.StopTimeout, 10 * time.Millisecond, time.Hour},
+		{"tools.timeout", c.Tools.Timeout, 10 * time.Millisecond, c.Turn.Timeout},
+		{"hitl.timeout", c.HITL.Timeout, time.Second, 365 * day},
+		{"hitl.resolve_wait", c.HITL.ResolveWait, 0, day},
+		{"export.timeout", c.Export.Timeout, 100 * time.Millisecond, time.Hour},
+		{"tasks.callback_timeout", c.Tasks.CallbackTimeout, 10 * time.Millisecond, time.Hour},
 		{"sse.ping", c.SSE.Ping, 100 * time.Millisecond, time.Hour},
 		{"sse.write_timeout", c.SSE.WriteTimeout, 100 * time.Millisecond, time.Hour},
 		{"auth.callout.timeout", c.Auth.Callout.Timeout, time.Millisecond, time.Minute},

@@ -1,0 +1,110 @@
+package config
+
+import "time"
+
+// Tool is one tool of an agent: run over HTTP by this server, by the client's side, or built in.
+type Tool struct {
+	// Name the model calls it by: 1 to 64 letters, digits, hyphens and underscores. Required.
+	Name string `key:"name"`
+	// What it does and when to use it, for the model.
+	Description string `key:"description"`
+	// JSON Schema of its arguments, an object; any object when absent.
+	Schema map[string]any `key:"schema"`
+	// URL to call; {name} stands for the argument of that name. The other arguments are the query (GET, HEAD, DELETE) or
+	// a JSON body.
+	URL string `key:"url"`
+	// HTTP method; POST when empty.
+	Method string `key:"method"`
+	// Request headers.
+	Headers []Header `key:"headers"`
+	// The client runs it: the turn waits for its output.
+	Client bool `key:"client"`
+	// Runs a tool of this server: current_time or random_number.
+	Builtin string `key:"builtin"`
+	// When a person must approve a run: never, always or when. never when empty.
+	Approval string `key:"approval"`
+	// With approval when: an expression over args, e.g. args.amount > 100. What cannot be evaluated asks.
+	When string `key:"when"`
+	// Text that asks the person.
+	ApprovalPrompt string `key:"approval_prompt"`
+	// May be run again when it is not known whether it ran (same Idempotency-Key). Otherwise a person is asked.
+	Idempotent bool `key:"idempotent"`
+	// Longest run; tools.timeout when 0.
+	Timeout time.Duration `key:"timeout"`
+	// Most of its result that the model is shown; tools.max_result when 0.
+	MaxResult Size `key:"max_result"`
+	// How long a person, or the client, has; hitl.timeout when 0.
+	ActionTimeout time.Duration `key:"action_timeout"`
+}
+
+// Header is a request header.
+type Header struct {
+	// Name of the header. Required.
+	Name string `key:"name"`
+	// Its value. Give one of value, value_env and value_file.
+	Value Secret `key:"value"`
+	// Name of the environment variable with the value.
+	ValueEnv string `key:"value_env"`
+	// File with the value; a final newline is dropped.
+	ValueFile string `key:"value_file"`
+}
+
+// ToolSource is an OpenAPI document, or an MCP server, whose operations are tools of the agent.
+type ToolSource struct {
+	// Before the names of its tools: name_tool. Required for MCP servers.
+	Name string `key:"name"`
+	// File with an OpenAPI 3 document (YAML or JSON). Give one of openapi_file, mcp_url and mcp_command.
+	OpenAPIFile string `key:"openapi_file"`
+	// Where the OpenAPI operations are; the document's first server when empty.
+	BaseURL string `key:"base_url"`
+	// URL of an MCP server (streamable HTTP).
+	MCPURL string `key:"mcp_url"`
+	// Program that is an MCP server on standard input and output.
+	MCPCommand string `key:"mcp_command"`
+	// Its arguments.
+	MCPArgs []string `key:"mcp_args"`
+	// Its environment, NAME: value; nothing else of this server's environment but PATH and HOME.
+	MCPEnv []Header `key:"mcp_env"`
+	// Headers of all calls.
+	Headers []Header `key:"headers"`
+	// Operation ids or tool names on offer; all when empty.
+	Only []string `key:"only"`
+	// How all of its tools may be run.
+	Policy ToolPolicy `key:"policy"`
+	// In its place for single ones.
+	Policies []NamedPolicy `key:"policies"`
+}
+
+// ToolPolicy is how a tool may be run.
+type ToolPolicy struct {
+	// When a person must approve a run: never, always or when. never when empty.
+	Approval string `key:"approval"`
+	// With approval when: an expression over args.
+	When string `key:"when"`
+	// Text that asks the person.
+	ApprovalPrompt string `key:"approval_prompt"`
+	// May be run again when it is not known whether it ran.
+	Idempotent bool `key:"idempotent"`
+	// Longest run; tools.timeout when 0.
+	Timeout time.Duration `key:"timeout"`
+	// Most of its result that the model is shown; tools.max_result when 0.
+	MaxResult Size `key:"max_result"`
+	// How long a person has; hitl.timeout when 0.
+	ActionTimeout time.Duration `key:"action_timeout"`
+}
+
+// NamedPolicy is the policy of one operation or tool.
+type NamedPolicy struct {
+	// Operation id, or the MCP server's name of the tool. Required.
+	Tool string `key:"tool"`
+	// Its policy.
+	Policy ToolPolicy `key:"policy"`
+}
+
+// FeedbackHook hears each rating of the agent's answers.
+type FeedbackHook struct {
+	// Where to POST. Required.
+	URL string `key:"url"`
+	// Signs what is sent (X-Service-Signature).
+	Secret Secret `key:"secret"`
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/expr-lang/expr" // approval expressions are compiled here, so that a mistake shows at the start
+
+	"parley/actors/schema"
+	"parley/proto/agentpb"
+)
+
+// toolNames is what models take as the name of a tool.
+const toolNames = `^[A-Za-z0-9_-]{1,64}$`
+
+// maxDocumentFile bounds an OpenAPI document.
+const maxDocumentFile = 8 << 20
+
+// toolRecords fills in the agent's tools and what follows from them for its capabilities.
+func (c *Config) toolRecords(k *checker, key string, a *Agent, record *agentpb.Agent) {
+	seen := map[string]bool{}
+	for i := range a.Tools {
+		at := fmt.Sprintf("%s.tools[%d]", key, i)
+		tool := c.toolRecord(k, at, &a.Tools[i])
+		if seen[tool.GetName()] {
+			k.failf(at+".name", "%q is the name of another tool, too", tool.GetName())
+		}
+		seen[tool.GetName()] = true
+		record.Tools = append(record.Tools, tool)
+		record.Capabilities.ClientTools = record.Capabilities.ClientTools || tool.GetClient()
+		record.Capabilities.ToolApproval = record.Capabilities.ToolApproval || asks(tool.GetPolicy())
+	}
+	for i := range a.ToolSources {
+		c.sourceRecord(k, fmt.Sprintf("%s.tool_sources[%d]", key, i), &a.ToolSources[i], record)
+	}
+	if a.Capabilities.AskUser {
+		record.AskUser = &agentpb.AskUser{ActionTimeoutMs: c.HITL.Timeout.Milliseconds()}
+	}
+	if a.TitleModel != nil {
+		record.TitleModel = c.modelRecord(k, key+".title_model", a.TitleModel)
+	}
+	if hook := a.FeedbackHook; hook != nil {
+		checkRemote(k, key+".feedback_hook.url", hook.URL)
+		record.FeedbackHook = &agentpb.FeedbackHook{Url: hook.URL, Secret: hook.Secret.Reveal()}
+	}
+}
+
+func asks(policy *agentpb.ToolPolicy) bool {
+	return policy.GetApproval() == "always" || policy.GetApproval() == "when"
+}
+
+func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
+	if !matches(toolNames, t.Name) {
+		k.failf(key+".name", "%q needs 1 to 64 letters, digits, '_' and '-'", t.Name)
+	}
+	record := &agentpb.Tool{
+		Name: t.Name, Description: t.Description, Client: t.Client, Builtin: t.Builtin,
+		Policy: c.policyRecord(k, key, &ToolPolicy{
+			Approval: t.Approval, When: t.When, ApprovalPrompt: t.ApprovalPrompt, Idempotent: t.Idempotent,
+			Timeout: t.Timeout, MaxResult: t.MaxResult, ActionTimeout: t.ActionTimeout,
+		}),
+	}
+	if len(t.Schema) > 0 {
+		text, err := json.Marshal(t.Schema)
+		if err == nil {
+			err = schema.Check(text)
+		}
+		if err != nil {
+			k.failf(key+".schema", "%w", err)
+		}
+		record.Schema = text
+	}
+	ways := 0
+	for _, given := range []bool{t.URL != "", t.Client, t.Builtin != ""} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		k.failf(key, "needs exactly one of url, client and builtin")
+	}
+	if t.Builtin != "" {
+		k.oneOf(key+".builtin", t.Builtin, "current_time", "random_number")
+	}
+	if t.URL == "" {
+		return record
+	}
+	k.oneOf(key+".method", or(t.Method, "POST"), "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+	if _, err := serviceURL(t.URL); err != nil {
+		k.failf(key+".url", "%w", err)
+	}
+	record.Http = &agentpb.HTTP{Method: or(t.Method, "POST"), Url: t.URL, Headers: c.headerRecord(k, key+".headers", t.Headers)}
+	return record
+}
+
+func (c *Config) policyRecord(k *checker, key string, p *ToolPolicy) *agentpb.ToolPolicy {
+	approval := or(p.Approval, "never")
+	k.oneOf(key+".approval", approval, "never", "always", "when")
+	if (approval == "when") != (p.When != "") {
+		k.failf(key+".when", "belongs to approval: when")
+	}
+	if p.When != "" {
+		if _, err := expr.Compile(p.When, expr.Env(map[string]any{"args": map[string]any{}}), expr.AsBool()); err != nil {
+			k.failf(key+".when", "%w", err)
+		}
+	}
+	within(k, []bound[time.Duration]{
+		{key + ".timeout", p.Timeout, 0, c.Turn.Timeout},
+		{key + ".action_timeout", p.ActionTimeout, 0, 365 * 24 * time.Hour},
+	})
+	within(k, []bound[Size]{{key + ".max_result", p.MaxResult, 0, c.Tools.MaxTurnResults}})
+	return &agentpb.ToolPolicy{
+		Approval: approval, When: p.When, Idempotent: p.Idempotent, ApprovalPrompt: p.ApprovalPrompt,
+		TimeoutMs:       or(p.Timeout, c.Tools.Timeout).Milliseconds(),
+		MaxResultBytes:  int64(or(p.MaxResult, c.Tools.MaxResult)),
+		ActionTimeoutMs: or(p.ActionTimeout, c.HITL.Timeout).Milliseconds(),
+	}
+}
+
+func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *agentpb.Agent) {
+	policies := map[string]*agentpb.ToolPolicy{}
+	policy := c.policyRecord(k, key+".policy", &s.Policy)
+	needsPerson := asks(policy)
+	for i := range s.Policies {
+		at := fmt.Sprintf("%s.policies[%d]", key, i)
+		if s.Policies[i].Tool == "" {
+			k.failf(at+".tool", "must not be empty")
+		}
+		policies[s.Policies[i].Tool] = c.policyRecord(k, at+".policy", &s.Policies[i].Policy)
+		needsPerson = needsPerson || asks(policies[s.Policies[i].Tool])
+	}
+	record.Capabilities.ToolApproval = record.Capabilities.ToolApproval || needsPerson
+	if s.Name != "" && !matches(`^[A-Za-z0-9_-]{1,32}$`, s.Name) {
+		k.failf(key+".name", "%q needs 1 to 32 letters, digits, '_' and '-'", s.Name)
+	}
+	headers := c.headerRecord(k, key+".headers", s.Headers)
+	ways := 0
+	for _, given := range []bool{s.OpenAPIFile != "", s.MCPURL != "", s.MCPCommand != ""} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		k.failf(key, "needs exactly one of openapi_file, mcp_url and mcp_command")
+	case s.OpenAPIFile != "":
+		document, err := readDocument(s.OpenAPIFile)
+		if err != nil {
+			k.failf(key+".openapi_file", "%w", err)
+		}
+		if s.BaseURL != "" {
+			if _, err := serviceURL(s.BaseURL); err != nil {
+				k.failf(key+".base_url", "%w", err)
+			}
+		}
+		record.Apis = append(record.Apis, &agentpb.OpenAPI{
+			Name: s.Name, Document: document, BaseUrl: s.BaseURL, Headers: headers, Operations: s.Only,
+			Policy: policy, Policies: policies,
+		})
+	default:
+		if s.Name == "" {
+			k.failf(key+".name", "is needed for an MCP server")
+		}
+		if s.MCPURL != "" {
+			if _, err := serviceURL(s.MCPURL); err != nil {
+				k.failf(key+".mcp_url", "%w", err)
+			}
+		}
+		record.Servers = append(record.Servers, &agentpb.MCP{
+			Name: s.Name, Url: s.MCPURL, Headers: headers, Command: s.MCPCommand, Args: s.MCPArgs,
+			Env: c.headerRecord(k, key+".mcp_env", s.MCPEnv), Tools: s.Only, Policy: policy, Policies: policies,
+		})
+	}
+}
+
+func readDocument(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxDocumentFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxDocumentFile)
+	}
+	return os.ReadFile(name) //nolint:gosec // the operator names it
+}
+
+// headerRecord reads the values from where they are said to be.
+func (c *Config) headerRecord(k *checker, key string, headers []Header) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	record := make(map[string]string, len(headers))
+	for i := range headers {
+		at, h := fmt.Sprintf("%s[%d]", key, i), &headers[i]
+		if !isHeaderName(h.Name) {
+			k.failf(at+".name", "%q is not a name", h.Name)
+		}
+		record[h.Name] = c.secret(k, at, secretSource{
+			text: h.Value.Reveal(), env: h.ValueEnv, file: h.ValueFile, names: "value, value_env and value_file",
+			envKey: ".value_env", fileKey: ".value_file",
+		})
+	}
+	return record
+}
