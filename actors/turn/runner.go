@@ -124,8 +124,9 @@ func New(config Config) (*Runner, error) {
 	return r, nil
 }
 
-// Start runs a turn. The stream of the run has begun when it returns. A run that is already under way in this epoch is
-// left alone, one of an earlier epoch is abandoned first.
+// Start runs a turn. The stream of the run has begun when it returns. What is still there of the same run is abandoned
+// first: an attempt of an earlier epoch, or the part before a pause, which has yet to hear that the turn paused. One of a
+// later epoch is left alone.
 func (r *Runner) Start(job Job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +134,7 @@ func (r *Runner) Start(job Job) error {
 		return ErrStopping
 	}
 	if former := r.mu.runs[job.RunID]; former != nil {
-		if former.job.Epoch >= job.Epoch {
+		if former.job.Epoch > job.Epoch {
 			return nil
 		}
 		r.abandonLocked(former)

@@ -447,14 +447,18 @@ func TestStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, stuck())
 		require.NoError(t, d.Start(d.job()))
-		require.NoError(t, d.Start(d.job()), "the same run in the same epoch goes on")
-		require.Len(t, d.page.begun, 1)
-		later := d.job()
-		later.Epoch = 8
-		require.NoError(t, d.Start(later))
+		require.NoError(t, d.Start(d.job()), "resumed before it heard that it had paused")
 		require.Len(t, d.page.begun, 2)
 		require.True(t, d.page.isReleased())
 		synctest.Wait()
+		require.True(t, d.Active("run_1", 7))
+		later := d.job()
+		later.Epoch = 8
+		require.NoError(t, d.Start(later))
+		require.Len(t, d.page.begun, 3)
+		synctest.Wait()
+		require.NoError(t, d.Start(d.job()), "old news")
+		require.Len(t, d.page.begun, 3)
 		require.False(t, d.Active("run_1", 7))
 		require.True(t, d.Active("run_1", 8))
 		require.Empty(t, d.reports, "the former one reports nothing")
