@@ -259,7 +259,7 @@ type Tool struct {
 	Policy        *ToolPolicy            `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Http          *HTTP                  `protobuf:"bytes,5,opt,name=http,proto3" json:"http,omitempty"` // exactly one of http, client and builtin
 	Client        bool                   `protobuf:"varint,6,opt,name=client,proto3" json:"client,omitempty"`
-	Builtin       string                 `protobuf:"bytes,7,opt,name=builtin,proto3" json:"builtin,omitempty"` // a tool of this server: current_time
+	Builtin       string                 `protobuf:"bytes,7,opt,name=builtin,proto3" json:"builtin,omitempty"` // a tool of this server: current_time, random_number
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
