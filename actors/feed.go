@@ -260,7 +260,7 @@ func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
 
 func endsRun(events []*conversationpb.Event, run string) bool {
 	for _, event := range events {
-		if event.GetTurnEnded() != nil && event.GetRunId() == run {
+		if event.EndsText() && event.GetRunId() == run {
 			return true
 		}
 	}

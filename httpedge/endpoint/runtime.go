@@ -38,6 +38,8 @@ type Reader interface {
 	State(ctx context.Context, id string) (*conversationpb.State, error)
 	// Messages returns a page of messages and the head of the same moment.
 	Messages(ctx context.Context, query MessageQuery) (*MessagePage, error)
+	// Message returns one message with the head of the same moment, or a NOT_FOUND failure.
+	Message(ctx context.Context, conversationID, messageID string) (*MessageView, error)
 	// Events returns a page of the event log.
 	Events(ctx context.Context, query EventQuery) (*EventPage, error)
 	// Conversations lists one user's conversations.
@@ -60,6 +62,13 @@ type MessagePage struct {
 	State                       *conversationpb.State
 	Messages                    []*conversationpb.Message
 	HasMoreBefore, HasMoreAfter bool // older, newer messages exist
+}
+
+// MessageView is a message that a command is about.
+type MessageView struct {
+	State     *conversationpb.State
+	Message   *conversationpb.Message
+	InReplyTo *conversationpb.Message // of an answer: the user message it answers, nil when that is gone
 }
 
 // EventQuery selects events with seq > After, of the given public types (none = all), oldest first.

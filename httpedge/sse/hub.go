@@ -323,7 +323,9 @@ func (l *Lease) Open(handover Handover, options Options) {
 		return
 	}
 	defer h.group.Done()
-	f := &follower{topic: l.topic, view: options.View, shared: options.Shared, cursor: options.After}
+	f := &follower{
+		topic: l.topic, view: options.View, shared: options.Shared, cursor: options.After, greeted: options.InOrder,
+	}
 	if err := h.wire.adopt(handover, f, options.Opening); err != nil {
 		h.log.Debug("stream could not be opened", slog.String("conversation", l.topic.id), slog.Any("err", err))
 		h.leave(l.topic)

@@ -122,7 +122,7 @@ func (t *topic) event(event *conversationpb.Event) bool {
 	}
 	t.lastSeq = seq
 	e := t.ring.push(event, t.hub.cfg.RingEvents, t.hub.cfg.RingBytes)
-	if event.GetTurnEnded() != nil && event.GetRunId() == t.run.ID {
+	if event.EndsText() && event.GetRunId() == t.run.ID {
 		t.run = Run{}
 	}
 	on := t.lane()

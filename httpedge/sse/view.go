@@ -73,6 +73,9 @@ type Options struct {
 	// Opening is sent right after the response's head.
 	Opening Frame
 	View    View
+	// InOrder leaves the opening snapshot out: the running text is said once the events that came before have been
+	// told, so that what the run did between two pieces of text stands between them.
+	InOrder bool
 	// Shared says that View is a comparable value without state: what is rendered once serves all streams whose
 	// views are equal.
 	Shared bool

@@ -128,6 +128,26 @@ func (s *Store) Messages(ctx context.Context, query endpoint.MessageQuery) (*end
 	return page, nil
 }
 
+// Message implements endpoint.Reader.
+func (s *Store) Message(ctx context.Context, conversationID, messageID string) (*endpoint.MessageView, error) {
+	c, err := s.find(ctx, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	named := func(id string) *conversationpb.Message {
+		at := slices.IndexFunc(c.Messages, func(m *conversationpb.Message) bool { return m.GetId() == id })
+		if id == "" || at < 0 {
+			return nil
+		}
+		return c.Messages[at]
+	}
+	message := named(messageID)
+	if message == nil {
+		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+	}
+	return &endpoint.MessageView{State: c.State, Message: message, InReplyTo: named(message.GetInReplyTo())}, nil
+}
+
 // window finds the messages [first, last) of a query, counted oldest first.
 func window(messages []*conversationpb.Message, query endpoint.MessageQuery) (first, last int, err error) {
 	n := len(messages)
@@ -281,6 +301,7 @@ func Talk(id, user string, n int) *Conversation {
 		} else {
 			message.Role, message.Status = conversationpb.Role_ASSISTANT, "completed"
 			message.StopReason = conversationpb.StopReason_END_TURN
+			message.InReplyTo = c.Messages[i-1].GetId()
 			event.Body = &conversationpb.Event_AgentMessage{AgentMessage: &conversationpb.AgentMessage{Message: message}}
 		}
 		c.Messages = append(c.Messages, message)
