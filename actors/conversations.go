@@ -14,10 +14,16 @@ import (
 	"parley/proto/failurepb"
 )
 
+// FeedbackListener hears that an answer was rated. It is called once the rating is durable, at most once for each, and
+// must not block.
+type FeedbackListener interface {
+	TellFeedback(feedback conversation.TellFeedback)
+}
+
 // Conversations is the kind of conversations: its effects start and stop turns on the runner, its events go to the
-// feeds. The runner must publish to the same feeds.
-func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kind {
-	c := &conversations{runner: runner}
+// feeds. The runner must publish to the same feeds. The listener may be nil.
+func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds, listener FeedbackListener) Kind {
+	c := &conversations{runner: runner, listener: listener}
 	return Kind{
 		Machine: rules,
 		Perform: c.perform,
@@ -30,11 +36,8 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 			}
 		},
 		OnRelease: runner.Release,
-		Starts: func(command proto.Message) bool {
-			c, ok := command.(*conversationpb.Command)
-			return ok && c.GetSend() != nil
-		},
-		Finish: runner.Wait,
+		Starts:    startsTurn,
+		Finish:    runner.Wait,
 		Creates: func(command proto.Message) bool {
 			c, ok := command.(*conversationpb.Command)
 			return ok && c.GetCreate() != nil
@@ -44,12 +47,32 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds) Kin
 			return ok && s.GetLease() != nil
 		},
 		Running: conversation.ListRunning,
+		Due:     Due{List: conversation.ListDue, Command: dueCommand},
 		Drain:   runner.Drain,
 	}
 }
 
 type conversations struct {
-	runner *turn.Runner
+	runner   *turn.Runner
+	listener FeedbackListener
+}
+
+// startsTurn says that a command may begin a turn, or go on with one.
+func startsTurn(command proto.Message) bool {
+	c, ok := command.(*conversationpb.Command)
+	if !ok {
+		return false
+	}
+	switch c.GetBody().(type) {
+	case *conversationpb.Command_Send, *conversationpb.Command_Resolve, *conversationpb.Command_Continue,
+		*conversationpb.Command_Regenerate, *conversationpb.Command_Edit, *conversationpb.Command_Due:
+		return true
+	}
+	return false
+}
+
+func dueCommand(id string) proto.Message {
+	return &conversationpb.Command{ConversationId: id, Body: &conversationpb.Command_Due{Due: &conversationpb.Due{}}}
 }
 
 func (c *conversations) perform(at Entity, effect machine.Effect) proto.Message {
@@ -62,6 +85,12 @@ func (c *conversations) perform(at Entity, effect machine.Effect) proto.Message 
 		}
 	case conversation.StopTurn:
 		c.runner.Stop(e.RunID)
+	case conversation.MeterTurn:
+		c.runner.Meter(e.RunID)
+	case conversation.TellFeedback:
+		if c.listener != nil {
+			c.listener.TellFeedback(e)
+		}
 	}
 	return nil
 }
@@ -70,13 +99,37 @@ func (c *conversations) perform(at Entity, effect machine.Effect) proto.Message 
 // the next owner.
 func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message {
 	err := c.runner.Start(turn.Job{
-		Place:         turn.Place{Shard: at.Shard, Epoch: at.Epoch, ConversationID: e.ConversationID},
-		RunID:         e.RunID,
-		AgentID:       e.AgentID,
-		UserMessage:   e.UserMessage,
-		HistoryBefore: e.HistoryBefore,
+		Place:          turn.Place{Shard: at.Shard, Epoch: at.Epoch, ConversationID: e.ConversationID},
+		RunID:          e.RunID,
+		AgentID:        e.AgentID,
+		UserMessage:    e.UserMessage,
+		TenantID:       e.TenantID,
+		ProjectID:      e.ProjectID,
+		UserID:         e.UserID,
+		Mode:           e.Mode,
+		HistoryBefore:  e.HistoryBefore,
+		Steps:          e.Steps,
+		ResumedAt:      e.ResumedAt,
+		Usage:          e.Usage,
+		Answer:         e.Answer,
+		Budget:         e.Budget != nil,
+		Untitled:       e.Untitled,
+		RuntimeContext: e.RuntimeContext,
 		Report: func(ctx context.Context, finish *conversationpb.Finish) error {
-			return report(ctx, at, finish)
+			_, err := fromTurn(ctx, at, finishCommand(at.ID, finish))
+			return err
+		},
+		Progress: func(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error) {
+			reply, err := fromTurn(ctx, at, &conversationpb.Command{
+				ConversationId: at.ID, Body: &conversationpb.Command_Progress{Progress: progress},
+			})
+			return reply.GetProgressed(), err
+		},
+		SetTitle: func(ctx context.Context, title *conversationpb.SetTitle) error {
+			_, err := fromTurn(ctx, at, &conversationpb.Command{
+				ConversationId: at.ID, Body: &conversationpb.Command_SetTitle{SetTitle: title},
+			})
+			return err
 		},
 	})
 	if errors.Is(err, turn.ErrOverloaded) {
@@ -88,21 +141,22 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 	return nil
 }
 
-// report sends a turn's last word to its conversation and tells the runner what to make of the answer.
-func report(ctx context.Context, at Entity, finish *conversationpb.Finish) error {
-	_, err := at.Ask(ctx, finishCommand(at.ID, finish))
+// fromTurn gives a turn's command to its conversation, and tells the runner what to make of the answer.
+func fromTurn(ctx context.Context, at Entity, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	answer, err := at.Ask(ctx, command)
+	reply, _ := answer.(*conversationpb.Reply)
 	var failure *machine.Failure
 	switch {
 	case err == nil:
-		return nil
+		return reply, nil
 	case isNotOwner(err):
-		return fmt.Errorf("%w: %w", turn.ErrFenced, err)
+		return nil, fmt.Errorf("%w: %w", turn.ErrFenced, err)
 	case !errors.As(err, &failure) || worthRetry(err):
-		return err
+		return nil, err
 	case failure.Code == failurepb.Code_STALE_TURN, failure.Code == failurepb.Code_NOT_FOUND:
-		return fmt.Errorf("%w: %w", turn.ErrFenced, err)
+		return nil, fmt.Errorf("%w: %w", turn.ErrFenced, err)
 	}
-	return fmt.Errorf("%w: %w", turn.ErrRefused, err)
+	return nil, fmt.Errorf("%w: %w", turn.ErrRefused, err)
 }
 
 func finishCommand(id string, finish *conversationpb.Finish) *conversationpb.Command {

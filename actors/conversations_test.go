@@ -58,7 +58,7 @@ func talkative(tb testing.TB, j *journal, speak speaker, change ...func(*Config)
 	require.NoError(tb, err)
 	return newShell(tb, j, 1, append([]func(*Config){func(c *Config) {
 		c.Feeds = feeds
-		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds)}
+		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)}
 	}}, change...)...)
 }
 
@@ -259,7 +259,7 @@ func TestOverloadedTurnEndsAtOnce(t *testing.T) {
 		require.NoError(t, runner.Start(turn.Job{RunID: "run_other", Report: func(context.Context, *conversationpb.Finish) error { return nil }}))
 		s := newShell(t, j, 1, func(c *Config) {
 			c.Feeds = feeds
-			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds)}
+			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)}
 		})
 		s.create(t)
 		reply, err := s.send(t.Context(), true)

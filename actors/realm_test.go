@@ -65,7 +65,7 @@ func (r *realm) join(t *testing.T, name string, speak speaker, ids IDs) *citizen
 	limits.Attempts, limits.Outcomes = 1000, 256 // here more happens within a command's time than may
 	c.system, err = New(Config{
 		Node: name, Journal: c, IDs: ids, Feeds: feeds, AppendTimeout: 3 * time.Second,
-		Kinds:  []Kind{Conversations(conversation.New(limits), runner, feeds)},
+		Kinds:  []Kind{Conversations(conversation.New(limits), runner, feeds, nil)},
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With(slog.String("node", name)),
 	})
 	require.NoError(t, err)

@@ -279,7 +279,7 @@ func (n *Node) startActors(context.Context) error {
 	}
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
-		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds)},
+		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, nil)},
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
 		MaxQueued:     n.config.Actors.Mailbox,
