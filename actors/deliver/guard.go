@@ -1,14 +1,33 @@
 package deliver
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"strings"
+	"syscall"
 	"time"
 )
 
 // ErrForbiddenAddress is matched by the error of a request to an address that the guard refuses.
 var ErrForbiddenAddress = errors.New("deliver: address not allowed")
+
+// ErrRedirect is matched by the error of a request that was redirected too often, or to where it must not go.
+var ErrRedirect = errors.New("deliver: redirect not followed")
+
+// Limits of one connection; the request's own deadline is the caller's.
+const (
+	dialTimeout     = 10 * time.Second
+	handshake       = 10 * time.Second
+	idleTimeout     = 90 * time.Second
+	maxHeaderBytes  = 64 << 10 // of an answer
+	idlePerHost     = 16
+	defaultHops     = 5
+	keepAlivePeriod = 30 * time.Second
+)
 
 // GuardConfig says what a Guard lets through besides public addresses.
 type GuardConfig struct {
@@ -16,18 +35,151 @@ type GuardConfig struct {
 	Allow []netip.Prefix
 	// AllowHosts are host names, or host:port pairs, that may be reached whatever they resolve to.
 	AllowHosts []string
-	// MaxRedirects bounds the hops of one request; a hop more fails it. Default 5, negative = none is followed.
+	// MaxRedirects bounds the hops of one request; a hop more fails it. 0 = 5, negative = none is followed.
 	MaxRedirects int
 }
 
-// Guard decides where outbound requests may go.
-type Guard struct{ config GuardConfig }
+// Guard decides where outbound requests may go. Safe for concurrent use.
+type Guard struct {
+	allow     []netip.Prefix
+	hosts     map[string]bool
+	hops      int
+	transport *http.Transport
+}
 
 // NewGuard makes a Guard.
-func NewGuard(config GuardConfig) *Guard { return &Guard{config: config} }
+func NewGuard(config GuardConfig) *Guard {
+	guard := &Guard{hosts: make(map[string]bool, len(config.AllowHosts)), hops: config.MaxRedirects}
+	if guard.hops == 0 {
+		guard.hops = defaultHops
+	}
+	for _, prefix := range config.Allow {
+		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 { // addresses are judged unmapped
+			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+		}
+		guard.allow = append(guard.allow, prefix.Masked())
+	}
+	for _, host := range config.AllowHosts {
+		guard.hosts[normalHost(host)] = true
+	}
+	guard.transport = &http.Transport{
+		DialContext:            guard.dial,
+		TLSHandshakeTimeout:    handshake,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    idlePerHost,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		ForceAttemptHTTP2:      true,
+	}
+	return guard
+}
 
-// Client makes an HTTP client that reaches only what the guard lets through. The timeout is of a whole request, its answer
-// included; 0 = none. Clients of one guard share their idle connections.
+// Client makes an HTTP client that reaches only what the guard lets through. The timeout is of a whole request, the
+// reading of its answer included; 0 = none. Clients of one guard share their idle connections.
 func (g *Guard) Client(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout}
+	return &http.Client{Transport: g.transport, CheckRedirect: g.redirect, Timeout: timeout}
+}
+
+// Close closes idle connections.
+func (g *Guard) Close() { g.transport.CloseIdleConnections() }
+
+// Allowed says whether the guard lets an address through.
+func (g *Guard) Allowed(address netip.Addr) bool {
+	return public(address) || within(g.allow, address.Unmap())
+}
+
+func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlivePeriod}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if !g.hosts[normalHost(host)] && !g.hosts[normalHost(address)] {
+		dialer.Control = g.control
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// control runs after name resolution, for each address that is about to be connected to.
+func (g *Guard) control(_, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForbiddenAddress, err)
+	}
+	if !g.Allowed(target.Addr()) {
+		return fmt.Errorf("%w: %s", ErrForbiddenAddress, target.Addr())
+	}
+	return nil
+}
+
+// redirect judges the next hop of a request and takes from it what is not for another host. net/http keeps headers of the
+// caller's own making (keys, signatures) and drops only those it knows.
+func (g *Guard) redirect(next *http.Request, before []*http.Request) error {
+	if len(before) > g.hops || g.hops < 0 {
+		return fmt.Errorf("%w: more than %d", ErrRedirect, max(g.hops, 0))
+	}
+	last := before[len(before)-1]
+	if next.URL.Scheme != "https" && (next.URL.Scheme != "http" || last.URL.Scheme == "https") {
+		return fmt.Errorf("%w: from %s to %s", ErrRedirect, last.URL.Scheme, next.URL.Scheme)
+	}
+	next.Header.Del("Referer")
+	if next.URL.User != nil {
+		return fmt.Errorf("%w: it names a user", ErrRedirect)
+	}
+	strange := !sameHost(before[0], next)
+	for _, hop := range before {
+		strange = strange || !sameHost(before[0], hop)
+	}
+	if strange { // for good, or a way there and back would carry them
+		for name := range next.Header {
+			if !forAll(name) {
+				next.Header.Del(name)
+			}
+		}
+		next.Host = ""
+	}
+	return nil
+}
+
+// sameHost compares the port as well: another service on one host is another party. From http to https of one host the
+// port changes with the scheme; that is no other party.
+func sameHost(a, b *http.Request) bool {
+	if !strings.EqualFold(a.URL.Hostname(), b.URL.Hostname()) {
+		return false
+	}
+	if a.URL.Port() == "" && b.URL.Port() == "" {
+		return true
+	}
+	return port(a) == port(b)
+}
+
+func port(request *http.Request) string {
+	if own := request.URL.Port(); own != "" {
+		return own
+	}
+	if request.URL.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// forAll names the headers that say nothing secret and that another host needs.
+func forAll(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Length", "Content-Type", "User-Agent":
+		return true
+	}
+	return false
+}
+
+// normalHost makes two spellings of a host, or of host:port, one.
+func normalHost(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), ""
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if port == "" {
+		return name
+	}
+	return net.JoinHostPort(name, port)
 }

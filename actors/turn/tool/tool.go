@@ -57,4 +57,6 @@ type Call struct {
 	RunID          string
 	UserID         string
 	Args           []byte // JSON object, as judged or as a person approved it
+
+	limit int // bytes of the result that are of use
 }

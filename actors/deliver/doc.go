@@ -1,0 +1,17 @@
+// Package deliver is the way out: everything this server sends to an address that somebody configured, or that a request
+// named, leaves through a Guard, and what is pushed to such an address (webhooks, callbacks, feedback) is signed here.
+//
+// Invariants:
+//
+//   - The address that is judged is the one that is connected to: the check runs after name resolution, for each address
+//     tried, of each hop. A name that resolves to something else the next time gains nothing.
+//   - Only globally routable unicast addresses pass, and what the operator allows: no loopback, private, link-local,
+//     shared, multicast, documentation or metadata address, in IPv4, IPv6, or IPv4 inside IPv6.
+//   - A redirect never leads from https to http, nor to another scheme. Headers that the sender set do not leave the host
+//     they were set for, nor does a Referer.
+//   - No proxy and no environment variable has a say. A connection belongs to one guard and is used again only by it.
+//   - A Post is one attempt, ends in time, and reads a bounded part of the answer. When to try again is the caller's to
+//     decide and to remember; Backoff is the common schedule.
+//
+// It keeps no queue and no state; there is no goroutine to stop.
+package deliver

@@ -1,0 +1,94 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// IdempotencyHeader carries Call.IdempotencyKey to HTTP tools.
+const IdempotencyHeader = "Idempotency-Key"
+
+// exchange is one request of an HTTP tool.
+type exchange struct {
+	method, url string
+	header      http.Header
+	body        []byte // JSON, nil = none
+}
+
+// do makes the request and gives the answer's text. A status that is not 2xx is an error that holds the beginning of the
+// answer: it is often what tells the model how to do better.
+func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, error) {
+	var body io.Reader
+	if asked.body != nil {
+		body = bytes.NewReader(asked.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, asked.method, asked.url, body)
+	if err != nil {
+		return "", failure("the arguments make no valid URL")
+	}
+	request.Header = asked.header
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+		request.Header.Del("Host")
+	}
+	setDefault(request.Header, "User-Agent", "parley")
+	setDefault(request.Header, "Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	if asked.body != nil {
+		setDefault(request.Header, "Content-Type", "application/json")
+	}
+	if call.IdempotencyKey != "" {
+		request.Header.Set(IdempotencyHeader, call.IdempotencyKey)
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	// One byte more than any limit: the result is then known to be cut.
+	read, err := io.ReadAll(io.LimitReader(response.Body, int64(call.limit)+1))
+	if err != nil {
+		return "", fmt.Errorf("read answer: %w", err)
+	}
+	text := answerText(response, read)
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return "", failure("the tool answered with status %d: %s", response.StatusCode, text)
+	}
+	return text, nil
+}
+
+func setDefault(header http.Header, name, value string) {
+	if header.Get(name) == "" {
+		header.Set(name, value)
+	}
+}
+
+// answerText is an answer as a model can read it.
+func answerText(response *http.Response, body []byte) string {
+	if len(body) == 0 {
+		return fmt.Sprintf("(status %d, no content)", response.StatusCode)
+	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if textual(kind) || kind == "" && utf8.Valid(body) {
+		return string(body)
+	}
+	return fmt.Sprintf("(status %d, content of type %q, which is not text)", response.StatusCode, clean(kind, 100))
+}
+
+func textual(kind string) bool {
+	switch {
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"):
+		return true
+	}
+	switch kind {
+	case "application/json", "application/xml", "application/x-ndjson", "application/jsonl", "application/javascript",
+		"application/x-yaml", "application/yaml", "application/graphql", "application/x-www-form-urlencoded", "application/sql":
+		return true
+	}
+	return false
+}
