@@ -225,6 +225,12 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		Outcomes:        s.Outcomes,
 		TakenOver:       s.TakenOver,
 		ForgottenAt:     s.ForgottenAt,
+		Paused:          s.Paused,
+		Files:           s.Files,
+		Closed:          s.Closed,
+		LastAnswer:      s.LastAnswer,
+		Rewritten:       s.Rewritten,
+		TitleGenerated:  s.TitleGenerated,
 	}
 	keepUnknown(s, next)
 	return next
@@ -243,6 +249,14 @@ func forkLease(l *conversationpb.Lease) *conversationpb.Lease {
 		Steps:       l.GetSteps(),
 		AttemptAt:   l.GetAttemptAt(),
 		Quick:       l.GetQuick(),
+		Usage:       l.GetUsage(),
+
+		ReservedNanoUsd: l.GetReservedNanoUsd(),
+		Calls:           l.GetCalls(),
+		Answer:          l.GetAnswer(),
+		Replaces:        l.GetReplaces(),
+		ResumedAt:       l.GetResumedAt(),
+		Metadata:        l.GetMetadata(),
 	}
 	keepUnknown(l, next)
 	return next

@@ -3909,12 +3909,14 @@ func (x *CancelRequested) GetIssuedAt() int64 {
 }
 
 type Updated struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Patch         *Patch                 `protobuf:"bytes,1,opt,name=patch,proto3" json:"patch,omitempty"`
-	CommandId     string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	IssuedAt      int64                  `protobuf:"varint,3,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // of the command
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Patch          *Patch                 `protobuf:"bytes,1,opt,name=patch,proto3" json:"patch,omitempty"`
+	CommandId      string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt       int64                  `protobuf:"varint,3,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`                   // of the command
+	TitleGenerated bool                   `protobuf:"varint,4,opt,name=title_generated,json=titleGenerated,proto3" json:"title_generated,omitempty"` // the title of the patch is the server's
+	Usage          *Usage                 `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`                                          // of the model call that made it; spent with this event
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Updated) Reset() {
@@ -3966,6 +3968,20 @@ func (x *Updated) GetIssuedAt() int64 {
 		return x.IssuedAt
 	}
 	return 0
+}
+
+func (x *Updated) GetTitleGenerated() bool {
+	if x != nil {
+		return x.TitleGenerated
+	}
+	return false
+}
+
+func (x *Updated) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
 }
 
 // Patch changes what it names.
@@ -5675,6 +5691,7 @@ type Create struct {
 	Budget         *Budget                `protobuf:"bytes,4,opt,name=budget,proto3" json:"budget,omitempty"`
 	Source         string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	RuntimeContext []byte                 `protobuf:"bytes,6,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"`
+	ServerMetadata []byte                 `protobuf:"bytes,7,opt,name=server_metadata,json=serverMetadata,proto3" json:"server_metadata,omitempty"` // JSON object of server-owned keys; never from a client
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5747,6 +5764,13 @@ func (x *Create) GetSource() string {
 func (x *Create) GetRuntimeContext() []byte {
 	if x != nil {
 		return x.RuntimeContext
+	}
+	return nil
+}
+
+func (x *Create) GetServerMetadata() []byte {
+	if x != nil {
+		return x.ServerMetadata
 	}
 	return nil
 }
@@ -7607,12 +7631,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0fCancelRequested\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"w\n" +
+	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"\xd2\x01\n" +
 	"\aUpdated\x120\n" +
 	"\x05patch\x18\x01 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tissued_at\x18\x03 \x01(\x03R\bissuedAt\"\x9e\x02\n" +
+	"\tissued_at\x18\x03 \x01(\x03R\bissuedAt\x12'\n" +
+	"\x0ftitle_generated\x18\x04 \x01(\bR\x0etitleGenerated\x120\n" +
+	"\x05usage\x18\x05 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\x9e\x02\n" +
 	"\x05Patch\x12\x19\n" +
 	"\x05title\x18\x01 \x01(\tH\x00R\x05title\x88\x01\x01\x12\x1b\n" +
 	"\x06pinned\x18\x02 \x01(\bH\x01R\x06pinned\x88\x01\x01\x12\x1f\n" +
@@ -7741,14 +7767,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\x05\n" +
-	"\x03Due\"\xdb\x01\n" +
+	"\x03Due\"\x84\x02\n" +
 	"\x06Create\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1a\n" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x123\n" +
 	"\x06budget\x18\x04 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
-	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\"\x96\x01\n" +
+	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\x12'\n" +
+	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\"\x96\x01\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -8080,93 +8107,94 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	15,  // 72: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
 	20,  // 73: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
 	45,  // 74: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	10,  // 75: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	46,  // 76: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	65,  // 77: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	66,  // 78: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	67,  // 79: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	69,  // 80: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	70,  // 81: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	71,  // 82: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	72,  // 83: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	68,  // 84: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	73,  // 85: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	48,  // 86: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	51,  // 87: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	55,  // 88: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	57,  // 89: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	58,  // 90: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	59,  // 91: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	60,  // 92: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	61,  // 93: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	62,  // 94: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	63,  // 95: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	64,  // 96: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	22,  // 97: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	23,  // 98: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	49,  // 99: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	50,  // 100: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	18,  // 101: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	12,  // 102: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	88,  // 103: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	52,  // 104: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	53,  // 105: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	54,  // 106: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	88,  // 107: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	16,  // 108: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	56,  // 109: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	16,  // 110: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	88,  // 111: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	56,  // 112: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	88,  // 113: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	56,  // 114: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	88,  // 115: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	7,   // 116: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	88,  // 117: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	15,  // 118: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	88,  // 119: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	10,  // 120: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	88,  // 121: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	88,  // 122: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	45,  // 123: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 124: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 125: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	20,  // 126: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	18,  // 127: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	24,  // 128: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	79,  // 129: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	80,  // 130: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	81,  // 131: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 132: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	82,  // 133: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	83,  // 134: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	75,  // 135: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	76,  // 136: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	77,  // 137: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	78,  // 138: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	12,  // 139: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	17,  // 140: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	7,   // 141: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	16,  // 142: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	16,  // 143: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	16,  // 144: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 145: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 146: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	20,  // 147: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	10,  // 148: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	14,  // 149: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 150: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	89,  // 151: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	16,  // 152: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	21,  // 153: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	86,  // 154: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	87,  // 155: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	16,  // 156: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	157, // [157:157] is the sub-list for method output_type
-	157, // [157:157] is the sub-list for method input_type
-	157, // [157:157] is the sub-list for extension type_name
-	157, // [157:157] is the sub-list for extension extendee
-	0,   // [0:157] is the sub-list for field type_name
+	15,  // 75: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	10,  // 76: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	46,  // 77: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	65,  // 78: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	66,  // 79: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	67,  // 80: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	69,  // 81: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	70,  // 82: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	71,  // 83: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	72,  // 84: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	68,  // 85: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	73,  // 86: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	48,  // 87: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	51,  // 88: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	55,  // 89: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	57,  // 90: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	58,  // 91: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	59,  // 92: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	60,  // 93: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	61,  // 94: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	62,  // 95: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	63,  // 96: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	64,  // 97: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	22,  // 98: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	23,  // 99: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	49,  // 100: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	50,  // 101: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	18,  // 102: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	12,  // 103: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	88,  // 104: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	52,  // 105: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	53,  // 106: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	54,  // 107: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	88,  // 108: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	16,  // 109: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	56,  // 110: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	16,  // 111: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	88,  // 112: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	56,  // 113: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	88,  // 114: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	56,  // 115: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	88,  // 116: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	7,   // 117: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	88,  // 118: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	15,  // 119: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	88,  // 120: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	10,  // 121: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	88,  // 122: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	88,  // 123: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	45,  // 124: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 125: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 126: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	20,  // 127: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	18,  // 128: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	24,  // 129: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	79,  // 130: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	80,  // 131: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	81,  // 132: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 133: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	82,  // 134: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	83,  // 135: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	75,  // 136: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	76,  // 137: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	77,  // 138: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	78,  // 139: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	12,  // 140: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	17,  // 141: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	7,   // 142: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	16,  // 143: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	16,  // 144: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	16,  // 145: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 146: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 147: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	20,  // 148: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	10,  // 149: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	14,  // 150: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 151: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	89,  // 152: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	16,  // 153: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	21,  // 154: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	86,  // 155: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	87,  // 156: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	16,  // 157: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	158, // [158:158] is the sub-list for method output_type
+	158, // [158:158] is the sub-list for method input_type
+	158, // [158:158] is the sub-list for extension type_name
+	158, // [158:158] is the sub-list for extension extendee
+	0,   // [0:158] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
