@@ -2,7 +2,10 @@
 // a lost connection or a restarted server is what the log says.
 
 import { Nodes } from './cluster.js';
-import { Follow, Refused, call, docsPath, served, settings, startTurn } from './stream.js';
+import { Attachments, fileChips } from './files.js';
+import { Money } from './money.js';
+import { Actions, element, messageTools } from './people.js';
+import { Follow, Refused, call, docsPath, download, served, settings, startStream } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 const pageSize = 30;
@@ -10,14 +13,7 @@ const pageSize = 30;
 let agents = [];
 let rows = [];
 const nodes = new Nodes($('nodes'), $('banner'));
-let current = null; // { conversation, follow, lastSeq, streaming, messages, deltaRow, deltaCount }
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
+let current = null; // { conversation, follow, lastSeq, streaming, messages, deltaRow, deltaCount, editing }
 
 function pill(node, state, text) {
   node.dataset.state = state;
@@ -40,6 +36,16 @@ const guarded = (action) => async (...args) => {
     toast(error);
   }
 };
+
+const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
+const attachments = new Attachments($('files'), {
+  guarded,
+  conversation: async () => {
+    if (!current) await create();
+    return current.conversation.id;
+  },
+});
+const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => showHead() });
 
 served.hear = (node) => { if (node) $('served').textContent = 'served by ' + node; };
 
@@ -104,17 +110,47 @@ async function open(id) {
   current = { conversation: read.conversation, messages: new Map(), lastSeq: 0, streaming: null, deltaRow: null, deltaCount: 0 };
   $('messages').replaceChildren();
   $('events').replaceChildren();
-  for (const message of read.messages) showMessage(message);
-  if (read.messages.length === 0) showWelcome();
-  showHead();
+  showAll(read);
   showList();
   nodes.watch(id);
   current.follow = new Follow(id, 0, { onFrame: onEvent, onState: onLink });
 }
 
+function showAll(read) {
+  current.conversation = read.conversation;
+  const ids = new Set(read.messages.map((message) => message.id));
+  for (const [id, node] of current.messages) {
+    if (ids.has(id)) continue;
+    node.remove();
+    current.messages.delete(id);
+  }
+  const newest = read.messages.findLast((message) => message.role === 'assistant');
+  for (const message of read.messages) showMessage(message, message === newest);
+  if (read.messages.length === 0) showWelcome();
+  actions.show(read.conversation.id, read.pendingActions || []);
+  showHead();
+}
+
+/** Reads the conversation anew, for what the events do not tell in full. */
+async function refresh() {
+  const { id } = current?.conversation || {};
+  if (!id) return;
+  const read = await call('GET', `/conversations/${id}?limit=200`);
+  if (current?.conversation.id === id) showAll(read);
+}
+
+let refreshTimer;
+function refreshSoon() {
+  clearTimeout(refreshTimer);
+  refreshTimer = setTimeout(() => refresh().catch(toast), 30);
+}
+
 function close() {
   current?.follow?.close();
   current = null;
+  actions.show('', []);
+  attachments.clear();
+  stopEditing();
   nodes.watch('');
   pill($('link'), 'off', 'not connected');
 }
@@ -124,12 +160,24 @@ function showHead() {
   $('title').disabled = !conversation;
   $('title').value = conversation?.title || '';
   for (const id of ['pin', 'delete']) $(id).hidden = !conversation;
+  const agent = agents.find((a) => a.id === (conversation?.agentId || $('agent').value));
+  const formats = agent?.metadata?.experience?.export;
+  $('export').hidden = !conversation || !formats?.enabled;
+  if (!$('export').hidden) {
+    $('export').replaceChildren(...['', ...formats.formats].map((format) => {
+      const option = element('option', '', format || 'Export');
+      option.value = format;
+      return option;
+    }));
+  }
+  $('attach').hidden = !(agent?.capabilities?.attachments?.enabled);
+  money.show();
   $('pin').textContent = conversation?.pinned ? 'Unpin' : 'Pin';
   const status = conversation?.runtime?.status || 'off';
   const words = { idle: 'idle', running: 'answering', requires_action: 'waits for you', off: 'no conversation' };
   pill($('status'), status, words[status] || status);
-  $('stop').hidden = status !== 'running';
-  $('send').disabled = status === 'running';
+  $('stop').hidden = status !== 'running' && status !== 'requires_action';
+  $('send').disabled = status === 'running' || status === 'requires_action';
 }
 
 function showWelcome() {
@@ -148,7 +196,7 @@ function showWelcome() {
   $('messages').replaceChildren(welcome);
 }
 
-function showMessage(message) {
+function showMessage(message, newestAnswer) {
   document.querySelector('.welcome')?.remove();
   let node = current.messages.get(message.id);
   if (!node) {
@@ -160,9 +208,24 @@ function showMessage(message) {
   }
   node.firstChild.textContent = message.content;
   const status = message.status || message.metadata?.status;
-  node.querySelector('.note')?.remove();
+  for (const old of node.querySelectorAll('.note, .tools, .chips, .call')) old.remove();
+  for (const made of message.toolCalls || []) node.append(toolCall(made));
+  if (message.files?.length) node.append(fileChips(message.files, guarded));
   if (message.role === 'assistant' && status && status !== 'completed') node.append(element('span', 'note', status));
+  if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
+  const agent = agents.find((a) => a.id === current.conversation.agentId);
+  if (message.createdAt) {
+    node.append(messageTools(message, {
+      conversationId: current.conversation.id, experience: agent?.metadata?.experience, newestAnswer, guarded, edit: startEditing, changed: refresh,
+    }));
+  }
   return node;
+}
+
+function toolCall(made) {
+  const details = element('details', 'call');
+  details.append(element('summary', '', `${made.name}${made.error ? ' failed' : ''}`), element('pre', '', made.arguments), element('pre', '', made.error || made.result || ''));
+  return details;
 }
 
 function append(node) {
@@ -240,11 +303,22 @@ const handlers = {
     if (event.data.error) notice(event.data.error.message || event.data.error.code, true);
     else if (reason && reason !== 'end_turn') notice({ cancelled: 'Stopped.', limit: 'The answer reached its length limit.' }[reason] || reason);
   },
+  'session.status_waiting'() { setStatus('requires_action'); },
+  'agent.tool_use'(event) {
+    for (const made of event.data.tool_calls || event.data.calls || []) notice(`runs ${made.name}`);
+  },
+  'session.usage'(event) {
+    if (event.data.spent_usd !== undefined) current.conversation.spentUsd = event.data.spent_usd;
+    money.show();
+  },
   'session.updated'(event) {
     Object.assign(current.conversation, event.data);
     showHead();
   },
 };
+
+/** Events after which the page reads the conversation again: they say that something changed, not all of what. */
+const telling = /^(session\.(truncated|status_idle|status_waiting)|action\.|message\.|file\.)/;
 
 function onEvent(event) {
   if (!current) return;
@@ -258,6 +332,7 @@ function onEvent(event) {
   logRow(event);
   // What was there when the conversation was read is on the page already.
   if (!replayed) handlers[event.type]?.(event);
+  if (!replayed && telling.test(event.type)) refreshSoon();
   if (!replayed && event.type === 'session.status_idle') loadList().catch(toast);
 }
 
@@ -306,9 +381,14 @@ function logDelta(event) {
 async function say(text) {
   if (!text.trim()) return;
   if (!current) await create();
+  const editing = current.editing;
+  const fileIds = await attachments.take();
+  const path = `/conversations/${current.conversation.id}/messages`;
   setStatus('running');
   try {
-    await startTurn(current.conversation.id, text);
+    if (editing) await startStream(`${path}/${editing.id}/edit`, fileIds.length > 0 ? { content: text, fileIds } : { content: text });
+    else await startStream(path, fileIds.length > 0 ? { message: text, fileIds } : { message: text });
+    stopEditing();
   } catch (error) {
     if (error instanceof Refused) {
       if (error.code !== 'conversation_busy') setStatus('idle');
@@ -317,6 +397,39 @@ async function say(text) {
     notice('The connection broke before the server answered; the log will tell whether the message arrived.');
   }
 }
+
+function startEditing(message) {
+  current.editing = message;
+  $('editing').hidden = false;
+  $('text').value = message.content;
+  fit();
+  $('text').focus();
+}
+
+function stopEditing() {
+  if (current) current.editing = null;
+  $('editing').hidden = true;
+}
+$('edit-cancel').addEventListener('click', () => {
+  stopEditing();
+  $('text').value = '';
+});
+
+$('file').addEventListener('change', guarded(async () => {
+  const chosen = [...$('file').files];
+  $('file').value = '';
+  await attachments.add(chosen);
+}));
+$('messages').addEventListener('dragover', (event) => { if (!$('attach').hidden) event.preventDefault(); });
+$('messages').addEventListener('drop', guarded(async (event) => {
+  event.preventDefault();
+  await attachments.add([...event.dataTransfer.files]);
+}));
+$('export').addEventListener('change', guarded(async () => {
+  const format = $('export').value;
+  $('export').value = '';
+  if (format) await download(`/conversations/${current.conversation.id}/export?format=${format}`, `${current.conversation.title || 'conversation'}.${format}`);
+}));
 
 $('composer').addEventListener('submit', guarded(async (event) => {
   event.preventDefault();
@@ -384,7 +497,11 @@ $('settings').addEventListener('close', guarded(async () => {
   showHead();
   await start();
 }));
-$('agent').addEventListener('change', () => { if (!current) showWelcome(); });
+$('agent').addEventListener('change', () => {
+  if (current) return;
+  showWelcome();
+  showHead();
+});
 
 async function start() {
   $('docs').href = docsPath;
@@ -400,7 +517,10 @@ async function start() {
   if (user) settings.user = user;
   await loadList();
   if (wanted) await open(wanted);
-  else showWelcome();
+  else {
+    showWelcome();
+    showHead();
+  }
   document.body.dataset.ready = 'true';
 }
 

@@ -65,15 +65,38 @@ export async function fetchCluster(conversationId) {
 }
 
 /**
- * Starts a turn and returns when the server has accepted the message. The turn does not hang on this connection: its
- * text and its end come by the event stream, whatever becomes of this request.
+ * Asks for something that runs a turn, and returns when the server has accepted it. The turn does not hang on this
+ * connection: its text and its end come by the event stream, whatever becomes of this request.
  */
-export async function startTurn(conversationId, message) {
+export async function startStream(path, body) {
   const abort = new AbortController();
-  const response = await send('POST', `/conversations/${conversationId}/messages`, { message, stream: true }, { signal: abort.signal });
+  const response = await send('POST', path, { ...body, stream: true }, { signal: abort.signal });
+  if ((response.headers.get('Content-Type') || '').startsWith('application/json')) return response.json();
   const reader = response.body.getReader();
   await reader.read();
   abort.abort();
+  return null;
+}
+
+/** Sends a file as its own bytes and returns its record. */
+export async function upload(conversationId, file) {
+  const query = new URLSearchParams({ name: file.name, conversationId });
+  const response = await fetch(`${base}/files?${query}`, {
+    method: 'POST', headers: headers({ 'Content-Type': file.type || 'application/octet-stream' }), body: file,
+  });
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
+  return (await response.json()).file;
+}
+
+/** Saves what a path answers under a name. A link could not carry the token. */
+export async function download(path, name) {
+  const response = await fetch(base + path, { headers: headers({}) });
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** Reads the frames of an event stream: calls onFrame({event, id, data}) for each. Returns when the stream ends. */

@@ -1,0 +1,199 @@
+// What a turn asks of a person: approvals, questions, tools of the browser. And what a person says of an answer.
+
+import { call, startStream } from './stream.js';
+
+export function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+export function button(text, className, action) {
+  const made = element('button', className, text);
+  made.type = 'button';
+  if (action) made.addEventListener('click', action);
+  return made;
+}
+
+/** The pending actions of one conversation, as cards. */
+export class Actions {
+  constructor(box, { guarded, said }) {
+    this.box = box;
+    this.guarded = guarded;
+    this.said = said;
+    this.id = '';
+  }
+
+  show(conversationId, actions) {
+    if (this.id !== conversationId) this.box.replaceChildren();
+    this.id = conversationId;
+    const open = new Map(actions.map((action) => [action.id, action]));
+    for (const card of [...this.box.children]) {
+      if (!open.delete(card.dataset.id)) card.remove();
+    }
+    for (const action of open.values()) this.box.append(this.card(action));
+    this.box.hidden = this.box.childElementCount === 0;
+  }
+
+  async resolve(card, resolution) {
+    for (const control of card.querySelectorAll('button, input, textarea')) control.disabled = true;
+    try {
+      await startStream(`/conversations/${this.id}/actions/${card.dataset.id}`, { resolution });
+      card.remove();
+    } catch (error) {
+      for (const control of card.querySelectorAll('button, input, textarea')) control.disabled = false;
+      if (['action_not_pending', 'action_expired'].includes(error.code)) card.remove();
+      throw error;
+    } finally {
+      this.box.hidden = this.box.childElementCount === 0;
+      this.said();
+    }
+  }
+
+  card(action) {
+    const card = element('form', 'action');
+    card.dataset.id = action.id;
+    card.dataset.kind = action.kind;
+    const build = { tool_approval: approval, user_question: question, client_tool: clientTool }[action.kind] || unknown;
+    build(card, action, this.guarded((resolution) => this.resolve(card, resolution)));
+    if (action.expiresAt) {
+      card.append(element('p', 'hint', 'Lapses ' + new Date(action.expiresAt).toLocaleString()));
+    }
+    card.addEventListener('submit', (event) => event.preventDefault());
+    return card;
+  }
+}
+
+function row(...children) {
+  const made = element('div', 'row');
+  made.append(...children);
+  return made;
+}
+
+function approval(card, action, resolve) {
+  card.append(element('h3', '', action.prompt || `Run ${action.toolName}?`));
+  if (action.unknownOutcome) {
+    card.append(element('p', 'warn', 'The server that ran it is gone, and it is not known whether it was carried out. Allow runs it again.'));
+  }
+  const args = element('textarea');
+  args.value = JSON.stringify(action.args ?? {}, null, 2);
+  args.rows = Math.min(8, args.value.split('\n').length);
+  args.setAttribute('aria-label', 'arguments of ' + action.toolName);
+  const asked = args.value;
+  const remember = element('input');
+  remember.type = 'checkbox';
+  const label = element('label', 'check', 'Do not ask again here');
+  label.prepend(remember);
+  const decide = (decision) => {
+    const resolution = { type: 'tool_approval', decision, rememberForSession: remember.checked };
+    if (decision === 'allow' && args.value !== asked) {
+      try {
+        resolution.approvedArgs = JSON.parse(args.value);
+      } catch (error) {
+        args.setCustomValidity(error.message);
+        args.reportValidity();
+        return;
+      }
+    }
+    resolve(resolution);
+  };
+  args.addEventListener('input', () => args.setCustomValidity(''));
+  card.append(element('p', 'tool', action.toolName), args, label,
+    row(button('Deny', 'quiet danger deny', () => decide('deny')), button('Allow', 'primary allow', () => decide('allow'))));
+}
+
+function question(card, action, resolve) {
+  const questions = action.questions?.length ? action.questions : [{ question: action.prompt || 'The assistant asks.' }];
+  const fields = questions.map((asked, index) => {
+    const set = element('fieldset');
+    set.append(element('legend', '', asked.question));
+    for (const option of asked.options || []) {
+      const value = option.value ?? option.label ?? option;
+      const input = element('input');
+      input.type = asked.multiSelect ? 'checkbox' : 'radio';
+      input.name = 'q' + index;
+      input.value = value;
+      const label = element('label', 'check', option.label ?? String(option));
+      label.prepend(input);
+      if (option.description) label.append(element('small', '', option.description));
+      set.append(label);
+    }
+    const free = element('input');
+    free.className = 'free';
+    free.placeholder = asked.placeholder || 'In your own words';
+    free.setAttribute('aria-label', asked.question);
+    set.append(free);
+    card.append(set);
+    return { asked, set, free };
+  });
+  const answer = () => {
+    const answers = {};
+    for (const { asked, set, free } of fields) {
+      const values = [...set.querySelectorAll('input:checked')].map((input) => input.value);
+      answers[asked.question] = free.value ? { values, freeText: free.value } : { values };
+    }
+    resolve({ type: 'user_question', answers });
+  };
+  card.append(row(button('Answer', 'primary answer', answer)));
+}
+
+/** What this page can do for an agent; any other tool of the client is answered by hand. */
+const ownTools = {
+  browser_info: () => ({ language: navigator.language, screen: `${screen.width}x${screen.height}`, online: navigator.onLine }),
+};
+
+function clientTool(card, action, resolve) {
+  const output = element('textarea');
+  output.value = JSON.stringify(ownTools[action.toolName]?.() ?? {}, null, 2);
+  output.rows = 4;
+  output.setAttribute('aria-label', 'output of ' + action.toolName);
+  const send = () => {
+    try {
+      resolve({ type: 'client_tool', output: JSON.parse(output.value) });
+    } catch (error) {
+      output.setCustomValidity(error.message);
+      output.reportValidity();
+    }
+  };
+  output.addEventListener('input', () => output.setCustomValidity(''));
+  card.append(element('h3', '', `The assistant wants this page to run ${action.toolName}`),
+    element('pre', '', JSON.stringify(action.args ?? {})), output,
+    row(button('Fail', 'quiet danger', () => resolve({ type: 'client_tool', output: null, error: 'The person refused.' })),
+      button('Send output', 'primary output', send)));
+}
+
+function unknown(card, action) {
+  card.append(element('h3', '', `${action.kind}: ${action.toolName}`));
+}
+
+/** Rating, regenerating, editing and copying, under a message. */
+export function messageTools(message, { conversationId, experience, newestAnswer, guarded, edit, changed }) {
+  const tools = element('div', 'tools');
+  const path = `/conversations/${conversationId}/messages/${message.id}`;
+  const actions = experience?.messageActions || {};
+  if (actions.copy !== false) {
+    tools.append(button('Copy', 'tiny', guarded(() => navigator.clipboard.writeText(message.content))));
+  }
+  if (message.role === 'user') {
+    if (actions.edit) tools.append(button('Edit', 'tiny edit', () => edit(message)));
+    return tools;
+  }
+  if (newestAnswer && actions.regenerate) {
+    tools.append(button('Regenerate', 'tiny regenerate', guarded(() => startStream(path + '/regenerate', {}))));
+  }
+  if (experience?.feedback?.enabled) {
+    const rating = message.metadata?.feedback?.rating;
+    for (const [value, sign] of [['up', '👍'], ['down', '👎']]) {
+      const rate = button(sign, 'tiny rate', guarded(async () => {
+        await call('POST', path + '/feedback', { rating: rating === value ? null : value });
+        await changed();
+      }));
+      rate.dataset.rating = value;
+      rate.setAttribute('aria-pressed', String(rating === value));
+      rate.setAttribute('aria-label', value === 'up' ? 'good answer' : 'bad answer');
+      tools.append(rate);
+    }
+  }
+  return tools;
+}
