@@ -21,8 +21,10 @@ func (m *Machine) Project(before, after proto.Message, events []proto.Message, i
 	is, _ := after.(*conversationpb.State)
 	if is != nil {
 		projectItems(was, events, into)
+		projectSteps(was, events, into)
 	}
 	projectRunning(was, is, into)
+	projectDue(was, is, into)
 	projectLists(was, is, into)
 }
 
