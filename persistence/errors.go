@@ -30,6 +30,13 @@ var (
 	ErrUnknownGroup = replica.ErrUnknownGroup
 	// ErrInvalid: the write breaks a limit of the format. Nothing was written.
 	ErrInvalid = fsm.ErrLimit
+	// ErrIncomplete: a blob is not committed, because pieces of it are missing or are not what the commit says.
+	ErrIncomplete = errors.New("pieces of the blob are missing")
+	// ErrBlobTaken: there is a committed blob of that id, which is another one or belongs to an entity. Nothing was
+	// written.
+	ErrBlobTaken = errors.New("the blob is committed already")
+	// ErrNoChunk: there is no such piece of a blob, or not yet at the replica that was read.
+	ErrNoChunk = errors.New("no such piece")
 	// ErrConflict: a change of members expected other ones. Nothing was done.
 	ErrConflict = replica.ErrConflict
 	// ErrUnsafe: a change of members would leave no majority of live voters. Nothing was done.

@@ -66,6 +66,11 @@ type Options struct {
 	// TickInterval is the logs' unit of time; a leader is missed after ten. Default 50 ms.
 	TickInterval time.Duration
 
+	// SweepInterval is how often blobs are looked for that are due to be removed. Default a minute.
+	SweepInterval time.Duration
+	// Now is the clock by which blobs are due. Default the system's.
+	Now func() time.Time
+
 	// OnLeader hears that this node leads a group (leader true; epoch is the term, everything earlier is applied) or
 	// no longer does. It is called in order and must not block.
 	OnLeader func(group uint32, epoch uint64, leader bool)
@@ -88,6 +93,7 @@ const (
 	defaultReserveBytes  = 32 << 20
 	defaultSpaceInterval = 500 * time.Millisecond
 	defaultSnapshotRate  = 16 << 20
+	defaultSweepInterval = time.Minute
 )
 
 func (o *Options) setDefaults() {
@@ -99,6 +105,10 @@ func (o *Options) setDefaults() {
 	setDefault(&o.ReserveBytes, min(defaultReserveBytes, o.MinFreeBytes/2))
 	setDefault(&o.SpaceInterval, defaultSpaceInterval)
 	setDefault(&o.SnapshotRate, defaultSnapshotRate)
+	setDefault(&o.SweepInterval, defaultSweepInterval)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	setDefault(&o.Logger, slog.New(slog.DiscardHandler))
 	if o.FreeBytes == nil {
 		fs, dir := o.FS, o.Dir
@@ -134,6 +144,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("min free bytes must be at least 1 MiB, not %d", o.MinFreeBytes)
 	case o.ReserveBytes > o.MinFreeBytes/2:
 		return fmt.Errorf("reserve bytes must be at most half of min free bytes, not %d", o.ReserveBytes)
+	case o.SweepInterval < time.Millisecond:
+		return fmt.Errorf("sweep interval must be at least 1ms, not %v", o.SweepInterval)
 	case o.SpaceInterval < time.Millisecond:
 		return fmt.Errorf("space interval must be at least 1ms, not %v", o.SpaceInterval)
 	case o.SnapshotBytes < 0 || o.SnapshotRate < 0 || o.MaxPending < 0 || o.MaxProposalBytes < 0 || o.TickInterval < 0:

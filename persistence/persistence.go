@@ -5,10 +5,10 @@
 // refused unless the entity's seq and the owner's epoch are what the writer believes. It is answered when it is durable
 // on a majority and applied here. Reads see everything acknowledged before them, unless they may be stale ([WithStale]);
 // a [View] is one consistent moment. Only the leader of a shard writes and reads it; a [Transport] joins the nodes.
-// [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
+// [Store.PutChunk] keeps bytes of files, whose commit may be part of an append. [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
 //
 // Below it: keys (layout of the rows), fsm (applies log entries), replica (the logs), index (lists and counters),
-// directory (small records in memory), backup (format of a copy). DESIGN.md tells how they fit and what happens when a
+// directory (small records in memory), blob (bytes of files), backup (format of a copy). DESIGN.md tells how they fit and what happens when a
 // disk fails.
 //
 // Invariants:
@@ -64,6 +64,10 @@ type Store struct {
 	sizes        sizes
 	lock         io.Closer
 
+	unflushed atomic.Int64  // bytes of files since the last flush
+	flush     chan struct{} // the write buffer holds enough of them
+	flusher   chan struct{} // closed when the goroutine that flushes it has ended; nil before Start
+
 	uses      uses
 	wake      chan struct{} // something happened that tend looks after
 	confirmed atomic.Bool   // the cluster record is known and is ours
@@ -85,7 +89,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("storage options: %w", err)
 	}
-	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1)}
+	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1), flush: make(chan struct{}, 1)}
 	s.condition = newCondition(opts.Logger)
 	s.space = newSpace(opts, s.condition)
 	s.registration.to = opts.Registerer
@@ -142,11 +146,13 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 func (s *Store) openDriver(isNew bool) (*replica.Driver, error) {
+	machine := fsm.New(s.db, s.directory.Applied())
+	machine.OnPieces = s.piecesWritten
 	cfg := replica.Config{
 		Node:             replica.NodeID(s.identity.NodeID),
 		DB:               s.db,
 		MaxGroup:         replica.GroupID(s.identity.Shards),
-		Machine:          fsm.New(s.db, s.directory.Applied()),
+		Machine:          machine,
 		OnLeader:         s.onLeader,
 		OnChange:         s.opts.OnChange,
 		OnSnapshot:       s.onSnapshot,
@@ -211,6 +217,12 @@ func (s *Store) Start() {
 	s.driver.Start()
 	s.tasks.Go(func() { s.space.watch(ctx) })
 	s.tasks.Go(func() { s.tend(ctx) })
+	s.tasks.Go(func() { s.sweep(ctx) })
+	s.flusher = make(chan struct{})
+	go func() {
+		defer close(s.flusher)
+		s.flushPiecesWritten(ctx)
+	}()
 }
 
 // tend does what must not be done where it was noticed: confirming the cluster record, reading the directory anew. What
@@ -300,6 +312,9 @@ func (s *Store) close() error {
 	s.registration.close()
 	if s.driver != nil {
 		s.driver.Stop()
+	}
+	if s.flusher != nil && s.condition.failure() == nil { // in a failed engine it may hang
+		<-s.flusher
 	}
 	if !s.uses.close(readsTimeout) {
 		return errors.New("reads are still in progress; the process must end")

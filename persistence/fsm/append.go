@@ -26,6 +26,9 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 	if result.Outcome = compare(a, stored); result.GetOutcome() != logpb.Outcome_APPLIED {
 		return nil
 	}
+	if result.Outcome, err = m.blobsFit(group, a); err != nil || result.GetOutcome() != logpb.Outcome_APPLIED {
+		return err
+	}
 	first := a.GetExpectedSeq() + 1
 	if a.GetCreate() {
 		first = 0
@@ -45,6 +48,9 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 		return err
 	}
 	m.seen.heads[a.GetId()] = next
+	if err := m.changeBlobs(batch, group, a); err != nil {
+		return err
+	}
 	if err := m.writeListings(batch, group, a.GetListings()); err != nil {
 		return err
 	}
@@ -114,6 +120,9 @@ func set(batch *pebble.Batch, key, value []byte, remove bool) error {
 // deleteEntity removes all rows. Rows that this batch wrote cannot be listed, but a range tombstone covers what stands
 // before it in the batch.
 func (m *Machine) deleteEntity(batch *pebble.Batch, group uint32, id string, stored head) (err error) {
+	if err := m.deleteOwned(batch, group, id); err != nil {
+		return err
+	}
 	start := keys.AppendEntity(nil, group, id)
 	end := keys.Successor(start)
 	if stored.written {

@@ -1,7 +1,8 @@
 // Package fsm is the state machine behind every shard's log: it compares and writes, and decides nothing else.
 //
-// An entry is one logpb.Entry. Append is in append.go, Put (a directory record) in put.go; what entries of one batch
-// must see of each other is in overlay.go. The rows are those of package keys.
+// An entry is one logpb.Entry. Append is in append.go, Put (a directory record) in put.go, pieces of files and their
+// commits in blob.go; what entries of one batch must see of each other is in overlay.go. The rows are those of package
+// keys.
 //
 // Invariants:
 //
@@ -50,6 +51,10 @@ type Machine struct {
 
 	seen overlay
 	key  []byte
+
+	// OnPieces hears how many bytes of files an Apply wrote. Optional; set before the first Apply.
+	OnPieces func(bytes int)
+	pieces   int
 }
 
 // New returns a machine over the rows in db.
@@ -65,6 +70,7 @@ func (m *Machine) Span(group replica.GroupID) (start, end []byte) {
 // Apply writes what the entries do into batch and returns a *logpb.Result for each.
 func (m *Machine) Apply(batch *pebble.Batch, group replica.GroupID, entries []replica.Entry) ([]any, error) {
 	defer m.seen.reset()
+	m.pieces = 0
 	slab := make([]logpb.Result, len(entries))
 	results := make([]any, len(entries))
 	for i := range entries {
@@ -73,7 +79,13 @@ func (m *Machine) Apply(batch *pebble.Batch, group replica.GroupID, entries []re
 			return nil, fmt.Errorf("apply entry %d of group %d: %w", entries[i].Index, group, err)
 		}
 	}
-	return results, m.writeCounts(batch, group)
+	if err := errors.Join(m.writeCounts(batch, group), m.writeBlobs(batch, uint32(group))); err != nil {
+		return nil, err
+	}
+	if m.pieces > 0 && m.OnPieces != nil {
+		m.OnPieces(m.pieces)
+	}
+	return results, nil
 }
 
 func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.Entry, result *logpb.Result) error {
@@ -90,6 +102,10 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 		return m.append(batch, uint32(group), body.Append, result)
 	case *logpb.Entry_Put:
 		return m.put(batch, group, e.Index, body.Put, result)
+	case *logpb.Entry_Chunk:
+		return m.chunk(batch, uint32(group), body.Chunk, result)
+	case *logpb.Entry_Blob:
+		return m.changeAlone(batch, uint32(group), body.Blob, result)
 	default:
 		return fmt.Errorf("%w: format %d, unknown body", ErrFormat, entry.GetVersion())
 	}
@@ -103,6 +119,16 @@ func Encode(a *logpb.Append) ([]byte, error) {
 // EncodePut returns the entry that puts.
 func EncodePut(p *logpb.Put) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Put{Put: p}})
+}
+
+// EncodeChunk returns the entry that writes a piece of a blob.
+func EncodeChunk(c *logpb.BlobChunk) ([]byte, error) {
+	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Chunk{Chunk: c}})
+}
+
+// EncodeBlob returns the entry that commits or removes a blob.
+func EncodeBlob(c *logpb.BlobChange) ([]byte, error) {
+	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Blob{Blob: c}})
 }
 
 func encode(e *logpb.Entry) ([]byte, error) {

@@ -115,6 +115,12 @@ func row(t require.TestingT, k keys.Key, value []byte) string {
 		version, own, err := keys.RecordFields(value)
 		require.NoError(t, err)
 		return fmt.Sprintf("record %s/%s v%d %q", k.Name, k.Tail, version, own)
+	case keys.Owned:
+		return fmt.Sprintf("owned %s %s", k.Name, k.Tail)
+	case keys.BlobHead:
+		return blobRow(t, k.Name, value)
+	case keys.Chunk:
+		return fmt.Sprintf("chunk %s %d %d bytes of %q", k.Name, k.Seq, len(value), value[0])
 	default:
 		return "?"
 	}
@@ -165,12 +171,15 @@ func (r *rig) batch(t *testing.T, group replica.GroupID, input string) string {
 }
 
 // parseEntry reads: append ID [create] [delete] [expect=N] [epoch=N] [head=S] [event=S]... [item=T/K=V] [item=T/K]
-// [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] or: put COLLECTION/KEY expect=N (value=S | delete). A row without
-// "=V" is a removal.
+// [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] [blob=ID/BYTES=RECORD] [blob=ID] or: put COLLECTION/KEY expect=N
+// (value=S | delete), or what blob_test.go reads. A row without "=V" is a removal.
 func parseEntry(t *testing.T, words []string) *logpb.Entry {
 	t.Helper()
-	if words[0] == "put" {
+	switch words[0] {
+	case "put":
 		return parsePut(t, words[1:])
+	case "chunk", "commit", "remove":
+		return parseBlob(t, words)
 	}
 	require.Equal(t, "append", words[0])
 	a := &logpb.Append{Id: words[1]}
@@ -200,6 +209,14 @@ func parseEntry(t *testing.T, words []string) *logpb.Entry {
 			path, v, keep := strings.Cut(value, "=")
 			parts := strings.Split(path, "/")
 			a.Listings = append(a.Listings, &logpb.Listing{List: parts[0], Score: number[int64](t, parts[1]), Member: parts[2], Value: []byte(v), Delete: !keep})
+		case "blob":
+			path, record, keep := strings.Cut(value, "=")
+			id, bytes, _ := strings.Cut(path, "/")
+			change := &logpb.BlobChange{Id: id, Delete: !keep}
+			if keep {
+				change = commit(id, number[int64](t, bytes), record)
+			}
+			a.Blobs = append(a.Blobs, change)
 		case "count":
 			c, n, _ := strings.Cut(value, "/")
 			a.Counts = append(a.Counts, &logpb.Count{Name: c, Delta: number[int64](t, n)})
@@ -272,6 +289,9 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 			ExpectedVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Delete: rapid.Bool().Draw(t, "delete"), Value: []byte("v"),
 		}}}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "blob") == 0 {
+		return drawBlob(t)
+	}
 	a := &logpb.Append{
 		Id: letter.Draw(t, "id"), Create: rapid.Bool().Draw(t, "create"),
 		ExpectedSeq: rapid.Uint64Range(0, 4).Draw(t, "expect"), Epoch: rapid.Uint64Range(1, 3).Draw(t, "epoch"),
@@ -294,6 +314,9 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "counts") {
 		a.Counts = append(a.Counts, &logpb.Count{Name: letter.Draw(t, "count"), Delta: rapid.Int64Range(-1, 1).Draw(t, "delta")})
+	}
+	for _, id := range blobIDs[:rapid.IntRange(0, 2).Draw(t, "blobs")] {
+		a.Blobs = append(a.Blobs, drawChange(t, id, a.GetDeleteEntity()))
 	}
 	return entry(a)
 }
@@ -346,6 +369,11 @@ func FuzzApply(f *testing.F) {
 	put, err := fsm.EncodePut(&logpb.Put{Collection: "c", Key: "k", Value: []byte("v")})
 	require.NoError(f, err)
 	f.Add(put)
+	for _, e := range []*logpb.Entry{piece("f", 0, 9, 5), {Version: fsm.Format, Body: &logpb.Entry_Blob{Blob: commit("f", 9, "r")}}} {
+		data, err := proto.Marshal(e)
+		require.NoError(f, err)
+		f.Add(data)
+	}
 	r := newRig(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		batch := r.db.NewBatch()

@@ -3,12 +3,14 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"parley/persistence/blob"
 	"parley/persistence/keys"
 	"parley/proto/logpb"
 )
 
-// ErrLimit is wrapped by Validate and ValidatePut.
+// ErrLimit is wrapped by what the Validate functions say.
 var ErrLimit = errors.New("entry breaks a limit")
 
 // MaxRecord bounds a directory record: every node holds all of them in memory.
@@ -39,6 +41,50 @@ func Validate(a *logpb.Append) error {
 		if err := name("counter", c.GetName()); err != nil {
 			return err
 		}
+	}
+	return validateBlobs(a)
+}
+
+func validateBlobs(a *logpb.Append) error {
+	for i, c := range a.GetBlobs() {
+		if err := validateChange(c); err != nil {
+			return err
+		}
+		if a.GetDeleteEntity() && !c.GetDelete() {
+			return fmt.Errorf("%w: blob %s for an entity that goes", ErrLimit, c.GetId())
+		}
+		if slices.ContainsFunc(a.GetBlobs()[:i], func(other *logpb.BlobChange) bool { return other.GetId() == c.GetId() }) {
+			return fmt.Errorf("%w: blob %s twice", ErrLimit, c.GetId())
+		}
+	}
+	return nil
+}
+
+func validateChange(c *logpb.BlobChange) error {
+	if err := name("blob", c.GetId()); err != nil {
+		return err
+	}
+	if err := blob.ValidateChange(c); err != nil {
+		return fmt.Errorf("%w: %w", ErrLimit, err)
+	}
+	return nil
+}
+
+// ValidateBlob refuses an entry that can neither commit nor remove a blob.
+func ValidateBlob(c *logpb.BlobChange) error {
+	if c.GetOwner() != "" {
+		return fmt.Errorf("%w: blob %s of an entity is committed by it", ErrLimit, c.GetId())
+	}
+	return validateChange(c)
+}
+
+// ValidateChunk refuses a piece of a blob that cannot be stored.
+func ValidateChunk(c *logpb.BlobChunk) error {
+	if err := name("blob", c.GetId()); err != nil {
+		return err
+	}
+	if err := blob.ValidateChunk(c); err != nil {
+		return fmt.Errorf("%w: %w", ErrLimit, err)
 	}
 	return nil
 }

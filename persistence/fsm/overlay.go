@@ -27,23 +27,27 @@ type overlay struct {
 	heads   map[string]head
 	counts  map[string]int64
 	records map[record]uint64
+	blobs   map[string]*blobState
 }
 
 // keep bounds the maps that are reused; a bigger one is let go.
 const keep = 4096
 
 func newOverlay() overlay {
-	return overlay{heads: map[string]head{}, counts: map[string]int64{}, records: map[record]uint64{}}
+	return overlay{
+		heads: map[string]head{}, counts: map[string]int64{}, records: map[record]uint64{}, blobs: map[string]*blobState{},
+	}
 }
 
 func (o *overlay) reset() {
-	if len(o.heads) > keep || len(o.counts) > keep || len(o.records) > keep {
+	if len(o.heads) > keep || len(o.counts) > keep || len(o.records) > keep || len(o.blobs) > keep {
 		*o = newOverlay()
 		return
 	}
 	clear(o.heads)
 	clear(o.counts)
 	clear(o.records)
+	clear(o.blobs)
 }
 
 func (m *Machine) head(group uint32, id string) (head, error) {

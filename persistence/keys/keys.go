@@ -3,10 +3,11 @@
 // Every key begins with the space ('s', kept apart from the log's keys), the layout's version and the shard, so that
 // the state of one shard is one span: it is counted, streamed to another node and dropped as a range. Below that:
 //
-//	entity   id, then head | items by (table, key) | events by seq     all rows of an entity lie side by side
+//	entity   id, then head | items by (table, key) | events by seq | ids of its blobs: all its rows lie side by side
 //	listing  list, score, member                                       ordered by score (negative too), then member
 //	counter  name
 //	record   collection, key                                           directory records
+//	blob     id, then head | pieces by index                           bytes of files
 //
 // Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a
 // prefix of another and any bytes are allowed in it; what is ordered (item key, member, record key) stands raw at the
@@ -31,12 +32,18 @@ const (
 	kindListing = 0x20
 	kindCounter = 0x30
 	kindRecord  = 0x40
+	kindBlob    = 0x50
 
 	// Rows of an entity. Items come before events: reading the head and the first tables is one short scan however
 	// long the history behind them.
 	rowHead  = 0x01
 	rowItem  = 0x02
 	rowEvent = 0x03
+	rowOwned = 0x04 // a blob that goes with the entity
+
+	// Rows of a blob.
+	rowBlobHead = 0x01
+	rowChunk    = 0x02
 )
 
 // Limits of what goes into a key. What is longer is refused before it is proposed.
@@ -57,6 +64,9 @@ const (
 	Listing
 	Counter
 	Record
+	Owned
+	BlobHead
+	Chunk
 )
 
 var errKey = errors.New("keys: not a state key")
@@ -133,6 +143,26 @@ func AppendRecord(dst []byte, shard uint32, collection, key string) []byte {
 	return append(appendName(AppendShard(dst, shard), kindRecord, collection), key...)
 }
 
+// AppendOwned appends the prefix of the rows that name an entity's blobs; an id behind it is one of them.
+func AppendOwned(dst []byte, shard uint32, id string) []byte {
+	return append(AppendEntity(dst, shard, id), rowOwned)
+}
+
+// AppendBlob appends the prefix that all rows of a blob share.
+func AppendBlob(dst []byte, shard uint32, id string) []byte {
+	return appendName(AppendShard(dst, shard), kindBlob, id)
+}
+
+// AppendBlobHead appends the key of a blob's head.
+func AppendBlobHead(dst []byte, shard uint32, id string) []byte {
+	return append(AppendBlob(dst, shard, id), rowBlobHead)
+}
+
+// AppendChunk appends the key of a piece of a blob.
+func AppendChunk(dst []byte, shard uint32, id string, index uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(AppendBlob(dst, shard, id), rowChunk), index)
+}
+
 func appendName(dst []byte, kind byte, name string) []byte {
 	dst = append(dst, kind, byte(len(name)))
 	return append(dst, name...)
@@ -171,11 +201,11 @@ func EventTail(tail []byte) (seq uint64, err error) {
 type Key struct {
 	Kind  Kind
 	Shard uint32
-	Name  string // entity id, list, counter, collection
+	Name  string // entity id, list, counter, collection, blob id
 	Table uint8  // item
-	Seq   uint64 // event
+	Seq   uint64 // event; index of a piece
 	Score int64  // listing
-	Tail  []byte // item key, list member, record key; shares the decoded key's memory
+	Tail  []byte // item key, list member, record key, owned blob's id; shares the decoded key's memory
 }
 
 // Decode reads any key of this package. It is strict: what it accepts encodes to the same bytes again.
@@ -206,6 +236,8 @@ func Decode(key []byte) (Key, error) {
 		}
 	case kindRecord:
 		k.Kind, k.Tail = Record, rest
+	case kindBlob:
+		err = k.decodeBlob(rest)
 	default:
 		err = fmt.Errorf("%w: kind %#x", errKey, kind)
 	}
@@ -227,8 +259,22 @@ func (k *Key) decodeRow(rest []byte) error {
 			return err
 		}
 		k.Kind, k.Seq = Event, seq
+	case len(rest) >= 1 && rest[0] == rowOwned:
+		k.Kind, k.Tail = Owned, rest[1:]
 	default:
 		return fmt.Errorf("%w: row of an entity", errKey)
+	}
+	return nil
+}
+
+func (k *Key) decodeBlob(rest []byte) error {
+	switch {
+	case len(rest) == 1 && rest[0] == rowBlobHead:
+		k.Kind = BlobHead
+	case len(rest) == 5 && rest[0] == rowChunk:
+		k.Kind, k.Seq = Chunk, uint64(binary.BigEndian.Uint32(rest[1:]))
+	default:
+		return fmt.Errorf("%w: row of a blob", errKey)
 	}
 	return nil
 }
@@ -248,6 +294,12 @@ func (k Key) Append(dst []byte) []byte {
 		return AppendCounter(dst, k.Shard, k.Name)
 	case Record:
 		return append(appendName(AppendShard(dst, k.Shard), kindRecord, k.Name), k.Tail...)
+	case Owned:
+		return append(AppendOwned(dst, k.Shard, k.Name), k.Tail...)
+	case BlobHead:
+		return AppendBlobHead(dst, k.Shard, k.Name)
+	case Chunk:
+		return AppendChunk(dst, k.Shard, k.Name, uint32(k.Seq))
 	default:
 		return dst
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,10 @@ func TestKeysGolden(t *testing.T) {
 		{"listing 1", keys.AppendListing(nil, 2, "user/u", 1, "conv_AB")},
 		{"counter", keys.AppendCounter(nil, 2, "conversations")},
 		{"record", keys.AppendRecord(nil, 0, "token", "tok_1")},
+		{"owned", append(keys.AppendOwned(nil, 1, "conv_AB"), "file_A"...)},
+		{"blob", keys.AppendBlob(nil, 1, "file_A")},
+		{"blob head", keys.AppendBlobHead(nil, 1, "file_A")},
+		{"chunk 258", keys.AppendChunk(nil, 1, "file_A", 258)},
 		{"value head", keys.AppendHeadValue(nil, 7, 3, []byte("s"))},
 		{"value record", keys.AppendRecordValue(nil, 9, []byte("r"))},
 		{"value count", keys.AppendCountValue(nil, -2)},
@@ -45,7 +50,7 @@ func TestKeysGolden(t *testing.T) {
 
 func drawKey(t *rapid.T) keys.Key {
 	k := keys.Key{
-		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Record)).Draw(t, "kind")),
+		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Chunk)).Draw(t, "kind")),
 		Shard: rapid.Uint32().Draw(t, "shard"),
 		Name:  string(rapid.SliceOfN(rapid.Byte(), 0, keys.MaxName).Draw(t, "name")),
 	}
@@ -59,7 +64,9 @@ func drawKey(t *rapid.T) keys.Key {
 	case keys.Listing:
 		k.Score = rapid.Int64().Draw(t, "score")
 		k.Tail = tail.Draw(t, "tail")
-	case keys.Record:
+	case keys.Chunk:
+		k.Seq = uint64(rapid.Uint32().Draw(t, "index"))
+	case keys.Record, keys.Owned:
 		k.Tail = tail.Draw(t, "tail")
 	default: // a name is all
 	}
@@ -112,7 +119,8 @@ func TestEntitySpansAreDisjoint(t *testing.T) {
 		other.Shard = 4
 		prefix := keys.AppendEntity(nil, 4, id)
 		key := other.Append(nil)
-		require.Equal(t, bytes.HasPrefix(key, prefix), other.Name == id && (other.Kind == keys.Head || other.Kind == keys.Item || other.Kind == keys.Event))
+		rows := []keys.Kind{keys.Head, keys.Item, keys.Event, keys.Owned}
+		require.Equal(t, bytes.HasPrefix(key, prefix), other.Name == id && slices.Contains(rows, other.Kind))
 		inSpan := bytes.Compare(prefix, key) <= 0 && bytes.Compare(key, keys.Successor(prefix)) < 0
 		require.Equal(t, bytes.HasPrefix(key, prefix), inSpan)
 	})
@@ -143,6 +151,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(keys.AppendListing(nil, 2, "user/u", -1, "conv_AB"))
 	f.Add(keys.AppendCounter(nil, 2, "c"))
 	f.Add(keys.AppendRecord(nil, 0, "token", "t"))
+	f.Add(keys.AppendChunk(nil, 1, "file_A", 258))
+	f.Add(keys.AppendBlobHead(nil, 1, "file_A"))
+	f.Add(keys.AppendOwned(nil, 1, "conv_AB"))
 	f.Add([]byte{'s', 2, 0, 0, 0, 1, 0x10, 0})
 	f.Fuzz(func(t *testing.T, key []byte) {
 		k, err := keys.Decode(key)

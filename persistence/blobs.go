@@ -1,0 +1,212 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/persistence/blob"
+	"parley/persistence/fsm"
+	"parley/persistence/index"
+	"parley/persistence/keys"
+	"parley/persistence/replica"
+	"parley/proto/logpb"
+)
+
+// Blob is what a shard knows of a blob besides its bytes.
+type Blob = blob.Blob
+
+// Limits of a blob, see package blob.
+const (
+	ChunkSize = blob.ChunkSize
+	MaxChunks = blob.MaxChunks
+)
+
+// PutChunk keeps a piece of a blob that is not committed: ChunkSize bytes, or fewer when it is the last one. Pieces come
+// in any order; the same one again changes nothing. What is not committed within an hour of its last piece is removed.
+// data must not change during the call. Errors: ErrBlobTaken, and those of every write.
+func (s *Store) PutChunk(ctx context.Context, group uint32, id string, index uint32, data []byte) error {
+	c := &logpb.BlobChunk{Id: id, Index: index, Data: data, At: s.opts.Now().UnixMilli()}
+	if err := fsm.ValidateChunk(c); err != nil {
+		return fmt.Errorf("put piece %d of %s: %w", index, id, err)
+	}
+	entry, err := fsm.EncodeChunk(c)
+	if err = s.proposeBlob(ctx, group, entry, err); err != nil {
+		return fmt.Errorf("put piece %d of %s: %w", index, id, err)
+	}
+	return nil
+}
+
+// CommitBlob makes a blob readable that belongs to no entity: Chunks, Size, Record and ExpiresAt of b count. One that
+// belongs to an entity is committed by an append of that entity. The same commit again changes nothing. Errors:
+// ErrIncomplete, ErrBlobTaken, and those of every write.
+func (s *Store) CommitBlob(ctx context.Context, group uint32, id string, b Blob) error {
+	return s.changeBlob(ctx, group, &logpb.BlobChange{
+		Id: id, Chunks: b.Chunks, Size: b.Size, Record: b.Record, ExpiresAt: b.ExpiresAt, Owner: b.Owner,
+	})
+}
+
+// DeleteBlob removes a blob that belongs to no entity, or that nobody has committed. One that is not there is no error.
+// Errors: ErrBlobTaken when it belongs to an entity, and those of every write.
+func (s *Store) DeleteBlob(ctx context.Context, group uint32, id string) error {
+	return s.changeBlob(ctx, group, &logpb.BlobChange{Id: id, Delete: true})
+}
+
+func (s *Store) changeBlob(ctx context.Context, group uint32, c *logpb.BlobChange) error {
+	what := "commit"
+	if c.GetDelete() {
+		what = "delete"
+	}
+	if err := fsm.ValidateBlob(c); err != nil {
+		return fmt.Errorf("%s blob %s: %w", what, c.GetId(), err)
+	}
+	entry, err := fsm.EncodeBlob(c)
+	if err = s.proposeBlob(ctx, group, entry, err); err != nil {
+		return fmt.Errorf("%s blob %s: %w", what, c.GetId(), err)
+	}
+	return nil
+}
+
+func (s *Store) proposeBlob(ctx context.Context, group uint32, entry []byte, encoded error) error {
+	if encoded != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, encoded)
+	}
+	result, err := s.propose(ctx, replica.GroupID(group), entry)
+	if err != nil {
+		return err
+	}
+	switch result.GetOutcome() {
+	case logpb.Outcome_APPLIED:
+		return nil
+	case logpb.Outcome_SEQ_MISMATCH:
+		return ErrIncomplete
+	case logpb.Outcome_EXISTS:
+		return ErrBlobTaken
+	default:
+		return fmt.Errorf("%w: the log said %s", ErrInvalid, result.GetOutcome())
+	}
+}
+
+// Blob returns what is known of a blob. The record is the caller's.
+func (s *Store) Blob(ctx context.Context, group uint32, id string) (b Blob, found bool, err error) {
+	r, err := s.begin(ctx, group)
+	if err != nil {
+		return Blob{}, false, err
+	}
+	var scratch [keyBytes]byte
+	found, err = r.get(keys.AppendBlobHead(scratch[:0], group, id), "blob", func(value []byte) error {
+		head := &logpb.BlobHead{}
+		if err := proto.Unmarshal(value, head); err != nil {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		b = blob.Of(head)
+		return nil
+	})
+	return b, found, r.end(err)
+}
+
+// Chunk returns a piece of a blob, in buf if that has room. Committed pieces never change, so under WithStale any
+// replica that has one answers. Errors: ErrNoChunk.
+func (s *Store) Chunk(ctx context.Context, group uint32, id string, index uint32, buf []byte) (data []byte, err error) {
+	r, err := s.begin(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	var scratch [keyBytes]byte
+	found, err := r.get(keys.AppendChunk(scratch[:0], group, id, index), "piece", func(value []byte) error {
+		data = append(buf[:0], value...)
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("piece %d of %s: %w", index, id, ErrNoChunk)
+	}
+	return data, r.end(err)
+}
+
+const (
+	// sweepPage bounds the blobs that a sweep removes of a shard; what is left is the next one's.
+	sweepPage = 100
+	// sweepTimeout bounds a removal.
+	sweepTimeout = 10 * time.Second
+	// flushPieces is how many bytes of files are written before the write buffer is: it would fill with them, and what
+	// they need in memory would be its size.
+	flushPieces = 4 << 20
+)
+
+// sweep removes blobs that are due, of the shards that this node leads, until ctx ends.
+func (s *Store) sweep(ctx context.Context) {
+	ticker := time.NewTicker(s.opts.SweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, group := range s.groups {
+			err := s.sweepShard(ctx, group)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeader) && s.condition.failure() == nil {
+				s.logger.Warn("files that are due were not removed", slog.Uint64("shard", uint64(group)), slog.Any("err", err))
+			}
+		}
+	}
+}
+
+// sweepShard removes what is due of a shard that this node leads. A removal names the time: what was committed since
+// the list was read stays.
+func (s *Store) sweepShard(ctx context.Context, group uint32) error {
+	if node, _, known := s.Leader(group); !known || node != s.identity.NodeID {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	now := s.opts.Now().UnixMilli()
+	rows, err := s.ListShard(ctx, group, index.Query{List: fsm.ListBlobsDue, Limit: sweepPage})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Score > now {
+			break
+		}
+		err := s.changeBlob(ctx, group, &logpb.BlobChange{Id: row.Member, Delete: true, ExpiresAt: now})
+		if err != nil && !errors.Is(err, ErrIncomplete) {
+			return err
+		}
+	}
+	return nil
+}
+
+// piecesWritten counts what the logs wrote of files, and has the write buffer flushed. It is called from the logs and
+// does not block.
+func (s *Store) piecesWritten(n int) {
+	if s.unflushed.Add(int64(n)) < flushPieces {
+		return
+	}
+	s.unflushed.Store(0)
+	select {
+	case s.flush <- struct{}{}:
+	default:
+	}
+}
+
+// flushPiecesWritten flushes the write buffer whenever it is asked for, until ctx ends.
+func (s *Store) flushPiecesWritten(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.flush:
+		}
+		if s.condition.failure() != nil {
+			return
+		}
+		if _, err := s.db.AsyncFlush(); err != nil && s.condition.failure() == nil {
+			s.logger.Warn("write buffer was not flushed", slog.Any("err", err))
+		}
+	}
+}
