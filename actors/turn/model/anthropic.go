@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -78,7 +79,7 @@ func blockDelta(event *anthropic.MessageStreamEventUnion, out *recorder) error {
 		}
 		return out.toolPiece(event.Index, "", "", event.Delta.PartialJSON)
 	case "thinking_delta":
-		out.alive()
+		out.thought(event.Delta.Thinking)
 	}
 	return nil
 }
@@ -201,6 +202,9 @@ func anthropicTurns(messages []Message) []anthropic.MessageParam {
 
 func anthropicTurn(message Message) anthropic.MessageParam {
 	var blocks []anthropic.ContentBlockParamUnion
+	for _, image := range message.Images {
+		blocks = append(blocks, anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data)))
+	}
 	if strings.TrimSpace(message.Content) != "" {
 		blocks = append(blocks, anthropic.NewTextBlock(message.Content))
 	}

@@ -13,7 +13,7 @@ func history(request *Request) []Message {
 	for _, round := range splitRounds(fitting) {
 		head, results := round[0], round[1:]
 		if len(head.ToolCalls) == 0 {
-			if strings.TrimSpace(head.Content) != "" {
+			if strings.TrimSpace(head.Content) != "" || len(head.Images) > 0 {
 				paired = append(paired, head)
 			}
 			continue

@@ -22,6 +22,13 @@ type Stream interface {
 	ToolCall(call ToolCall)
 }
 
+// Overhearer is a Stream that also hears what a model produces and does not say: pieces of tool calls, and thoughts where the
+// provider shows them. They cost as much as text.
+type Overhearer interface {
+	Stream
+	Unsaid(piece string)
+}
+
 // Request is one model call.
 type Request struct {
 	Agent    *agentpb.Agent
@@ -47,8 +54,16 @@ const (
 type Message struct {
 	Role      Role
 	Content   string
+	Images    []Image    // user
 	ToolCalls []ToolCall // assistant
 	ToolID    string     // tool: the call this answers
+}
+
+// Image is a picture that the model is shown. MIME is image/png, image/jpeg, image/gif or image/webp: every provider
+// takes these.
+type Image struct {
+	MIME string
+	Data []byte
 }
 
 // Tool describes a tool to the model. Schema is a JSON Schema object.

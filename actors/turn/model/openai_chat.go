@@ -54,7 +54,7 @@ func (openAIChat) ask(ctx context.Context, question *question, out *recorder) er
 
 func chatDelta(delta *openai.ChatCompletionChunkChoiceDelta, out *recorder) error {
 	if thought, ok := delta.JSON.ExtraFields["reasoning_content"]; ok && thought.Valid() {
-		out.alive()
+		out.thought(thought.Raw())
 	}
 	if err := out.Text(delta.Content); err != nil {
 		return err
@@ -161,9 +161,22 @@ func chatMessage(message Message) openai.ChatCompletionMessageParamUnion {
 		return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
 	case ToolRole:
 		return openai.ToolMessage(message.Content, message.ToolID)
-	case User:
-		return openai.UserMessage(message.Content)
 	default:
+		return chatUser(message)
+	}
+}
+
+// chatUser keeps a message without images a plain string: not every imitator takes parts.
+func chatUser(message Message) openai.ChatCompletionMessageParamUnion {
+	if len(message.Images) == 0 {
 		return openai.UserMessage(message.Content)
 	}
+	var parts []openai.ChatCompletionContentPartUnionParam
+	for _, image := range message.Images {
+		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL(image)}))
+	}
+	if message.Content != "" {
+		parts = append(parts, openai.TextContentPart(message.Content))
+	}
+	return openai.UserMessage(parts)
 }

@@ -35,7 +35,7 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 		case "response.function_call_arguments.delta":
 			err = out.toolPiece(event.OutputIndex, "", "", event.Delta)
 		case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-			out.alive()
+			out.thought(event.Delta)
 		case "response.completed", "response.incomplete":
 			err = responseEnd(&event.Response, refused, out)
 		case "response.failed":
@@ -132,6 +132,9 @@ func responseItems(message Message) []responses.ResponseInputItemUnionParam {
 		return []responses.ResponseInputItemUnionParam{output}
 	}
 	var items []responses.ResponseInputItemUnionParam
+	if len(message.Images) > 0 {
+		return append(items, responseImages(message))
+	}
 	if message.Content != "" {
 		role := responses.EasyInputMessageRoleUser
 		if message.Role == Assistant {
@@ -143,4 +146,18 @@ func responseItems(message Message) []responses.ResponseInputItemUnionParam {
 		items = append(items, responses.ResponseInputItemParamOfFunctionCall(call.Arguments, call.ID, call.Name))
 	}
 	return items
+}
+
+// responseImages is a user's message with images.
+func responseImages(message Message) responses.ResponseInputItemUnionParam {
+	var parts responses.ResponseInputMessageContentListParam
+	for _, image := range message.Images {
+		parts = append(parts, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
+			Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(dataURL(image)),
+		}})
+	}
+	if message.Content != "" {
+		parts = append(parts, responses.ResponseInputContentParamOfInputText(message.Content))
+	}
+	return responses.ResponseInputItemParamOfMessage(parts, responses.EasyInputMessageRoleUser)
 }

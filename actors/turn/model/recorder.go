@@ -25,8 +25,9 @@ type recorder struct {
 	started  bool // a piece of text or of a tool call has arrived: never ask again
 	finished bool // the provider has ended the answer
 
-	onFirst func() // the first piece of all attempts
-	onAlive func() // the model works on the answer, be it in thoughts that are not shown
+	onFirst  func()             // the first piece of all attempts
+	onAlive  func()             // the model works on the answer, be it in thoughts that are not shown
+	onUnsaid func(piece string) // nil when nobody wants to hear
 }
 
 // toolDraft is a tool call whose arguments are still arriving.
@@ -40,6 +41,18 @@ type toolDraft struct {
 func (r *recorder) alive() {
 	if r.onAlive != nil {
 		r.onAlive()
+	}
+}
+
+// thought is a piece of a thought; empty when the provider does not show it.
+func (r *recorder) thought(piece string) {
+	r.alive()
+	r.unsaid(piece)
+}
+
+func (r *recorder) unsaid(piece string) {
+	if r.onUnsaid != nil && piece != "" {
+		r.onUnsaid(piece)
 	}
 }
 
@@ -96,6 +109,8 @@ func (r *recorder) toolPiece(key int64, id, name, arguments string) error {
 	}
 	draft.name += strings.ToValidUTF8(name, "\uFFFD")
 	draft.arguments.WriteString(arguments)
+	r.unsaid(name)
+	r.unsaid(arguments)
 	return nil
 }
 

@@ -72,6 +72,9 @@ func (c *caller) run(ctx context.Context, this *call, stream Stream, try attempt
 			c.metrics.firstToken.WithLabelValues(this.provider).Observe(time.Since(started).Seconds())
 		},
 	}
+	if overhears, ok := stream.(Overhearer); ok {
+		out.onUnsaid = overhears.Unsaid
+	}
 	bounded, release := context.WithTimeoutCause(ctx, this.limits.total, errTotalTime)
 	defer release()
 

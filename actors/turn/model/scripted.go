@@ -50,6 +50,7 @@ type part struct {
 
 	inputWords int
 	usage      *agentpb.Script_Usage
+	words      int // of the whole text; only beside usage
 }
 
 // part reads the script for this call. An agent without one gets a canned reply.
@@ -90,6 +91,13 @@ func (s *scripted) part(request *Request) (*part, error) {
 		result.calls = append(result.calls, ToolCall{ID: id, Name: wanted.GetName(), Arguments: arguments})
 	}
 	result.text = stepText(request, script, step)
+	if result.usage != nil {
+		result.words = countWords(result.text)
+		if fixed := result.usage.GetOutputTokens(); fixed > 0 && result.cap > 0 {
+			// The cap is in tokens, and the script says how many all its words are.
+			result.cap = max(1, int(int64(result.cap)*int64(result.words)/fixed))
+		}
+	}
 	return result, nil
 }
 
@@ -195,19 +203,55 @@ func (p *part) say(ctx context.Context, pace *pacer, idle time.Duration, most in
 	return words, rest, nil
 }
 
-// end closes the answer with the script's own usage, or the counted one.
+// end closes the answer.
 func (p *part) end(out *recorder, words int, stop Stop) {
-	usage := p.counted(words)
-	if p.usage != nil {
-		usage.InputTokens, usage.OutputTokens = p.usage.GetInputTokens(), p.usage.GetOutputTokens()
-		usage.CachedInputTokens = p.usage.GetCachedInputTokens()
-	}
-	out.setUsage(usage)
+	out.setUsage(p.counted(words))
 	out.finish(stop)
 }
 
+// counted is the usage after so many words: the script's own, or what was counted. Of a text that is not said to the
+// end it is the same part of the script's output tokens, rounded up.
 func (p *part) counted(words int) Usage {
-	return Usage{InputTokens: int64(p.inputWords), OutputTokens: int64(words), Known: true}
+	if p.usage == nil {
+		return Usage{InputTokens: int64(p.inputWords), OutputTokens: int64(words), Known: true}
+	}
+	output := p.usage.GetOutputTokens()
+	if words < p.words {
+		all := int64(p.words)
+		output = output/all*int64(words) + (output%all*int64(words)+all-1)/all
+	}
+	return Usage{
+		InputTokens: p.usage.GetInputTokens(), OutputTokens: output,
+		CachedInputTokens: p.usage.GetCachedInputTokens(), Known: true,
+	}
+}
+
+// meter counts as the usage will.
+func (s *scripted) meter(request *Request) Meter {
+	part, err := s.part(request)
+	if err != nil {
+		return &estimate{request: request} // the call will fail before it costs anything
+	}
+	return &wordMeter{part: part}
+}
+
+type wordMeter struct {
+	part  *part
+	words int
+}
+
+func (m *wordMeter) Input() int64 { return m.part.counted(0).InputTokens }
+
+func (m *wordMeter) Text(piece string) { m.words += countWords(piece) }
+
+// Unsaid costs nothing here.
+func (m *wordMeter) Unsaid(string) {}
+
+func (m *wordMeter) Output() int64 {
+	if m.words == 0 {
+		return 0
+	}
+	return m.part.counted(m.words).OutputTokens
 }
 
 // pacer waits for times after a start.

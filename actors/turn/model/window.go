@@ -28,9 +28,12 @@ func EstimateTokens(text string) int {
 	return (2*ascii+6)/7 + other
 }
 
+// imageTokens is about what the providers charge for an image at the size that they scale it down to.
+const imageTokens = 1600
+
 // EstimateMessage guesses how many tokens a message takes in the window.
 func EstimateMessage(message Message) int {
-	tokens := messageOverhead + EstimateTokens(message.Content)
+	tokens := messageOverhead + EstimateTokens(message.Content) + imageTokens*len(message.Images)
 	for _, call := range message.ToolCalls {
 		tokens += messageOverhead + EstimateTokens(call.Name) + EstimateTokens(call.Arguments)
 	}
@@ -49,11 +52,16 @@ func Window(agent *agentpb.Agent, tools []Tool) int {
 	if answer <= 0 {
 		answer = min(defaultAnthropicOutput, total/4)
 	}
-	left := total - answer - EstimateTokens(agent.GetInstructions())
+	return max(total-answer-estimateFrame(agent, tools), total/8)
+}
+
+// estimateFrame guesses how many tokens stand around the messages: the system prompt and the tools.
+func estimateFrame(agent *agentpb.Agent, tools []Tool) int {
+	tokens := EstimateTokens(agent.GetInstructions())
 	for _, tool := range tools {
-		left -= messageOverhead + EstimateTokens(tool.Name) + EstimateTokens(tool.Description) + (2*len(tool.Schema)+6)/7
+		tokens += messageOverhead + EstimateTokens(tool.Name) + EstimateTokens(tool.Description) + (2*len(tool.Schema)+6)/7
 	}
-	return max(left, total/8)
+	return tokens
 }
 
 // Fit returns the newest messages that fit into a window of that many tokens, in order. A tool call is never parted from its
