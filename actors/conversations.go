@@ -107,6 +107,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		ProjectID:      e.ProjectID,
 		UserID:         e.UserID,
 		Mode:           e.Mode,
+		Attempt:        e.Attempt,
 		HistoryBefore:  e.HistoryBefore,
 		Steps:          e.Steps,
 		ResumedAt:      e.ResumedAt,

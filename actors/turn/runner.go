@@ -32,6 +32,8 @@ type Job struct {
 	Mode                        conversationpb.Mode
 	// HistoryBefore is the number below which the messages before UserMessage are.
 	HistoryBefore uint64
+	// Attempt is above 1 when an earlier runner of the turn was lost since it was last started or resumed.
+	Attempt uint32
 	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
 	Steps, ResumedAt uint32
 	// Usage is of the model calls that are journalled, nil = none.

@@ -6465,6 +6465,7 @@ type Progressed struct {
 	Calls          []*OpenCall            `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`                                            // the open calls as the rules see them: those with need RUN that are not done are to be run
 	GrantedNanoUsd int64                  `protobuf:"varint,4,opt,name=granted_nano_usd,json=grantedNanoUsd,proto3" json:"granted_nano_usd,omitempty"` // of a reserve: in all for this call; less than asked when the budget has no more
 	Unlimited      bool                   `protobuf:"varint,5,opt,name=unlimited,proto3" json:"unlimited,omitempty"`                                   // of a reserve: there is no budget
+	LeftNanoUsd    int64                  `protobuf:"varint,6,opt,name=left_nano_usd,json=leftNanoUsd,proto3" json:"left_nano_usd,omitempty"`          // of a reserve with a budget: what it has left for this call, the grant included; caps the model's output
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6532,6 +6533,13 @@ func (x *Progressed) GetUnlimited() bool {
 		return x.Unlimited
 	}
 	return false
+}
+
+func (x *Progressed) GetLeftNanoUsd() int64 {
+	if x != nil {
+		return x.LeftNanoUsd
+	}
+	return 0
 }
 
 type Rated struct {
@@ -7823,14 +7831,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05tools\x18\t \x01(\v2\x1a.parley.conversation.ToolsH\x00R\x05tools\x124\n" +
 	"\x04file\x18\n" +
 	" \x01(\v2\x1e.parley.conversation.FileReplyH\x00R\x04fileB\x06\n" +
-	"\x04body\"\xb7\x01\n" +
+	"\x04body\"\xdb\x01\n" +
 	"\n" +
 	"Progressed\x12\x14\n" +
 	"\x05steps\x18\x01 \x01(\rR\x05steps\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x123\n" +
 	"\x05calls\x18\x03 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\x12(\n" +
 	"\x10granted_nano_usd\x18\x04 \x01(\x03R\x0egrantedNanoUsd\x12\x1c\n" +
-	"\tunlimited\x18\x05 \x01(\bR\tunlimited\"a\n" +
+	"\tunlimited\x18\x05 \x01(\bR\tunlimited\x12\"\n" +
+	"\rleft_nano_usd\x18\x06 \x01(\x03R\vleftNanoUsd\"a\n" +
 	"\x05Rated\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x129\n" +
