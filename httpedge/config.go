@@ -11,13 +11,13 @@ import (
 // Config is the settings of one HTTP listener.
 type Config struct {
 	// ReadTimeout bounds the arrival of one whole request, header and body, from its first byte; a slower client
-	// gets 408 and is cut off. It also bounds how long a new connection may stay silent. Default 30 s. Shorter frees
+	// gets 408 and is cut off. Of a file it bounds each 64 KiB. It also bounds how long a new connection may stay silent. Default 30 s. Shorter frees
 	// connections from slow-loris clients sooner and cuts off uploads over slow lines.
 	ReadTimeout time.Duration
 	// IdleTimeout is how long a connection is kept between two requests. Default 75 s, above the 60 s of common
 	// proxies, so that they close first and never send into a closed connection.
 	IdleTimeout time.Duration
-	// WriteTimeout bounds the writing of one answer. Default 30 s. Event streams have their own rules.
+	// WriteTimeout bounds the writing of one answer, and of each 64 KiB of a file. Default 30 s. Event streams have their own rules.
 	WriteTimeout time.Duration
 	// RequestTimeout bounds a handler that has no limit of its own. Default 15 s. When it is over the caller gets
 	// 503 unavailable; what was sent to the conversation may still happen.
@@ -29,7 +29,11 @@ type Config struct {
 	// one system call. Every active connection holds one.
 	WriteBufferBytes int
 	// MaxBodyBytes is the largest request body; more is 413. Default 1 MiB. It is held in memory while it is read.
+	// Routes that take files set limits of their own.
 	MaxBodyBytes int
+	// MaxLargeBodies is how many bodies above MaxBodyBytes may be held in memory at a time, on routes that take them;
+	// more are 503. Default 16. Uploads of bytes are not held and do not count.
+	MaxLargeBodies int
 	// MaxPathBytes is the longest path, without query; more is 414. Default 2048.
 	MaxPathBytes int
 	// MaxJSONDepth is how deep a body may nest; more is 400. Default 64.
@@ -54,6 +58,7 @@ func DefaultConfig() Config {
 		MaxHeaderBytes:   8 << 10,
 		WriteBufferBytes: 16 << 10,
 		MaxBodyBytes:     1 << 20,
+		MaxLargeBodies:   16,
 		MaxPathBytes:     2048,
 		MaxJSONDepth:     64,
 		MaxConnections:   16384,
@@ -84,6 +89,7 @@ func (c Config) Validate() error {
 		{"max_header_bytes", c.MaxHeaderBytes, 1024},
 		{"write_buffer_bytes", c.WriteBufferBytes, 1024},
 		{"max_body_bytes", c.MaxBodyBytes, 1024},
+		{"max_large_bodies", c.MaxLargeBodies, 1},
 		{"max_path_bytes", c.MaxPathBytes, 64},
 		{"max_json_depth", c.MaxJSONDepth, 2},
 		{"max_connections", c.MaxConnections, 1},

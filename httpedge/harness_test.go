@@ -44,6 +44,7 @@ type desk struct {
 	entered chan struct{} // told when wait has begun
 	release chan struct{} // lets wait go on
 	streams chan endpoint.Takeover
+	closed  chan struct{} // by a file that was sent
 }
 
 type echoIn struct {
@@ -93,6 +94,11 @@ func (d *desk) rows() []endpoint.Row {
 		endpoint.On("GET /break", "desk:read", d.break_),
 		endpoint.On("GET /empty", "desk:read", d.empty),
 		endpoint.OnStream("GET /stream", "desk:read", d.stream),
+		endpoint.OnUpload("POST /upload", "desk:write", d.upload),
+		endpoint.OnBytes("GET /download/{size}", "desk:read", d.download),
+		endpoint.On("POST /large", "desk:write", func(ctx context.Context, in *uploadIn) (*uploadOut, error) {
+			return d.upload(ctx, in, nil)
+		}, endpoint.MaxBody(8000)),
 	}
 }
 
@@ -135,7 +141,8 @@ func serve(t *testing.T, settings ...setting) *bench {
 	t.Helper()
 	b := &bench{
 		t: t, log: &lines{}, registry: prometheus.NewRegistry(),
-		desk: &desk{entered: make(chan struct{}, 9), release: make(chan struct{}), streams: make(chan endpoint.Takeover, 9)},
+		desk: &desk{entered: make(chan struct{}, 9), release: make(chan struct{}), streams: make(chan endpoint.Takeover, 9),
+			closed: make(chan struct{})},
 	}
 	config := httpedge.DefaultConfig()
 	parts := httpedge.Parts{

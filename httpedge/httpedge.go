@@ -57,7 +57,11 @@ func New(config Config, parts Parts) (*Server, error) {
 		MaxPathBytes:   config.MaxPathBytes,
 		MaxJSONDepth:   config.MaxJSONDepth,
 		MaxStreams:     config.MaxStreams,
+		MaxBodyBytes:   config.MaxBodyBytes,
+		MaxLargeBodies: config.MaxLargeBodies,
 		RequestTimeout: config.RequestTimeout,
+		ReadTimeout:    config.ReadTimeout,
+		WriteTimeout:   config.WriteTimeout,
 		CORS:           config.CORS,
 		Authenticator:  parts.Authenticator,
 		Limiter:        parts.Limiter,
@@ -82,7 +86,9 @@ func New(config Config, parts Parts) (*Server, error) {
 		ReadTimeout:                   config.ReadTimeout,
 		IdleTimeout:                   config.IdleTimeout,
 		WriteTimeout:                  config.WriteTimeout,
-		MaxRequestBodySize:            config.MaxBodyBytes,
+		// The mux reads bodies, each within its route's limit. The size is only what fasthttp reads beforehand.
+		StreamRequestBody:             true,
+		MaxRequestBodySize:            1,
 		KeepHijackedConns:             true,
 		NoDefaultServerHeader:         true,
 		NoDefaultContentType:          true,
@@ -191,22 +197,18 @@ func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// refuseBroken answers a request that could not be read. What the client is still sending is taken first, within
-// bounds: closing a socket with unread data would reset it, and the client would never see the answer.
+// refuseBroken answers a request that could not be read. What the client is still sending of a header that is too large
+// is taken first, within bounds: closing a socket with unread data would reset it, and the client would never see the
+// answer.
 func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
+	if errors.As(err, &small) {
 		const (
 			patience = 500 * time.Millisecond
 			most     = 8 << 20
 		)
 		if rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
-			limit := int64(most)
-			if length := rc.Request.Header.ContentLength(); length > 0 && int64(length) < limit {
-				// Some of it has been read along with the header, so this reads into the deadline or not at all.
-				limit = int64(length) - int64(s.config.MaxHeaderBytes)
-			}
-			_, _ = io.CopyN(io.Discard, rc.Conn(), max(limit, 0)) // whatever ends it, the answer is next
+			_, _ = io.CopyN(io.Discard, rc.Conn(), most) // whatever ends it, the answer is next
 		}
 	}
 	s.mux.RefuseBroken(rc, err)

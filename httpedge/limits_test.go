@@ -48,7 +48,7 @@ func TestBodyTooLarge(t *testing.T) {
 	t.Run("declared_only", func(t *testing.T) {
 		w := b.dial()
 		w.t = t
-		w.send("POST /desk/echo/a HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n")
+		w.send("POST /desk/echo/a HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n{")
 		require.Equal(t, 413, w.answer().status)
 	})
 }
@@ -215,6 +215,7 @@ func TestConfigValidate(t *testing.T) {
 		"header":      func(c *httpedge.Config) { c.MaxHeaderBytes = 10 },
 		"buffer":      func(c *httpedge.Config) { c.WriteBufferBytes = 0 },
 		"body":        func(c *httpedge.Config) { c.MaxBodyBytes = 0 },
+		"large":       func(c *httpedge.Config) { c.MaxLargeBodies = 0 },
 		"path":        func(c *httpedge.Config) { c.MaxPathBytes = 1 << 20 },
 		"depth":       func(c *httpedge.Config) { c.MaxJSONDepth = 0 },
 		"connections": func(c *httpedge.Config) { c.MaxConnections = 0 },

@@ -37,10 +37,15 @@ type exchange struct {
 	started time.Time
 	call    *Call
 
-	release func() // of the place for a stream
-	serve   func(Takeover)
-	code    string // wire code of the problem that was answered
-	cause   error  // what broke
+	deadline time.Time          // of the handler, and of what it streams
+	cancel   context.CancelFunc // ends the handler's context
+	body     *bodyReader        // nil = not looked at
+	leave    func()             // gives back the room for a large body
+	down     *download          // the file that is sent when the handler has returned
+	release  func()             // of the place for a stream
+	serve    func(Takeover)
+	code     string // wire code of the problem that was answered
+	cause    error  // what broke
 }
 
 var (
@@ -113,7 +118,8 @@ func (x *exchange) eachHeader(set func(name, value string)) {
 	}
 	if allowed := x.mux.cors.allow(x.Header("Origin")); allowed != "" {
 		set("Access-Control-Allow-Origin", allowed)
-		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, X-Read-Stale, Retry-After")
+		set("Access-Control-Expose-Headers", "X-Request-Id, X-Served-By, X-Read-Stale, Retry-After, "+
+			"Content-Disposition, Content-Range, ETag")
 	}
 	if !x.mux.cors.any {
 		set("Vary", "Origin")
@@ -151,7 +157,8 @@ func (x *exchange) answer() {
 		timeout = x.mux.config.RequestTimeout
 	}
 	ctx, cancel := context.WithTimeout(x.mux.base, timeout)
-	defer cancel()
+	x.cancel = cancel
+	x.deadline, _ = ctx.Deadline()
 	if failure := x.admitCaller(ctx); failure != nil {
 		x.fail(failure)
 		return
@@ -165,7 +172,9 @@ func (x *exchange) answer() {
 	case x.serve != nil:
 		x.handOver()
 	case out.file != nil:
-		x.writeFile(out.file)
+		if err := x.writeFile(out.file); err != nil {
+			x.fail(err)
+		}
 	default:
 		x.writeResult(out.body)
 	}
@@ -219,37 +228,6 @@ func (x *exchange) writeResult(body any) {
 	response.Header.SetContentType("application/json")
 	response.Header.Set("Cache-Control", "no-store")
 	response.SwapBody(encoded)
-}
-
-func (x *exchange) writeFile(file *File) {
-	header := &x.rc.Response.Header
-	for name, value := range file.Header {
-		header.Set(name, value)
-	}
-	if file.ETag == "" {
-		header.Set("Cache-Control", "private, no-store")
-	} else {
-		header.Set("ETag", file.ETag)
-		header.Set("Cache-Control", "no-cache")
-		if matches(x.Header("If-None-Match"), file.ETag) {
-			x.rc.SetStatusCode(fasthttp.StatusNotModified)
-			return
-		}
-	}
-	x.rc.SetStatusCode(x.row.Status)
-	header.SetContentType(file.ContentType)
-	x.rc.Response.SetBodyRaw(file.Body)
-}
-
-// matches says whether an If-None-Match header names an entity tag.
-func matches(header, etag string) bool {
-	for candidate := range strings.SplitSeq(header, ",") {
-		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
-		if candidate == etag || candidate == "*" {
-			return true
-		}
-	}
-	return false
 }
 
 // fail answers with what the surface makes of an error.
@@ -306,7 +284,7 @@ type handover struct {
 	take  Takeover
 }
 
-// end closes the books on a request, and turns a panic into a fault.
+// end is what follows on the handler, whatever became of it. A panic is turned into a fault.
 func (x *exchange) end() {
 	if caught := recover(); caught != nil {
 		x.serve = nil
@@ -315,22 +293,44 @@ func (x *exchange) end() {
 		x.rc.SetConnectionClose()
 		x.fail(fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
 	}
+	x.settleBody()
+	if x.down == nil { // else the download does it
+		x.finish()
+	}
+}
+
+// finish closes the books on a request.
+func (x *exchange) finish() {
+	if x.cancel != nil {
+		x.cancel()
+	}
 	if x.release != nil {
 		x.release()
 	}
 	if observer := x.mux.config.Observer; observer != nil {
-		observer.Observe(&Done{
+		done := &Done{
 			Row: x.row, Surface: x.surface.Name, Call: x.call,
-			Method: x.rc.Method(), Path: x.rc.URI().PathOriginal(),
 			Status: x.status(), Code: x.code, Streamed: x.serve != nil,
-			Bytes: len(x.rc.Response.Body()), Elapsed: time.Since(x.started), Cause: x.cause,
-		})
+			Elapsed: time.Since(x.started), Cause: x.cause,
+		}
+		if x.down != nil {
+			done.Method, done.Path, done.Bytes = []byte(x.down.method), []byte(x.down.path), int(x.down.sent)
+		} else {
+			done.Method, done.Path, done.Bytes = x.rc.Method(), x.rc.URI().PathOriginal(), len(x.rc.Response.Body())
+		}
+		observer.Observe(done)
+	}
+	if x.row != nil {
+		x.mux.left()
 	}
 }
 
 func (x *exchange) status() int {
-	if x.serve != nil {
+	switch {
+	case x.serve != nil:
 		return fasthttp.StatusOK
+	case x.down != nil:
+		return x.down.status
 	}
 	return x.rc.Response.StatusCode()
 }

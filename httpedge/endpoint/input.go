@@ -118,12 +118,31 @@ func planParam(field reflect.StructField) (Param, bool) {
 }
 
 // decode fills an input: the body first, so that nothing in it can stand for a path or query field.
-func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) *machine.Failure {
+func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 	if p.hasBody {
-		if failure := decodeBody(x.rc.Request.Body(), in, x.mux.config.MaxJSONDepth); failure != nil {
+		body, err := x.wholeBody()
+		if err != nil {
+			return err
+		}
+		if failure := decodeBody(body, in, x.mux.config.MaxJSONDepth); failure != nil {
 			return failure
 		}
 	}
+	if failure := p.decodeParams(x, value); failure != nil {
+		return failure
+	}
+	if p.validates {
+		if v, ok := in.(Validator); ok {
+			if failure := v.Validate(); failure != nil {
+				return failure
+			}
+		}
+	}
+	return nil
+}
+
+// decodeParams fills the fields that are not in the body.
+func (p *inputPlan) decodeParams(x *exchange, value reflect.Value) *machine.Failure {
 	for i := range p.params {
 		param := &p.params[i]
 		text, failure := x.param(param)
@@ -137,11 +156,6 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) *machine.Fa
 		}
 		if failure != nil {
 			return failure
-		}
-	}
-	if p.validates {
-		if v, ok := in.(Validator); ok {
-			return v.Validate()
 		}
 	}
 	return nil

@@ -27,7 +27,11 @@ type MuxConfig struct {
 	MaxPathBytes   int
 	MaxJSONDepth   int
 	MaxStreams     int
+	MaxBodyBytes   int // of bodies that are held in memory, unless the row says otherwise
+	MaxLargeBodies int
 	RequestTimeout time.Duration
+	ReadTimeout    time.Duration // for the next piece of a body that is read by its handler; 0 = none
+	WriteTimeout   time.Duration // for the next piece of a file; 0 = none
 	CORS           CORS
 	Authenticator  Authenticator
 	Limiter        Limiter  // nil = no limits per caller
@@ -35,6 +39,12 @@ type MuxConfig struct {
 	// Reuse serves a connection that a stream has given back.
 	Reuse func(conn net.Conn)
 }
+
+// What a mux without these settings has; package httpedge always sets them.
+const (
+	defaultMaxBody     = 1 << 20
+	defaultLargeBodies = 16
+)
 
 // Observer hears of every request when it has been answered. It must not keep Done.
 type Observer interface {
@@ -69,7 +79,8 @@ type Mux struct {
 	inFlight  atomic.Int64
 	idle      chan struct{} // told when a stopping mux has answered its last request
 	streams   atomic.Int64
-	handovers sync.Map // net.Conn -> *handover
+	room      chan struct{} // places for bodies above MaxBodyBytes
+	handovers sync.Map      // net.Conn -> *handover
 	idPrefix  string
 	idCounter atomic.Uint64
 }
@@ -85,12 +96,19 @@ func NewMux(config MuxConfig) *Mux {
 	var random [5]byte
 	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
 	base, abort := context.WithCancel(context.Background())
+	if config.MaxBodyBytes <= 0 {
+		config.MaxBodyBytes = defaultMaxBody
+	}
+	if config.MaxLargeBodies <= 0 {
+		config.MaxLargeBodies = defaultLargeBodies
+	}
 	return &Mux{
 		config: config,
 		cors:   newCORS(config.CORS),
 		router: router.New(),
 		taken:  make(map[string]string),
 		base:   base, abort: abort,
+		room:     make(chan struct{}, config.MaxLargeBodies),
 		idle:     make(chan struct{}, 1),
 		idPrefix: "req_" + hex.EncodeToString(random[:]),
 	}
@@ -164,8 +182,7 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
 	x := m.newExchange(rc, at)
 	x.row = row
-	m.inFlight.Add(1)
-	defer m.left()
+	m.inFlight.Add(1) // until finish
 	defer x.end()
 	x.begin()
 	x.answer()
@@ -236,24 +253,7 @@ func (m *Mux) surfaceOf(path []byte) *mounted {
 
 // RefuseBroken answers a request that could not even be read. The connection is closed after it.
 func (m *Mux) RefuseBroken(rc *fasthttp.RequestCtx, err error) {
-	var small *fasthttp.ErrSmallBuffer
-	var timeout net.Error
-	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		m.refuse(rc, machine.Fail(failurepb.Code_TOO_LARGE, "the body is too large"))
-	case errors.As(err, &small):
-		m.refuse(rc, &Problem{
-			Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Code: codeHeaderTooLong,
-			Message: "the request's header is too large",
-		})
-	case errors.As(err, &timeout) && timeout.Timeout():
-		m.refuse(rc, &Problem{
-			Status: fasthttp.StatusRequestTimeout, Code: codeTimeout,
-			Message: "the request did not arrive in time",
-		})
-	default:
-		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "malformed HTTP request"))
-	}
+	m.refuse(rc, brokenRequest(err))
 }
 
 // AppendUnavailable renders the body with which a connection is refused before a request has been read from it.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // Appender is an output that writes its own JSON, for the routes where it counts.
@@ -25,9 +26,15 @@ type Empty struct{}
 type File struct {
 	ContentType string
 	Body        []byte // not copied: do not change it
+	// Open, in place of Body, reads length bytes from offset on; a length below 0 is to the end. It is called at most
+	// once, before anything is sent, so that its error is still answered as one. The handler's context lives until the
+	// reader is closed, and the route's timeout is of all of it.
+	Open func(offset, length int64) (io.ReadCloser, error)
+	// Size is what Open has in all; -1 = not known before the end, then there are no ranges.
+	Size int64
 	// ETag lets clients keep the file; see NewFile. Empty = the answer is not to be kept.
 	ETag string
-	// Header holds further header fields.
+	// Header holds further header fields, which win over those that are set by themselves.
 	Header map[string]string
 }
 

@@ -48,6 +48,7 @@ const (
 	codePathTooLong   = "path_too_long"
 	codeHeaderTooLong = "header_too_large"
 	codeTimeout       = "request_timeout"
+	codeBadRange      = "range_not_satisfiable"
 )
 
 // faultText is all that a caller learns of a fault.

@@ -16,9 +16,10 @@ type Kind int
 
 // Kinds of routes.
 const (
-	JSON   Kind = iota // a JSON body
-	Events             // an event stream, or JSON when the input asks for it
-	Bytes              // a file
+	JSON    Kind = iota // a JSON body
+	Events              // an event stream, or JSON when the input asks for it
+	Bytes               // a file
+	Uploads             // a JSON body; the request's body may be a file
 )
 
 // Row is one route. It is made by On, OnStream or OnBytes and not changed afterwards.
@@ -35,6 +36,8 @@ type Row struct {
 	Summary string
 	Tag     string        // group in the document
 	Timeout time.Duration // of the handler; 0 = the server's default
+	MaxBody int           // largest JSON body in bytes; 0 = the server's default
+	Media   []string      // what a file may be, for the document
 	In, Out reflect.Type  // structs
 	Source  string        // file:line of the row
 	Hidden  bool          // not in the document
@@ -77,6 +80,13 @@ func Tag(name string) Option { return func(r *Row) { r.Tag = name } }
 // Timeout bounds the handler's run when the server's default does not fit.
 func Timeout(limit time.Duration) Option { return func(r *Row) { r.Timeout = limit } }
 
+// MaxBody bounds a JSON body, in bytes, when the server's default does not fit. Bodies above that default are held in
+// memory a few at a time only.
+func MaxBody(limit int) Option { return func(r *Row) { r.MaxBody = limit } }
+
+// Media names the types of the file that the route answers with.
+func Media(types ...string) Option { return func(r *Row) { r.Media = types } }
+
 // Hidden leaves the route out of the document.
 func Hidden() Option { return func(r *Row) { r.Hidden = true } }
 
@@ -92,8 +102,8 @@ func On[In, Out any](pattern, access string, handle func(context.Context, *In) (
 	row := newRow[In, Out](pattern, access, JSON, handle, options)
 	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
 		in := new(In)
-		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
-			return output{}, failure
+		if err := row.input.decode(x, reflect.ValueOf(in).Elem(), in); err != nil {
+			return output{}, err
 		}
 		out, err := handle(ctx, in)
 		return newOutput(out), err
@@ -107,8 +117,8 @@ func OnStream[In, Out any](pattern, access string, handle func(context.Context, 
 	row := newRow[In, Out](pattern, access, Events, handle, options)
 	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
 		in := new(In)
-		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
-			return output{}, failure
+		if err := row.input.decode(x, reflect.ValueOf(in).Elem(), in); err != nil {
+			return output{}, err
 		}
 		out, err := handle(ctx, in, x)
 		return newOutput(out), err
@@ -121,8 +131,8 @@ func OnBytes[In any](pattern, access string, handle func(context.Context, *In) (
 	row := newRow[In, File](pattern, access, Bytes, handle, options)
 	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
 		in := new(In)
-		if failure := row.input.decode(x, reflect.ValueOf(in).Elem(), in); failure != nil {
-			return output{}, failure
+		if err := row.input.decode(x, reflect.ValueOf(in).Elem(), in); err != nil {
+			return output{}, err
 		}
 		file, err := handle(ctx, in)
 		return output{file: file}, err

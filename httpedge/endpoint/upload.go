@@ -1,0 +1,281 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"reflect"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// Upload is a body that a handler reads by itself, piece by piece.
+type Upload struct {
+	// Body reads from the connection. It ends with io.EOF only when the whole body has come; a client that is too slow
+	// or goes away is an error that the surface can render. It does not outlive the handler.
+	Body io.Reader
+	// ContentType is the media type as sent, "" when there was none.
+	ContentType string
+	// Length is the declared length in bytes, -1 = not declared. No more than it can be read.
+	Length int64
+}
+
+// RawBody is an input of an OnUpload row that decides itself which bodies are bytes. It is asked when the fields that
+// are not in the body have been filled.
+type RawBody interface {
+	TakesRaw(contentType string) bool
+}
+
+// OnUpload declares a route that takes its body as bytes, without a limit but the handler's own, or as JSON. It is JSON
+// when the request says so or names no type (RawBody may say otherwise): then it fills the input as any other row's,
+// within MaxBody, and the upload is nil.
+func OnUpload[In, Out any](
+	pattern, access string, handle func(context.Context, *In, *Upload) (*Out, error), options ...Option,
+) Row {
+	row := newRow[In, Out](pattern, access, Uploads, handle, options)
+	row.invoke = func(ctx context.Context, x *exchange) (output, error) {
+		in := new(In)
+		upload, err := row.input.decodeUpload(x, reflect.ValueOf(in).Elem(), in)
+		if err != nil {
+			return output{}, err
+		}
+		out, err := handle(ctx, in, upload)
+		return newOutput(out), err
+	}
+	return row
+}
+
+// decodeUpload fills the input from all but the body, and from the body when it is JSON.
+func (p *inputPlan) decodeUpload(x *exchange, value reflect.Value, in any) (*Upload, error) {
+	if failure := p.decodeParams(x, value); failure != nil {
+		return nil, failure
+	}
+	sent := string(x.rc.Request.Header.ContentType())
+	raw := !isJSON(sent)
+	if chooser, ok := in.(RawBody); ok {
+		raw = chooser.TakesRaw(sent)
+	}
+	if !raw {
+		return nil, p.decode(x, value, in)
+	}
+	if p.validates {
+		if v, ok := in.(Validator); ok {
+			if failure := v.Validate(); failure != nil {
+				return nil, failure
+			}
+		}
+	}
+	body := x.openBody()
+	body.patient = true
+	return &Upload{Body: body, ContentType: sent, Length: body.length}, nil
+}
+
+// isJSON says whether a content type means a JSON body; none at all does.
+func isJSON(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/json"
+}
+
+// bodyReader reads a request's body from its connection. fasthttp has set a deadline for the whole request; a patient
+// reader moves it as long as the client makes progress.
+type bodyReader struct {
+	x       *exchange
+	stream  io.Reader
+	length  int64 // declared, -1 = chunked
+	read    int64
+	patient bool
+	moved   int64 // what had been read when the deadline was last moved
+	ended   bool
+	broken  bool
+}
+
+// progress is how much must come or go before a deadline is moved: a client that trickles single bytes is slow.
+const progress = 64 << 10
+
+// Read implements io.Reader.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if b.ended {
+		return 0, io.EOF
+	}
+	if b.broken {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if b.patient && (b.moved == 0 || b.read-b.moved >= progress) {
+		b.moved = max(b.read, 1)
+		b.x.awaitBody()
+	}
+	n, err := b.stream.Read(p)
+	b.read += int64(n)
+	if err == nil {
+		return n, nil
+	}
+	if errors.Is(err, io.EOF) && b.complete() {
+		b.ended = true
+		return n, io.EOF
+	}
+	b.broken = true
+	return n, brokenRequest(err)
+}
+
+// complete says whether the end of the stream is the end of the body. Where chunks end because the connection did,
+// fasthttp says io.EOF as well; only a field of its reader tells. Without that field no body of chunks is taken for
+// whole (a test notices).
+func (b *bodyReader) complete() bool {
+	if b.length >= 0 {
+		return b.read >= b.length
+	}
+	stream := reflect.ValueOf(b.stream)
+	if stream.Kind() != reflect.Pointer || stream.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	ended := stream.Elem().FieldByName("eof")
+	return ended.Kind() == reflect.Bool && ended.Bool()
+}
+
+// awaitBody gives the client time for its next piece, within the time that the route has.
+func (x *exchange) awaitBody() {
+	patience := x.mux.config.ReadTimeout
+	if patience <= 0 || x.rc.Request.BodyStream() == nil {
+		return
+	}
+	until := time.Now().Add(patience)
+	if !x.deadline.IsZero() && x.deadline.Before(until) {
+		until = x.deadline
+	}
+	_ = x.rc.Conn().SetReadDeadline(until) // of a dead connection: the next read says so
+}
+
+// openBody returns the reader of the request's body, always the same one.
+func (x *exchange) openBody() *bodyReader {
+	if x.body == nil {
+		x.body = &bodyReader{x: x, stream: x.rc.Request.BodyStream(), length: int64(x.rc.Request.Header.ContentLength())}
+		if x.body.stream == nil { // there is none, or a test brought it along
+			held := x.rc.Request.Body()
+			x.body.stream, x.body.length = bytes.NewReader(held), int64(len(held))
+		}
+	}
+	return x.body
+}
+
+// wholeBody reads the request's body into memory, within the route's limit.
+func (x *exchange) wholeBody() ([]byte, error) {
+	if x.rc.Request.BodyStream() == nil {
+		return x.rc.Request.Body(), nil
+	}
+	const firstPiece = 512
+	usual, most := x.mux.config.MaxBodyBytes, x.mux.config.MaxBodyBytes
+	if x.row != nil && x.row.MaxBody > 0 {
+		most = x.row.MaxBody
+	}
+	body := x.openBody()
+	size := body.length
+	switch {
+	case size > int64(most):
+		return nil, x.tooLarge(most)
+	case size > int64(usual):
+		if failure := x.takeRoom(); failure != nil {
+			return nil, failure
+		}
+	case size < 0:
+		size = firstPiece
+	}
+	held := make([]byte, 0, size+1) // one more, so that the end is seen without growing
+	for {
+		n, err := body.Read(held[len(held):cap(held)])
+		held = held[:len(held)+n]
+		if errors.Is(err, io.EOF) {
+			return held, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(held) > most {
+			return nil, x.tooLarge(most)
+		}
+		if len(held) > usual {
+			if failure := x.takeRoom(); failure != nil {
+				return nil, failure
+			}
+		}
+		if len(held) == cap(held) {
+			held = append(held, 0)[:len(held)]
+		}
+	}
+}
+
+func (x *exchange) tooLarge(most int) *machine.Failure {
+	x.rc.SetConnectionClose()
+	return machine.Fail(failurepb.Code_TOO_LARGE, "the body is larger than %d bytes", most)
+}
+
+// takeRoom takes one of the server's places for bodies above the usual size, which are held in memory. Such a body may
+// take its time, as long as it comes.
+func (x *exchange) takeRoom() *machine.Failure {
+	if x.leave != nil {
+		return nil
+	}
+	select {
+	case x.mux.room <- struct{}{}:
+		x.leave = func() { <-x.mux.room }
+		x.openBody().patient = true
+		return nil
+	default:
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "too many large requests at a time")
+	}
+}
+
+// settleBody takes what is left of a body that was not read to its end, for half a second at most: the connection
+// cannot go on with it, and closing over unread data would reset it before the client has seen the answer.
+func (x *exchange) settleBody() {
+	const (
+		patience = 500 * time.Millisecond
+		most     = 8 << 20
+	)
+	if x.leave != nil {
+		x.leave()
+		x.leave = nil
+	}
+	if x.rc.Request.BodyStream() == nil {
+		return
+	}
+	body := x.openBody()
+	body.patient = false
+	if !body.ended && !body.broken && x.rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, most)) // whatever ends it, the answer is next
+	}
+	if !body.ended {
+		x.rc.SetConnectionClose()
+	}
+}
+
+// brokenRequest is what to answer when a request could not be read.
+func brokenRequest(err error) error {
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return machine.Fail(failurepb.Code_TOO_LARGE, "the body is too large")
+	case errors.As(err, &small):
+		return &Problem{
+			Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Code: codeHeaderTooLong,
+			Message: "the request's header is too large",
+		}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &Problem{
+			Status: fasthttp.StatusRequestTimeout, Code: codeTimeout,
+			Message: "the request did not arrive in time",
+		}
+	default:
+		return machine.Fail(failurepb.Code_VALIDATION, "malformed HTTP request")
+	}
+}
