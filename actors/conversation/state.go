@@ -39,7 +39,7 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 	case *conversationpb.Event_TurnStarted:
 		m.turnStarted(next, event, body.TurnStarted)
 	case *conversationpb.Event_AgentMessage:
-		addMessage(next, body.AgentMessage.GetMessage())
+		agentMessage(next, event, body.AgentMessage.GetMessage())
 	case *conversationpb.Event_TurnEnded:
 		turnEnded(next, event, body.TurnEnded)
 	case *conversationpb.Event_TurnRecovered:
@@ -55,6 +55,8 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		m.remember(next, &conversationpb.Outcome{
 			CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq(), IssuedAt: body.Updated.GetIssuedAt(),
 		})
+	default:
+		m.applyTurn(next, event)
 	}
 	return next
 }
@@ -71,7 +73,22 @@ func userMessage(next *conversationpb.State, event *conversationpb.Event, messag
 	}
 }
 
+// agentMessage adds the answer, and keeps it with the turn in case that goes on (budget reached).
+func agentMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
+	addMessage(next, message)
+	answered(next, message)
+	if lease := next.GetLease(); lease != nil && lease.GetRunId() == event.GetRunId() {
+		lease = forkLease(lease)
+		lease.Answer = message
+		next.Lease = lease
+	}
+}
+
+// addMessage counts a message, unless it takes the place of one.
 func addMessage(next *conversationpb.State, message *conversationpb.Message) {
+	if message.GetNumber() < next.GetNextMessage() {
+		return
+	}
 	next.NextMessage = message.GetNumber() + 1
 	next.MessageCount++
 }
@@ -81,7 +98,7 @@ func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.
 	if opened := next.GetLease(); lease.GetUserMessage() == nil && opened.GetRunId() == lease.GetRunId() {
 		lease.UserMessage = opened.GetUserMessage()
 	}
-	next.Lease = lease
+	next.Lease, next.Paused = lease, nil
 	next.Status = conversationpb.Status_RUNNING
 	next.StopReason = conversationpb.StopReason_STOP_UNSPECIFIED
 	next.Continuable = false
@@ -96,17 +113,22 @@ func (m *Machine) turnStarted(next *conversationpb.State, event *conversationpb.
 	})
 }
 
-// remember adds what a command did and forgets the oldest, noting when they were issued, but not the command whose turn is active: its sender may
-// wait for long, and ask again when the conversation moves.
+// remember adds what a command did and forgets the oldest, noting when they were issued, but not the newest command that
+// started the active turn or let it go on: its sender may wait for long, and ask again when the conversation moves.
 func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.Outcome) {
 	if outcome.GetCommandId() == "" {
 		return
 	}
 	spare := len(next.GetOutcomes()) + 1 - m.limits.Outcomes
+	active := -1
+	for i, known := range next.GetOutcomes() {
+		if known.GetUserMessageId() != "" && known.GetRunId() == next.GetLease().GetRunId() {
+			active = i
+		}
+	}
 	outcomes := make([]*conversationpb.Outcome, 0, len(next.GetOutcomes())+1)
-	for _, known := range next.GetOutcomes() {
-		active := known.GetUserMessageId() != "" && known.GetRunId() == next.GetLease().GetRunId()
-		if spare > 0 && !active {
+	for i, known := range next.GetOutcomes() {
+		if spare > 0 && i != active {
 			spare--
 			next.ForgottenAt = max(next.GetForgottenAt(), known.GetIssuedAt())
 			continue
@@ -121,18 +143,23 @@ func (m *Machine) remember(next *conversationpb.State, outcome *conversationpb.O
 	next.Outcomes = outcomes
 }
 
+// turnEnded: its usage is the whole turn's, of which the journalled part was spent before.
 func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *conversationpb.TurnEnded) {
-	usage := ended.GetUsage()
+	turn, usage := turnOf(next), ended.GetUsage()
 	if ended.GetStopReason() != conversationpb.StopReason_CANCELLED {
 		missed(next, event.GetRunId())
 	}
-	next.Lease = nil
+	next.Lease, next.Paused = nil, nil
+	if ended.GetContinuable() && turn != nil {
+		next.Paused = park(turn)
+		next.Paused.Usage, next.Paused.Calls = usage, nil
+	}
 	next.Pending = nil
 	next.Status = conversationpb.Status_IDLE
 	next.StopReason = ended.GetStopReason()
 	next.Continuable = ended.GetContinuable()
 	next.TakenOver = ended.GetTakenOver()
-	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd()-turn.GetUsage().GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }
@@ -151,10 +178,15 @@ func missed(next *conversationpb.State, run string) {
 	}
 }
 
+// turnRecovered: what the lost attempt may have done is taken as done. Its model call is charged as far as it was
+// granted, its calls that must not run twice are in doubt.
 func turnRecovered(next *conversationpb.State, event *conversationpb.Event, recovered *conversationpb.TurnRecovered) {
 	lease := forkLease(next.GetLease())
 	lease.Node, lease.Epoch, lease.Attempt = recovered.GetNode(), recovered.GetEpoch(), recovered.GetAttempt()
 	lease.AttemptAt, lease.Quick = event.GetCreatedAt(), recovered.GetQuick()
+	lease.Calls = doubt(lease.GetCalls())
+	charge(next, lease, lostCall(lease))
+	lease.ReservedNanoUsd = 0
 	next.Lease = lease
 }
 
