@@ -14,6 +14,7 @@ import (
 	anypb "google.golang.org/protobuf/types/known/anypb"
 	conversationpb "parley/proto/conversationpb"
 	failurepb "parley/proto/failurepb"
+	taskpb "parley/proto/taskpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -127,7 +128,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{28, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -1981,6 +1982,127 @@ func (x *ChunkReply) GetData() []byte {
 	return nil
 }
 
+// TaskQuery reads a task, of one moment; the newest comments, oldest first.
+type TaskQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Comments      uint32                 `protobuf:"varint,2,opt,name=comments,proto3" json:"comments,omitempty"`
+	Result        bool                   `protobuf:"varint,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskQuery) Reset() {
+	*x = TaskQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskQuery) ProtoMessage() {}
+
+func (x *TaskQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskQuery.ProtoReflect.Descriptor instead.
+func (*TaskQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TaskQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TaskQuery) GetComments() uint32 {
+	if x != nil {
+		return x.Comments
+	}
+	return 0
+}
+
+func (x *TaskQuery) GetResult() bool {
+	if x != nil {
+		return x.Result
+	}
+	return false
+}
+
+type TaskReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          *taskpb.State          `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Comments      []*taskpb.Comment      `protobuf:"bytes,2,rep,name=comments,proto3" json:"comments,omitempty"`
+	Result        *taskpb.Result         `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskReply) Reset() {
+	*x = TaskReply{}
+	mi := &file_nodepb_node_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskReply) ProtoMessage() {}
+
+func (x *TaskReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskReply.ProtoReflect.Descriptor instead.
+func (*TaskReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TaskReply) GetTask() *taskpb.State {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *TaskReply) GetComments() []*taskpb.Comment {
+	if x != nil {
+		return x.Comments
+	}
+	return nil
+}
+
+func (x *TaskReply) GetResult() *taskpb.Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
 // ChangeMembers is one step of a change of a shard's members, at the node that leads it. It is refused unless the
 // members are what the sender believes.
 type ChangeMembers struct {
@@ -1996,7 +2118,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2130,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2143,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -2070,7 +2192,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2204,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2217,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -2123,7 +2245,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2135,7 +2257,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2148,7 +2270,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -2176,7 +2298,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2310,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2323,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -2226,7 +2348,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2360,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,14 +2373,14 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
 }
 
 var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\"\x85\x02\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2406,7 +2528,15 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05index\x18\x02 \x01(\rR\x05index\" \n" +
 	"\n" +
 	"ChunkReply\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\x8e\x02\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"O\n" +
+	"\tTaskQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bcomments\x18\x02 \x01(\rR\bcomments\x12\x16\n" +
+	"\x06result\x18\x03 \x01(\bR\x06result\"\x92\x01\n" +
+	"\tTaskReply\x12&\n" +
+	"\x04task\x18\x01 \x01(\v2\x12.parley.task.StateR\x04task\x120\n" +
+	"\bcomments\x18\x02 \x03(\v2\x14.parley.task.CommentR\bcomments\x12+\n" +
+	"\x06result\x18\x03 \x01(\v2\x13.parley.task.ResultR\x06result\"\x8e\x02\n" +
 	"\rChangeMembers\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x129\n" +
 	"\x06change\x18\x02 \x01(\x0e2!.parley.node.ChangeMembers.ChangeR\x06change\x12\x12\n" +
@@ -2448,7 +2578,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                      // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
@@ -2480,42 +2610,50 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*BlobReply)(nil),              // 27: parley.node.BlobReply
 	(*ChunkQuery)(nil),             // 28: parley.node.ChunkQuery
 	(*ChunkReply)(nil),             // 29: parley.node.ChunkReply
-	(*ChangeMembers)(nil),          // 30: parley.node.ChangeMembers
-	(*TransferLeader)(nil),         // 31: parley.node.TransferLeader
-	(*DropReplica)(nil),            // 32: parley.node.DropReplica
-	(*SetNodeState)(nil),           // 33: parley.node.SetNodeState
-	(*Done)(nil),                   // 34: parley.node.Done
-	(*anypb.Any)(nil),              // 35: google.protobuf.Any
-	(failurepb.Code)(0),            // 36: parley.failure.Code
-	(*conversationpb.State)(nil),   // 37: parley.conversation.State
-	(*conversationpb.Message)(nil), // 38: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 39: parley.conversation.Event
-	(*conversationpb.Step)(nil),    // 40: parley.conversation.Step
+	(*TaskQuery)(nil),              // 30: parley.node.TaskQuery
+	(*TaskReply)(nil),              // 31: parley.node.TaskReply
+	(*ChangeMembers)(nil),          // 32: parley.node.ChangeMembers
+	(*TransferLeader)(nil),         // 33: parley.node.TransferLeader
+	(*DropReplica)(nil),            // 34: parley.node.DropReplica
+	(*SetNodeState)(nil),           // 35: parley.node.SetNodeState
+	(*Done)(nil),                   // 36: parley.node.Done
+	(*anypb.Any)(nil),              // 37: google.protobuf.Any
+	(failurepb.Code)(0),            // 38: parley.failure.Code
+	(*conversationpb.State)(nil),   // 39: parley.conversation.State
+	(*conversationpb.Message)(nil), // 40: parley.conversation.Message
+	(*conversationpb.Event)(nil),   // 41: parley.conversation.Event
+	(*conversationpb.Step)(nil),    // 42: parley.conversation.Step
+	(*taskpb.State)(nil),           // 43: parley.task.State
+	(*taskpb.Comment)(nil),         // 44: parley.task.Comment
+	(*taskpb.Result)(nil),          // 45: parley.task.Result
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	35, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	35, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	37, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	37, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	36, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	38, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	37, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	37, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	38, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	39, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	39, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	39, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	40, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	41, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	40, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	37, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	38, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	38, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	1,  // 17: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	42, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	39, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	40, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	40, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	43, // 17: parley.node.TaskReply.task:type_name -> parley.task.State
+	44, // 18: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	45, // 19: parley.node.TaskReply.result:type_name -> parley.task.Result
+	1,  // 20: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -2534,7 +2672,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

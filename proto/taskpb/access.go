@@ -1,0 +1,12 @@
+package taskpb
+
+import "parley/proto/conversationpb"
+
+// AccessOf says what a caller may do with a task: what it may do with a conversation of the same owner.
+func (x *State) AccessOf(caller *conversationpb.Caller) conversationpb.Access {
+	if x == nil {
+		return conversationpb.AccessNone
+	}
+	owned := &conversationpb.State{TenantId: x.GetTenantId(), ProjectId: x.GetProjectId(), UserId: x.GetUserId()}
+	return owned.AccessOf(caller)
+}
