@@ -313,8 +313,11 @@ func (s *Store) close() error {
 	if s.driver != nil {
 		s.driver.Stop()
 	}
-	if s.flusher != nil && s.condition.failure() == nil { // in a failed engine it may hang
-		<-s.flusher
+	if s.flusher != nil {
+		select {
+		case <-s.flusher:
+		case <-time.After(engineTimeout): // it hangs in a failed engine
+		}
 	}
 	if !s.uses.close(readsTimeout) {
 		return errors.New("reads are still in progress; the process must end")

@@ -19,7 +19,7 @@ import (
 type answerer struct{ local *reader }
 
 // Read answers one query.
-func (a *answerer) Read(ctx context.Context, _ uint32, query proto.Message) (proto.Message, error) {
+func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
 	switch q := query.(type) {
 	case *nodepb.StateQuery:
 		state, err := a.local.State(ctx, q.GetId())
@@ -48,6 +48,9 @@ func (a *answerer) Read(ctx context.Context, _ uint32, query proto.Message) (pro
 		return &nodepb.EventsReply{Events: page.Events, HasMore: page.HasMore, LastSeq: page.LastSeq}, nil
 	case *nodepb.ListQuery:
 		return a.list(ctx, q)
+	}
+	if answer, known, err := a.blobs(ctx, in, query); known {
+		return answer, err
 	}
 	return nil, fmt.Errorf("this version does not know the query %s", query.ProtoReflect().Descriptor().FullName())
 }

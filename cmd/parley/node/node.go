@@ -50,6 +50,7 @@ type Node struct {
 	opened                atomic.Pointer[persistence.Store] // the store, for those who may come before it
 	owners                cluster.Owners
 	router                *cluster.Router
+	files                 *files
 	changes               *changes
 	agents                *registry
 	shards                shard.Map
@@ -337,7 +338,11 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 		Node: n.config.Node.Name, Shards: n.shards, Local: n.local(), Remote: remote, Owners: &n.owners, Refuse: refuse,
 		OwnerWait: n.config.Cluster.OwnerWait, Registerer: n.metrics,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	n.files = newFiles(route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store})
+	return nil
 }
 
 func (n *Node) local() *local {

@@ -1,0 +1,68 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/persistence"
+	"parley/proto/failurepb"
+	"parley/proto/nodepb"
+)
+
+// blobs answers what is asked about blobs of a shard that this node owns; known is false for any other query. Writes
+// come the way of reads: each may be made again.
+func (a *answerer) blobs(ctx context.Context, in uint32, query proto.Message) (answer proto.Message, known bool, err error) {
+	store := a.local.store
+	switch q := query.(type) {
+	case *nodepb.PutChunk:
+		err = store.PutChunk(ctx, in, q.GetId(), q.GetIndex(), q.GetData())
+		return &nodepb.Done{}, true, blobFault("keep piece", err)
+	case *nodepb.CommitBlob:
+		err = store.CommitBlob(ctx, in, q.GetId(), persistence.Blob{
+			Chunks: q.GetChunks(), Size: q.GetSize(), Record: q.GetRecord(), ExpiresAt: q.GetExpiresAt(),
+		})
+		return &nodepb.Done{}, true, blobFault("commit file", err)
+	case *nodepb.DeleteBlob:
+		err = store.DeleteBlob(ctx, in, q.GetId())
+		return &nodepb.Done{}, true, blobFault("delete file", err)
+	case *nodepb.BlobQuery:
+		b, found, err := store.Blob(ctx, in, q.GetId())
+		return &nodepb.BlobReply{
+			Found: found, Chunks: b.Chunks, Size: b.Size, Record: b.Record, Committed: b.Committed,
+		}, true, blobFault("read file", err)
+	case *nodepb.ChunkQuery:
+		data, err := store.Chunk(ctx, in, q.GetId(), q.GetIndex(), nil)
+		return &nodepb.ChunkReply{Data: data}, true, blobFault("read piece", err)
+	}
+	return nil, false, nil
+}
+
+// blobFault says what a failed read or write of bytes means to a caller. UNAVAILABLE is worth another try; that this
+// node is not the owner goes to the router as it is.
+func blobFault(what string, err error) error {
+	code, message := failurepb.Code_CODE_UNSPECIFIED, ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, persistence.ErrFull):
+		code, message = failurepb.Code_STORAGE_FULL, "the disk is full: nothing was written"
+	case errors.Is(err, persistence.ErrFailed), errors.Is(err, persistence.ErrCorrupt):
+		code, message = failurepb.Code_STORAGE_FAILED, "the store has failed"
+	case errors.Is(err, persistence.ErrIncomplete), errors.Is(err, persistence.ErrNoChunk):
+		code, message = failurepb.Code_NOT_FOUND, "file not found"
+	case errors.Is(err, persistence.ErrBlobTaken):
+		code, message = failurepb.Code_ALREADY_EXISTS, "the file is kept already"
+	case errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrTooLarge):
+		code, message = failurepb.Code_VALIDATION, "the file cannot be kept"
+	case errors.Is(err, persistence.ErrBusy), errors.Is(err, persistence.ErrOutcomeUnknown), errors.Is(err, persistence.ErrStopped),
+		errors.Is(err, context.DeadlineExceeded):
+		code, message = failurepb.Code_UNAVAILABLE, "storage is busy; try again"
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, machine.Fail(code, "%s", message), err)
+}
