@@ -114,7 +114,7 @@ func turnPaused(next *conversationpb.State, event *conversationpb.Event, answer 
 	next.Status = conversationpb.Status_WAITING
 	next.StopReason = conversationpb.StopReason_REQUIRES_ACTION
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
-	addMessage(next, answer)
+	addMessage(next, event, answer)
 	answered(next, answer)
 }
 

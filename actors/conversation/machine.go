@@ -68,6 +68,18 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return r.recover()
 	case *conversationpb.Command_AwaitRun:
 		return r.awaitRun(body.AwaitRun)
+	case *conversationpb.Command_Regenerate:
+		return r.regenerate(body.Regenerate)
+	case *conversationpb.Command_Edit:
+		return r.edit(body.Edit)
+	case *conversationpb.Command_Rate:
+		return r.rate(body.Rate)
+	case *conversationpb.Command_AddFile:
+		return r.addFile(body.AddFile)
+	case *conversationpb.Command_RemoveFile:
+		return r.removeFile(body.RemoveFile)
+	case *conversationpb.Command_SetTitle:
+		return r.setTitle(body.SetTitle)
 	}
 	return refuse(failurepb.Code_VALIDATION, "this is no command of a conversation")
 }

@@ -54,7 +54,10 @@ func (r *request) access() *machine.Failure {
 
 // outcome finds what the command did when it came before.
 func (r *request) outcome() *conversationpb.Outcome {
-	id := r.command.GetCommandId()
+	return r.outcomeOf(r.command.GetCommandId())
+}
+
+func (r *request) outcomeOf(id string) *conversationpb.Outcome {
 	if id == "" {
 		return nil
 	}

@@ -12,7 +12,7 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		return machine.Decision{}, f
 	}
 	if first := r.outcome(); first != nil {
-		return r.repeat(first, c)
+		return r.repeat(first, c.GetWait())
 	}
 	if f := r.forgotten(); f != nil {
 		return machine.Decision{}, f
@@ -21,14 +21,14 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 	if f != nil {
 		return machine.Decision{}, f
 	}
-	if f := r.free(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.affordable(c.GetAgent()); f != nil {
+	if f = r.ready(c.GetAgent()); f != nil {
 		return machine.Decision{}, f
 	}
 
-	after := r.state.GetLastSeq()
+	files, f := r.fileRefs(c.GetFileIds())
+	if f != nil {
+		return machine.Decision{}, f
+	}
 	run := r.env.NewID("run")
 	message := &conversationpb.Message{
 		Id:        r.env.NewID("msg"),
@@ -39,31 +39,12 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		RunId:     run,
 		CreatedAt: r.now,
 		UpdatedAt: r.now,
-	}
-	lease := &conversationpb.Lease{
-		Node:      r.env.Node,
-		Epoch:     r.env.Epoch,
-		RunId:     run,
-		StartedAt: r.now,
-		Mode:      conversationpb.Mode_MESSAGE,
-		Attempt:   1,
+		Files:     files,
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
 		UserMessage: &conversationpb.UserMessage{Message: message},
 	}})
-	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{
-		TurnStarted: &conversationpb.TurnStarted{Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt()},
-	}})
-	decision := machine.Decision{
-		Events:  r.events,
-		Effects: []machine.Effect{startTurn(r.state, lease, message)},
-	}
-	if c.GetWait() {
-		decision.Wait = run
-		return decision, nil
-	}
-	decision.Reply = acceptedReply(run, message, after)
-	return decision, nil
+	return r.begin(r.newLease(run, conversationpb.Mode_MESSAGE), message, c.GetWait()), nil
 }
 
 func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
@@ -77,13 +58,13 @@ func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine
 }
 
 // repeat answers a command that came before with its first outcome, and stores nothing.
-func (r *request) repeat(first *conversationpb.Outcome, c *conversationpb.Send) (machine.Decision, *machine.Failure) {
+func (r *request) repeat(first *conversationpb.Outcome, wait bool) (machine.Decision, *machine.Failure) {
 	run := first.GetRunId()
 	if first.GetUserMessageId() == "" {
 		return r.usedOtherwise()
 	}
 	running := r.state.GetLease().GetRunId() == run
-	if c.GetWait() {
+	if wait {
 		if running {
 			return machine.Decision{Wait: run}, nil
 		}

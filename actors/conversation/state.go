@@ -51,10 +51,18 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 			IssuedAt: body.CancelRequested.GetIssuedAt(),
 		})
 	case *conversationpb.Event_Updated:
-		updated(next, event, body.Updated.GetPatch())
+		updated(next, event, body.Updated)
 		m.remember(next, &conversationpb.Outcome{
 			CommandId: body.Updated.GetCommandId(), Seq: event.GetSeq(), IssuedAt: body.Updated.GetIssuedAt(),
 		})
+	case *conversationpb.Event_Truncated:
+		truncated(next, event, body.Truncated)
+	case *conversationpb.Event_MessageChanged:
+		messageChanged(next, event, body.MessageChanged.GetMessage())
+	case *conversationpb.Event_FileAdded:
+		fileAdded(next, body.FileAdded.GetFile())
+	case *conversationpb.Event_FilesRemoved:
+		filesRemoved(next, body.FilesRemoved.GetIds())
 	default:
 		m.applyTurn(next, event)
 	}
@@ -63,7 +71,7 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 
 // userMessage adds the message and opens the lease of its run, which turnStarted, in the same append, fills.
 func userMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
-	addMessage(next, message)
+	addMessage(next, event, message)
 	next.LastUserMessage = message.GetNumber()
 	if next.GetLease() == nil {
 		next.Lease = &conversationpb.Lease{RunId: event.GetRunId(), UserMessage: message}
@@ -75,7 +83,7 @@ func userMessage(next *conversationpb.State, event *conversationpb.Event, messag
 
 // agentMessage adds the answer, and keeps it with the turn in case that goes on (budget reached).
 func agentMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
-	addMessage(next, message)
+	addMessage(next, event, message)
 	answered(next, message)
 	if lease := next.GetLease(); lease != nil && lease.GetRunId() == event.GetRunId() {
 		lease = forkLease(lease)
@@ -85,8 +93,9 @@ func agentMessage(next *conversationpb.State, event *conversationpb.Event, messa
 }
 
 // addMessage counts a message, unless it takes the place of one.
-func addMessage(next *conversationpb.State, message *conversationpb.Message) {
+func addMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
 	if message.GetNumber() < next.GetNextMessage() {
+		next.Rewritten = event.GetSeq()
 		return
 	}
 	next.NextMessage = message.GetNumber() + 1
@@ -196,17 +205,18 @@ func cancelRequested(next *conversationpb.State) {
 	next.Lease = lease
 }
 
-func updated(next *conversationpb.State, event *conversationpb.Event, patch *conversationpb.Patch) {
-	if patch.Title != nil {
-		next.Title = patch.GetTitle()
+func updated(next *conversationpb.State, event *conversationpb.Event, change *conversationpb.Updated) {
+	patch := change.GetPatch()
+	if patch != nil && patch.Title != nil {
+		next.Title, next.TitleGenerated = patch.GetTitle(), change.GetTitleGenerated()
 	}
-	if patch.Pinned != nil {
+	if patch != nil && patch.Pinned != nil {
 		next.Pinned = patch.GetPinned()
 	}
-	if patch.Metadata != nil {
+	if patch.GetMetadata() != nil {
 		next.Metadata = patch.GetMetadata()
 	}
-	if patch.RuntimeContext != nil {
+	if patch.GetRuntimeContext() != nil {
 		next.RuntimeContext = patch.GetRuntimeContext()
 	}
 	if patch.GetBudget() != nil {
@@ -215,6 +225,9 @@ func updated(next *conversationpb.State, event *conversationpb.Event, patch *con
 	if patch.GetRemoveBudget() {
 		next.Budget = nil
 	}
+	usage := change.GetUsage()
+	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }
 

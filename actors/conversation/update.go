@@ -61,7 +61,7 @@ func (r *request) patchTitle(asked, patch *conversationpb.Patch) *machine.Failur
 		return nil
 	}
 	title, f := r.title(asked.GetTitle())
-	if f == nil && title != r.state.GetTitle() {
+	if f == nil && (title != r.state.GetTitle() || r.state.GetTitleGenerated()) {
 		patch.Title = &title
 	}
 	return f

@@ -1,0 +1,61 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// ready refuses a new turn where there can be none: another one runs, a person must act, the budget is used up.
+func (r *request) ready(agent *agentpb.Agent) *machine.Failure {
+	if f := r.free(); f != nil {
+		return f
+	}
+	return r.affordable(agent)
+}
+
+// newLease is the right to run a new turn, on this node.
+func (r *request) newLease(run string, mode conversationpb.Mode) *conversationpb.Lease {
+	return &conversationpb.Lease{
+		Node:      r.env.Node,
+		Epoch:     r.env.Epoch,
+		RunId:     run,
+		StartedAt: r.now,
+		Mode:      mode,
+		Attempt:   1,
+	}
+}
+
+// begin starts the turn of the lease, which answers the message: emitted before, or in the lease.
+func (r *request) begin(lease *conversationpb.Lease, message *conversationpb.Message, wait bool) machine.Decision {
+	run, after := lease.GetRunId(), r.state.GetLastSeq()
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
+		Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt(),
+	}}})
+	decision := machine.Decision{
+		Events:  r.events,
+		Effects: []machine.Effect{startTurn(r.state, lease, message)},
+	}
+	if wait {
+		decision.Wait = run
+		return decision
+	}
+	decision.Reply = acceptedReply(run, message, after)
+	return decision
+}
+
+// current refuses a message that is not there, and one that was read before messages were last replaced or removed:
+// what is known of it may be wrong.
+func (r *request) current(target *conversationpb.Target) *machine.Failure {
+	message := target.GetMessage()
+	switch {
+	case message.GetId() == "":
+		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+	case target.GetAsOf() < r.state.GetRewritten():
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation changed meanwhile")
+	case message.GetNumber() == 0 || message.GetNumber() >= r.state.GetNextMessage():
+		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// edit replaces a user message, removes everything after it and answers anew (document 2, "Rules for sending a
+// message"): one append, so that nobody sees the old message gone without the new one. The new message has a new id and
+// the old one's place. Files of the conversation stay, also those that only removed messages named.
+func (r *request) edit(c *conversationpb.Edit) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if first := r.outcome(); first != nil {
+		return r.repeat(first, c.GetWait())
+	}
+	if f := r.forgotten(); f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.checkCommandID(); f != nil {
+		return machine.Decision{}, f
+	}
+	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetEdit() {
+		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow editing")
+	}
+	if f := r.checkContent(c.GetContent()); f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.ready(c.GetAgent()); f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.current(c.GetTarget()); f != nil {
+		return machine.Decision{}, f
+	}
+	old := c.GetTarget().GetMessage()
+	if old.GetRole() != conversationpb.Role_USER {
+		return refuse(failurepb.Code_INVALID_MESSAGE_TARGET, "only a user message can be edited")
+	}
+	files := old.GetFiles()
+	if c.GetSetFiles() {
+		var f *machine.Failure
+		if files, f = r.fileRefs(c.GetFileIds()); f != nil {
+			return machine.Decision{}, f
+		}
+	}
+	return r.rewrite(c, old, files), nil
+}
+
+func (r *request) rewrite(c *conversationpb.Edit, old *conversationpb.Message, files []*conversationpb.FileRef) machine.Decision {
+	run := r.env.NewID("run")
+	message := &conversationpb.Message{
+		Id:              r.env.NewID("msg"),
+		Number:          old.GetNumber(),
+		Role:            conversationpb.Role_USER,
+		Content:         c.GetContent(),
+		Metadata:        old.GetMetadata(),
+		RunId:           run,
+		CreatedAt:       r.now,
+		UpdatedAt:       r.now,
+		Name:            old.GetName(),
+		Files:           files,
+		PreviousContent: previous(old),
+		Edited:          true,
+		EditedFrom:      old.GetId(),
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Truncated{Truncated: &conversationpb.Truncated{
+		From: old.GetNumber(), MessageId: old.GetId(), Removed: r.state.GetNextMessage() - old.GetNumber(),
+	}}})
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
+		UserMessage: &conversationpb.UserMessage{Message: message},
+	}})
+	return r.begin(r.newLease(run, conversationpb.Mode_EDIT), message, c.GetWait())
+}

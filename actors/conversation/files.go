@@ -1,0 +1,183 @@
+package conversation
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+const (
+	defaultMaxFiles = 10
+	// maxFileIDs bounds what a message may name, before what it names is looked for.
+	maxFileIDs = 1000
+	// File records are part of every head write.
+	maxFileName      = 1024 // bytes
+	maxFileTypeBytes = 256
+	maxFileMetadata  = 2 << 10
+
+	day = 24 * time.Hour
+)
+
+// How files went.
+const (
+	filesDeleted = "deleted"
+	filesExpired = "expired"
+)
+
+// addFile makes a stored blob a file of the conversation: the same append commits it. Who uploads again what is there
+// already is answered with it.
+func (r *request) addFile(c *conversationpb.AddFile) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if known := r.file(c.GetFile().GetId()); known != nil {
+		return machine.Decision{Reply: fileReply(known)}, nil
+	}
+	if f := r.attachable(c.GetFile(), c.GetAgent()); f != nil {
+		return machine.Decision{}, f
+	}
+	metadata, f := object("metadata", c.GetFile().GetMetadata(), maxFileMetadata)
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	file := proto.CloneOf(c.GetFile())
+	file.ConversationId, file.UserId, file.AgentId = r.state.GetId(), r.state.GetUserId(), r.state.GetAgentId()
+	file.TenantId, file.ProjectId = r.state.GetTenantId(), r.state.GetProjectId()
+	file.Metadata, file.CreatedAt, file.ExpiresAt = metadata, r.now, 0
+	if days := c.GetAgent().GetCapabilities().GetAttachments().GetRetentionDays(); days > 0 {
+		file.ExpiresAt = r.now + (time.Duration(days) * day).Milliseconds()
+	}
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_FileAdded{FileAdded: &conversationpb.FileAdded{File: file}}})
+	return machine.Decision{Events: r.events, Reply: fileReply(file)}, nil
+}
+
+func fileReply(file *conversationpb.File) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_File{File: &conversationpb.FileReply{File: file}}}
+}
+
+// attachable refuses a file that the agent does not take, or that cannot be kept.
+func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *machine.Failure {
+	rules := agent.GetCapabilities().GetAttachments()
+	if !rules.GetEnabled() {
+		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent takes no files")
+	}
+	name, kind := file.GetName(), file.GetMimeType()
+	switch {
+	case file.GetId() == "":
+		return machine.Fail(failurepb.Code_VALIDATION, "a file needs an id")
+	case strings.TrimSpace(name) == "":
+		return machine.Fail(failurepb.Code_VALIDATION, "a file needs a name")
+	case len(name) > maxFileName || !utf8.ValidString(name):
+		return machine.Fail(failurepb.Code_VALIDATION, "a file's name is text of at most %d bytes", maxFileName)
+	case len(kind) > maxFileTypeBytes || !utf8.ValidString(kind):
+		return machine.Fail(failurepb.Code_VALIDATION, "a file's type is text of at most %d bytes", maxFileTypeBytes)
+	case file.GetSize() < 0 || rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
+		return machine.Fail(failurepb.Code_VALIDATION, "the file is larger than %d bytes", rules.GetMaxFileSize()).
+			With("maxFileSize", rules.GetMaxFileSize())
+	case !typeAllowed(kind, rules.GetAllowedMimeTypes()):
+		return machine.Fail(failurepb.Code_UNSUPPORTED_FILE_TYPE, "the agent takes no files of type %s", kind).
+			With("allowedMimeTypes", rules.GetAllowedMimeTypes())
+	}
+	most := int(rules.GetMaxFiles())
+	if most <= 0 {
+		most = defaultMaxFiles
+	}
+	if len(r.state.GetFiles()) >= most {
+		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "the conversation has %d files already", most).With("maxFiles", most)
+	}
+	return nil
+}
+
+// typeAllowed compares media types without their parameters; image/* allows every image, no list allows everything.
+func typeAllowed(kind string, allowed []string) bool {
+	if len(allowed) == 0 {
+		return true
+	}
+	essence := func(text string) string {
+		text, _, _ = strings.Cut(text, ";")
+		return strings.ToLower(strings.TrimSpace(text))
+	}
+	kind = essence(kind)
+	return slices.ContainsFunc(allowed, func(pattern string) bool {
+		pattern = essence(pattern)
+		if pattern == "*" || pattern == "*/*" {
+			return true
+		}
+		family, any := strings.CutSuffix(pattern, "/*")
+		return kind == pattern || any && strings.HasPrefix(kind, family+"/")
+	})
+}
+
+// file is the file of the conversation with the id, nil if there is none, or it has expired.
+func (r *request) file(id string) *conversationpb.File {
+	for _, file := range r.state.GetFiles() {
+		if file.GetId() == id && !expired(file, r.now) {
+			return file
+		}
+	}
+	return nil
+}
+
+func expired(file *conversationpb.File, now int64) bool {
+	return file.GetExpiresAt() != 0 && file.GetExpiresAt() <= now
+}
+
+// fileRefs is what a message says of the files it names, each once.
+func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Failure) {
+	if len(ids) > maxFileIDs {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "a message names at most %d files", maxFileIDs)
+	}
+	var refs []*conversationpb.FileRef
+	for _, id := range ids {
+		if slices.ContainsFunc(refs, func(ref *conversationpb.FileRef) bool { return ref.GetId() == id }) {
+			continue
+		}
+		file := r.file(id)
+		if file == nil {
+			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "file not found").With("fileId", clean(id))
+		}
+		refs = append(refs, &conversationpb.FileRef{
+			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
+		})
+	}
+	return refs, nil
+}
+
+// removeFile takes a file and its bytes away. Messages that named it still do.
+func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if r.file(c.GetFileId()) == nil {
+		return refuse(failurepb.Code_NOT_FOUND, "file not found")
+	}
+	r.filesGo(filesDeleted, c.GetFileId())
+	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+}
+
+// expireFiles takes away what is kept no longer. It is part of what a Due command does.
+func (r *request) expireFiles() {
+	var ids []string
+	for _, file := range r.state.GetFiles() {
+		if expired(file, r.now) {
+			ids = append(ids, file.GetId())
+		}
+	}
+	if len(ids) > 0 {
+		r.filesGo(filesExpired, ids...)
+	}
+}
+
+func (r *request) filesGo(how string, ids ...string) {
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_FilesRemoved{
+		FilesRemoved: &conversationpb.FilesRemoved{Ids: ids, How: how},
+	}})
+}

@@ -1,0 +1,58 @@
+package conversation
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// setTitle takes the title that a model made of the first exchange, when it was not ready at the end of the turn. The
+// model call is paid for also when the title comes too late. The command is the run's only one of its kind, so a repeat
+// is known by the run.
+func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machine.Failure) {
+	if r.state == nil {
+		return refuse(failurepb.Code_NOT_FOUND, "conversation not found")
+	}
+	id := "title/" + c.GetRunId()
+	if r.outcomeOf(id) != nil {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	if f := r.forgotten(); f != nil {
+		return machine.Decision{}, f
+	}
+	updated := r.generatedTitle(c.GetTitle())
+	if proto.Size(c.GetUsage()) > 0 {
+		if updated == nil {
+			updated = &conversationpb.Updated{}
+		}
+		updated.Usage = c.GetUsage()
+	}
+	if updated == nil {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	updated.CommandId, updated.IssuedAt = id, r.command.GetIssuedAt()
+	r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: updated}})
+	if c.GetUsage().GetPriced() {
+		r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
+			Usage: c.GetUsage(), SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), c.GetUsage().GetCostNanoUsd()),
+		}}})
+	}
+	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+}
+
+// generatedTitle is the change that gives a conversation a model's title, nil when there is none to give or it has one
+// by now. finish uses it, too, when the title is ready with the answer.
+func (r *request) generatedTitle(text string) *conversationpb.Updated {
+	title := strings.Join(strings.Fields(clean(text)), " ")
+	if title == "" || r.state.GetTitle() != "" {
+		return nil
+	}
+	if runes := []rune(title); len(runes) > r.limits.TitleRunes {
+		title = strings.TrimSpace(string(runes[:r.limits.TitleRunes]))
+	}
+	return &conversationpb.Updated{Patch: &conversationpb.Patch{Title: &title}, TitleGenerated: true}
+}
