@@ -99,11 +99,14 @@ func (b *Box) Close() {
 
 // kit is what is kept ready of one agent.
 type kit struct {
-	agent   *agentpb.Agent // as it was last given: the same pointer is the same agent
 	content [sha256.Size]byte
 	fixed   []*Tool // all but those of MCP servers
-	servers []*server
-	used    uint64
+	specs   []*agentpb.MCP
+	servers []*server // one for each of specs
+
+	// Guarded by the Box.
+	agent *agentpb.Agent // as it was last given: the same pointer is the same agent
+	used  uint64
 
 	mu struct {
 		sync.Mutex
@@ -129,29 +132,44 @@ func (b *Box) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
 var noTools = &set{} //nolint:gochecknoglobals // the set of an agent without tools; it cannot change
 
 func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
-	b.mu.Lock()
-	known := b.mu.agents[agent.GetId()]
-	b.mu.Unlock()
-	if known == nil || known.agent != agent {
-		content, err := digest(agent)
-		if err != nil {
-			return nil, err
-		}
-		if known == nil || known.content != content {
-			if known, err = b.assemble(agent, content); err != nil {
-				return nil, err
-			}
-		}
+	if known := b.known(agent, func(known *kit) bool { return known.agent == agent }); known != nil {
+		return known, nil
 	}
+	content, err := digest(agent)
+	if err != nil {
+		return nil, err
+	}
+	if known := b.known(agent, func(known *kit) bool { return known.content == content }); known != nil {
+		return known, nil
+	}
+	made, err := b.assemble(agent)
+	if err != nil {
+		return nil, err
+	}
+	made.agent, made.content = agent, content
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.mu.uses++
-	known.used = b.mu.uses
-	if b.mu.agents[agent.GetId()] != known {
-		b.mu.agents[agent.GetId()] = known
-		b.evictLocked()
+	if former := b.mu.agents[agent.GetId()]; former != nil {
+		b.mcp.release(former.servers)
 	}
-	return known, nil
+	b.mu.uses++
+	made.used = b.mu.uses
+	b.mu.agents[agent.GetId()] = made
+	b.evictLocked()
+	return made, nil
+}
+
+// known gives the agent's kit if it is the right one, and remembers that it was used.
+func (b *Box) known(agent *agentpb.Agent, right func(*kit) bool) *kit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.mu.agents[agent.GetId()]
+	if known == nil || !right(known) {
+		return nil
+	}
+	b.mu.uses++
+	known.used, known.agent = b.mu.uses, agent
+	return known
 }
 
 // digest covers what a kit is made of.
@@ -173,20 +191,23 @@ func (b *Box) evictLocked() {
 				oldest = id
 			}
 		}
+		b.mcp.release(b.mu.agents[oldest].servers)
 		delete(b.mu.agents, oldest)
 	}
 }
 
-func (b *Box) assemble(agent *agentpb.Agent, content [sha256.Size]byte) (*kit, error) {
+func (b *Box) assemble(agent *agentpb.Agent) (*kit, error) {
 	fixed, err := b.fixed(agent)
 	if err != nil {
 		return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
 	}
-	made := &kit{agent: agent, content: content, fixed: fixed}
 	for _, spec := range agent.GetServers() {
 		if err := checkServer(spec); err != nil {
 			return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
 		}
+	}
+	made := &kit{fixed: fixed, specs: agent.GetServers()}
+	for _, spec := range made.specs {
 		made.servers = append(made.servers, b.mcp.server(spec))
 	}
 	return made, nil
@@ -230,7 +251,7 @@ func Check(agent *agentpb.Agent) error {
 		return err
 	}
 	defer box.Close()
-	_, err = box.assemble(agent, [sha256.Size]byte{})
+	_, err = box.assemble(agent)
 	return err
 }
 
@@ -244,7 +265,7 @@ func (k *kit) set(offers []*offer, box *Box) *set {
 	tools := slices.Clone(k.fixed)
 	for index, offer := range offers {
 		if offer != nil {
-			tools = append(tools, k.servers[index].tools(offer, k.agent.GetServers()[index], box)...)
+			tools = append(tools, k.servers[index].tools(offer, k.specs[index], box)...)
 		}
 	}
 	k.mu.built, k.mu.offered = newSet(tools, box.config.Logger), slices.Clone(offers)

@@ -2,19 +2,303 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/deliver"
 	"parley/proto/agentpb"
 )
 
-type pool struct{}
-type server struct{}
-type offer struct{}
+// MetaIdempotencyKey is where MCP servers find Call.IdempotencyKey.
+const MetaIdempotencyKey = "parley/idempotency-key"
 
-func newPool(config *Config) *pool { return &pool{} }
-func (p *pool) close()             {}
-func (p *pool) server(spec *agentpb.MCP) *server {
-	return &server{}
+// checkServer says what is wrong with an MCP server's definition.
+func checkServer(spec *agentpb.MCP) error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("MCP server %q: %w", spec.GetName(), fmt.Errorf(format, args...))
+	}
+	if !validName(spec.GetName()) {
+		return wrong("a name is 1 to 64 letters, digits, _ and -")
+	}
+	if (spec.GetUrl() == "") == (spec.GetCommand() == "") {
+		return wrong("it must have either a URL or a command")
+	}
+	if spec.GetUrl() != "" && deliver.CheckURL(spec.GetUrl()) != nil {
+		return wrong("its URL is not an http or https URL")
+	}
+	if spec.GetConnectTimeoutMs() < 0 {
+		return wrong("connect_timeout must not be negative")
+	}
+	if _, err := headers(spec.GetHeaders()); err != nil {
+		return wrong("%w", err)
+	}
+	for name, value := range spec.GetEnv() {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return wrong("%q is no name of an environment variable, or its value cannot be one", name)
+		}
+	}
+	for name, policy := range spec.GetPolicies() {
+		if _, err := newApproval(policy); err != nil {
+			return wrong("policy of %q: %w", name, err)
+		}
+	}
+	if _, err := newApproval(spec.GetPolicy()); err != nil {
+		return wrong("policy: %w", err)
+	}
+	return nil
 }
-func (p *pool) offers(ctx context.Context, servers []*server) []*offer          { return nil }
-func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Box) []*Tool { return nil }
-func checkServer(spec *agentpb.MCP) error                                      { return nil }
+
+// pool holds the MCP servers of all agents: agents that name the same server share its session.
+type pool struct {
+	config *Config
+	// ctx ends with the pool; everything its goroutines do ends with it.
+	ctx    context.Context //nolint:containedctx // the life of the pool, not of a call
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		servers map[[sha256.Size]byte]*server
+		closed  bool
+	}
+}
+
+func newPool(config *Config) *pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	pool := &pool{config: config, ctx: ctx, cancel: cancel}
+	pool.mu.servers = make(map[[sha256.Size]byte]*server)
+	return pool
+}
+
+// start runs a goroutine of the pool, unless it is closed.
+func (p *pool) start(work func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return false
+	}
+	p.work.Go(work)
+	return true
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	p.mu.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.work.Wait()
+}
+
+// server finds or makes the server for a definition. Each call is to be followed by one release.
+func (p *pool) server(spec *agentpb.MCP) *server {
+	id := identity(spec)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.mu.servers[id]
+	if known == nil {
+		known = &server{pool: p, spec: spec, id: id}
+		p.mu.servers[id] = known
+	}
+	known.users++
+	return known
+}
+
+// release forgets a server that no agent has any more. A turn that still uses it may: its session ends when it is idle.
+func (p *pool) release(servers []*server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, server := range servers {
+		if server.users--; server.users == 0 {
+			delete(p.mu.servers, server.id)
+		}
+	}
+}
+
+// identity is what makes two definitions the same server: where it is and how it is reached, not what is made of its tools.
+func identity(spec *agentpb.MCP) [sha256.Size]byte {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&agentpb.MCP{
+		Url: spec.GetUrl(), Headers: spec.GetHeaders(), Command: spec.GetCommand(), Args: spec.GetArgs(), Env: spec.GetEnv(),
+		ConnectTimeoutMs: spec.GetConnectTimeoutMs(),
+	})
+	if err != nil { // not valid UTF-8: it is nobody else's
+		raw = fmt.Appendf(nil, "%p", spec)
+	}
+	return sha256.Sum256(raw)
+}
+
+// offers asks all servers at once what they offer; nil = it was never reached.
+func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
+	offers := make([]*offer, len(servers))
+	waits := make([]<-chan struct{}, len(servers))
+	for index, server := range servers {
+		offers[index], waits[index] = server.ask()
+	}
+	for index, server := range servers {
+		if offers[index] != nil || waits[index] == nil {
+			continue
+		}
+		select {
+		case <-waits[index]:
+			offers[index] = server.current()
+		case <-ctx.Done():
+		}
+	}
+	return offers
+}
+
+// offer is what a server listed at one time; it never changes.
+type offer struct {
+	tools   []*mcp.Tool
+	content [sha256.Size]byte
+}
+
+// Limits of what a server may list.
+const (
+	maxListed    = 500
+	maxListBytes = 4 << 20
+)
+
+var errList = errors.New("it lists too much")
+
+// list reads all pages of a server's tools.
+func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
+	var tools []*mcp.Tool
+	for tool, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if tools = append(tools, tool); len(tools) > maxListed {
+			return nil, errList
+		}
+	}
+	raw, err := json.Marshal(tools)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxListBytes {
+		return nil, errList
+	}
+	return &offer{tools: tools, content: sha256.Sum256(raw)}, nil
+}
+
+// tools makes an agent's tools of an offer, under the agent's own policies. What cannot be a tool is left out.
+func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Box) []*Tool {
+	var made []*Tool
+	for _, listed := range offer.tools {
+		if len(spec.GetTools()) > 0 && !slices.Contains(spec.GetTools(), listed.Name) {
+			continue
+		}
+		policy := spec.GetPolicies()[listed.Name]
+		if policy == nil {
+			policy = spec.GetPolicy()
+		}
+		definition, err := json.Marshal(listed.InputSchema)
+		if err != nil || string(definition) == "null" {
+			definition = nil
+		}
+		description := listed.Description
+		if description == "" {
+			description = listed.Title
+		}
+		tool, err := box.tool(prefixed(spec.GetName(), listed.Name), clean(description, maxDescription), definition, policy)
+		if err != nil {
+			s.logger().Warn("a tool is left out", slog.String("tool", listed.Name), slog.Any("err", err))
+			continue
+		}
+		tool.run = s.runTool(listed.Name, policy.GetIdempotent())
+		made = append(made, tool)
+	}
+	return made
+}
+
+func (s *server) runTool(name string, idempotent bool) func(context.Context, *Call) (string, error) {
+	return func(ctx context.Context, call *Call) (string, error) {
+		params := &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(call.Args)}
+		if call.IdempotencyKey != "" {
+			params.Meta = mcp.Meta{MetaIdempotencyKey: call.IdempotencyKey}
+		}
+		result, err := s.call(ctx, params)
+		// A server that does not know the session any more has not looked at the call.
+		if errors.Is(err, mcp.ErrSessionMissing) || idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
+			result, err = s.call(ctx, params)
+		}
+		var answered *jsonrpc.Error
+		switch {
+		case errors.As(err, &answered):
+			return "", failure("the tool answered with an error: %s", answered.Message)
+		case err != nil:
+			return "", err
+		case result.NeedsInput():
+			return "", failure("the tool wants to ask for something that this client cannot give")
+		case result.IsError:
+			return "", failure("%s", nonEmpty(content(result), "the tool failed and did not say why"))
+		}
+		return nonEmpty(content(result), "(no content)"), nil
+	}
+}
+
+func nonEmpty(text, otherwise string) string {
+	if strings.TrimSpace(text) == "" {
+		return otherwise
+	}
+	return text
+}
+
+// content is a result as text. Structured content that the texts do not already hold comes last, as JSON.
+func content(result *mcp.CallToolResult) string {
+	var parts []string
+	for _, part := range result.Content {
+		parts = append(parts, partText(part))
+	}
+	if result.StructuredContent != nil && (len(parts) == 0 || !slices.ContainsFunc(parts, func(text string) bool {
+		return json.Valid([]byte(text))
+	})) {
+		if raw, err := json.Marshal(result.StructuredContent); err == nil {
+			parts = append(parts, string(raw))
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+func partText(part mcp.Content) string {
+	switch part := part.(type) {
+	case *mcp.TextContent:
+		return part.Text
+	case *mcp.ImageContent:
+		return fmt.Sprintf("(an image, %s, %d bytes)", part.MIMEType, len(part.Data))
+	case *mcp.AudioContent:
+		return fmt.Sprintf("(a sound, %s, %d bytes)", part.MIMEType, len(part.Data))
+	case *mcp.ResourceLink:
+		return fmt.Sprintf("(a resource, %s: %s)", part.Name, part.URI)
+	case *mcp.EmbeddedResource:
+		if part.Resource == nil {
+			return ""
+		}
+		if part.Resource.Text != "" {
+			return part.Resource.Text
+		}
+		return fmt.Sprintf("(a resource, %s, %d bytes)", part.Resource.URI, len(part.Resource.Blob))
+	default:
+		return "(content of a kind that cannot be shown)"
+	}
+}
+
+// sortedEnv gives environment variables in a fixed order.
+func sortedEnv(env map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}

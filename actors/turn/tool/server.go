@@ -1,0 +1,256 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/proto/agentpb"
+)
+
+// server is one MCP server: what it offers, and the session with it while there is one. A session is opened when it is
+// needed, by one goroutine at a time, and ended by its keeper: when it broke, when nobody used it for long, when the Box
+// closes.
+type server struct {
+	pool  *pool
+	spec  *agentpb.MCP
+	id    [sha256.Size]byte
+	users int // agents that have it; guarded by the pool
+
+	mu struct {
+		sync.Mutex
+		offer    *offer // the newest list; kept when the server is gone
+		listedAt time.Time
+		session  *session
+		trying   chan struct{} // closed when the try under way has ended; nil = none is
+		failedAt time.Time     // when the newest try failed; zero when it did not
+		problem  error         // why
+	}
+}
+
+// session is one connection to a server. calls and used are guarded by the server.
+type session struct {
+	*mcp.ClientSession
+	calls  int
+	used   time.Time
+	broken chan struct{} // closed when the other side is gone
+}
+
+var errServerGone = errors.New("the MCP server is out of reach")
+
+func (s *server) logger() *slog.Logger {
+	return s.pool.config.Logger.With(slog.String("mcp_server", s.spec.GetName()))
+}
+
+// ask gives the newest offer, or what to wait for until there may be one. An old offer is still good; a new one is then
+// fetched for the turns to come.
+func (s *server) ask() (*offer, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.offer == nil || time.Since(s.mu.listedAt) >= s.pool.config.RefreshAfter {
+		return s.mu.offer, s.tryLocked()
+	}
+	return s.mu.offer, nil
+}
+
+func (s *server) current() *offer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.offer
+}
+
+// tryLocked makes sure that a try to connect and list is under way, and gives the end of it; nil when it is too early for
+// another one.
+func (s *server) tryLocked() <-chan struct{} {
+	if s.mu.trying != nil {
+		return s.mu.trying
+	}
+	if !s.mu.failedAt.IsZero() && time.Since(s.mu.failedAt) < s.pool.config.RetryAfter {
+		return nil
+	}
+	ended := make(chan struct{})
+	if !s.pool.start(func() { s.try(ended) }) {
+		return nil
+	}
+	s.mu.trying = ended
+	return ended
+}
+
+// try connects, unless there is a session, and lists.
+func (s *server) try(ended chan struct{}) {
+	defer close(ended)
+	limit := cmp.Or(time.Duration(s.spec.GetConnectTimeoutMs())*time.Millisecond, s.pool.config.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(s.pool.ctx, limit)
+	defer cancel()
+	offer, err := s.connectAndList(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.trying = nil
+	if err != nil {
+		s.mu.failedAt, s.mu.problem = time.Now(), err
+		if s.pool.ctx.Err() == nil {
+			s.logger().Warn("an MCP server is out of reach", slog.Any("err", err))
+		}
+		return
+	}
+	s.mu.failedAt, s.mu.problem, s.mu.listedAt = time.Time{}, nil, time.Now()
+	if s.mu.offer == nil || s.mu.offer.content != offer.content {
+		s.mu.offer = offer
+		s.logger().Info("an MCP server lists its tools", slog.Int("tools", len(offer.tools)))
+	}
+}
+
+func (s *server) connectAndList(ctx context.Context) (*offer, error) {
+	open := s.acquire()
+	if open == nil {
+		connected, err := s.connect(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		open = connected
+	}
+	defer s.leave(open)
+	offer, err := list(ctx, open.ClientSession)
+	if err != nil {
+		s.drop(open)
+		return nil, fmt.Errorf("list tools: %w", err)
+	}
+	return offer, nil
+}
+
+// connect opens a session, in use by the caller, and gives it a keeper.
+func (s *server) connect(ctx context.Context) (*session, error) {
+	transport, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}, // nothing that a server could ask of us
+		// A server that wants input in the middle of a call gets none: people are asked by pending actions.
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	connected, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		sweep(transport)
+		return nil, err
+	}
+	open := &session{ClientSession: connected, calls: 1, used: time.Now(), broken: make(chan struct{})}
+	s.mu.Lock()
+	s.mu.session = open
+	s.mu.Unlock()
+	kept := s.pool.start(func() { s.keep(open, transport) }) &&
+		s.pool.start(func() {
+			defer close(open.broken)
+			_ = connected.Wait() // how it broke, the calls on it were told
+		})
+	if !kept { // the pool closed in between
+		s.drop(open)
+		end(connected, transport)
+		return nil, errServerGone
+	}
+	return open, nil
+}
+
+// keep ends a session when its time has come.
+func (s *server) keep(open *session, transport mcp.Transport) {
+	tick := time.NewTicker(max(s.pool.config.IdleTimeout/4, time.Millisecond))
+	defer tick.Stop()
+	for s.wanted(open) {
+		select {
+		case <-open.broken:
+			s.drop(open)
+		case <-s.pool.ctx.Done():
+			s.drop(open)
+		case <-tick.C:
+		}
+	}
+	end(open.ClientSession, transport)
+}
+
+// wanted says whether a session is to live on; one that was idle for long is not.
+func (s *server) wanted(open *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.session != open {
+		return false
+	}
+	if open.calls == 0 && time.Since(open.used) >= s.pool.config.IdleTimeout {
+		s.mu.session = nil
+		return false
+	}
+	return true
+}
+
+// acquire gives the session, if there is one, for a use that ends with leave.
+func (s *server) acquire() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.session != nil {
+		s.mu.session.calls++
+	}
+	return s.mu.session
+}
+
+func (s *server) leave(open *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open.calls--
+	open.used = time.Now()
+}
+
+// drop takes a session out of use; its keeper ends it.
+func (s *server) drop(open *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.session == open {
+		s.mu.session = nil
+	}
+}
+
+// call runs a tool, on a new session if there is none.
+func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	open, err := s.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave(open)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.pool.ctx, cancel)() // or the end of the session would wait for the call
+	result, err := open.CallTool(ctx, params)
+	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
+		s.drop(open)
+	}
+	return result, err
+}
+
+// reach gives the session for a use, and waits for one to be opened if need be.
+func (s *server) reach(ctx context.Context) (*session, error) {
+	for range 2 { // a session may break between the end of the try and its use
+		if open := s.acquire(); open != nil {
+			return open, nil
+		}
+		s.mu.Lock()
+		ended := s.tryLocked()
+		s.mu.Unlock()
+		if ended == nil {
+			return nil, errServerGone
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if open := s.acquire(); open != nil {
+		return open, nil
+	}
+	return nil, errServerGone
+}

@@ -1,0 +1,142 @@
+package tool
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Limits of what an MCP server may say.
+const (
+	maxMessage  = 16 << 20 // one message
+	maxResponse = 64 << 20 // one HTTP response: the messages about one call
+	maxLogLine  = 1 << 10
+)
+
+// terminate is how long a process has to end after its input was closed, and again after it was asked to.
+const terminate = 2 * time.Second
+
+// transport makes the way to a server, for one session.
+func (s *server) transport() (mcp.Transport, error) {
+	if s.spec.GetUrl() != "" {
+		return s.overHTTP()
+	}
+	command := exec.Command(s.spec.GetCommand(), s.spec.GetArgs()...) //nolint:noctx // its session ends it, in good order
+	command.Env = append(ownEnv(), sortedEnv(s.spec.GetEnv())...)
+	command.Stderr = &lines{logger: s.logger()}
+	command.WaitDelay = terminate
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process is not meant for it
+	return &mcp.CommandTransport{Command: command, TerminateDuration: terminate}, nil
+}
+
+// ownEnv is what a process inherits: the little that programs need to run at all. The rest of this process's environment
+// may hold keys.
+func ownEnv() []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ"} {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// end closes a session.
+func end(session *mcp.ClientSession, transport mcp.Transport) {
+	_ = session.Close() // there is nobody to tell
+	sweep(transport)
+}
+
+// sweep ends what the process of a closed session may have left behind in its group; most often that is nothing.
+func sweep(transport mcp.Transport) {
+	if process, ok := transport.(*mcp.CommandTransport); ok && process.Command.Process != nil {
+		_ = syscall.Kill(-process.Command.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+func (s *server) overHTTP() (mcp.Transport, error) {
+	home, err := url.Parse(s.spec.GetUrl())
+	if err != nil {
+		return nil, errors.New("its URL cannot be read")
+	}
+	header, err := headers(s.spec.GetHeaders())
+	if err != nil {
+		return nil, err
+	}
+	client := s.pool.config.Guard.Client(0)
+	client.Transport = &courier{next: client.Transport, home: home.Host, scheme: home.Scheme, header: header}
+	return &mcp.StreamableClientTransport{
+		Endpoint: s.spec.GetUrl(), HTTPClient: client, MaxEventSize: maxMessage,
+		// What it would tell, a change of the list, is learnt by asking again; a connection for it is not worth while.
+		DisableStandaloneSSE: true,
+	}, nil
+}
+
+// courier adds the configured headers to requests to the configured host, and bounds the answers.
+type courier struct {
+	next         http.RoundTripper
+	home, scheme string
+	header       http.Header
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host == c.home && request.URL.Scheme == c.scheme {
+		request = request.Clone(request.Context())
+		for name, values := range c.header {
+			request.Header[name] = values
+		}
+	}
+	response, err := c.next.RoundTrip(request)
+	if err == nil {
+		response.Body = &capped{ReadCloser: response.Body, left: maxResponse}
+	}
+	return response, err
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+// capped fails a body that is longer than it may be.
+type capped struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (c *capped) Read(buffer []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errTooLong
+	}
+	count, err := c.ReadCloser.Read(buffer[:min(len(buffer), c.left)])
+	c.left -= count
+	return count, err
+}
+
+// lines logs what a process says on its standard error, cut to lines of bounded length.
+type lines struct {
+	logger *slog.Logger
+	line   []byte
+}
+
+// Write implements io.Writer. It is called by one goroutine.
+func (l *lines) Write(said []byte) (int, error) {
+	total := len(said)
+	for {
+		line, rest, whole := bytes.Cut(said, []byte("\n"))
+		l.line = append(l.line, line[:min(len(line), maxLogLine-len(l.line))]...)
+		if !whole {
+			return total, nil
+		}
+		l.logger.Debug("an MCP server says", slog.String("line", string(bytes.ToValidUTF8(l.line, nil))))
+		l.line, said = l.line[:0], rest
+	}
+}
