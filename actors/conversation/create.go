@@ -13,6 +13,8 @@ import (
 const (
 	maxUserID     = 256 // bytes
 	defaultSource = "conversation"
+	// SourceTask is the source of a conversation in which a background task runs. It is in no list.
+	SourceTask = "task"
 )
 
 // create makes a new conversation, idle and empty, owned by its caller. A repeat of the command is answered with the
@@ -80,6 +82,9 @@ func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f
 		return f
 	}
 	if state.Metadata, f = object("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
+		return f
+	}
+	if state.ServerMetadata, f = serverObject(c.GetServerMetadata(), r.limits.MetadataBytes); f != nil {
 		return f
 	}
 	if state.RuntimeContext, f = object("runtimeContext", c.GetRuntimeContext(), r.limits.ContextBytes); f != nil {

@@ -38,8 +38,10 @@ func (r *request) addFile(c *conversationpb.AddFile) (machine.Decision, *machine
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
 	}
-	if known := r.file(c.GetFile().GetId()); known != nil {
-		return machine.Decision{Reply: fileReply(known)}, nil
+	for _, known := range r.state.GetFiles() {
+		if known.GetId() == c.GetFile().GetId() {
+			return machine.Decision{Reply: fileReply(known)}, nil
+		}
 	}
 	if f := r.attachable(c.GetFile(), c.GetAgent()); f != nil {
 		return machine.Decision{}, f

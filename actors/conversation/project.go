@@ -14,13 +14,17 @@ func MessageKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number)
 }
 
-// Project adds the rows that change: messages, the record of an ended run, and the conversation's places in lists.
+// fileChunk is the size of the pieces in which storage keeps a file, in bytes.
+const fileChunk = 256 << 10
+
+// Project adds the rows that change: messages, the record of an ended run, files, and the conversation's places in lists.
 // A turn of two appends writes 2 rows and 1 list place to begin, and 3 rows and 5 list places to end.
 func (m *Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
 	was, _ := before.(*conversationpb.State)
 	is, _ := after.(*conversationpb.State)
 	if is != nil {
-		projectItems(was, events, into)
+		projectItems(was, is, events, into)
+		projectFiles(is.GetId(), events, into)
 		projectSteps(was, events, into)
 	}
 	projectRunning(was, is, into)
@@ -28,8 +32,9 @@ func (m *Machine) Project(before, after proto.Message, events []proto.Message, i
 	projectLists(was, is, into)
 }
 
-func projectItems(was *conversationpb.State, events []proto.Message, into *logpb.Append) {
+func projectItems(was, is *conversationpb.State, events []proto.Message, into *logpb.Append) {
 	var answer uint64
+	var closed bool
 	for _, message := range events {
 		event, _ := message.(*conversationpb.Event)
 		switch body := event.GetBody().(type) {
@@ -38,12 +43,25 @@ func projectItems(was *conversationpb.State, events []proto.Message, into *logpb
 		case *conversationpb.Event_AgentMessage:
 			answer = body.AgentMessage.GetMessage().GetNumber()
 			projectMessage(body.AgentMessage.GetMessage(), into)
+		case *conversationpb.Event_TurnPaused:
+			answer = body.TurnPaused.GetAnswer().GetNumber()
+			projectMessage(body.TurnPaused.GetAnswer(), into)
+		case *conversationpb.Event_MessageChanged:
+			projectMessage(body.MessageChanged.GetMessage(), into)
+		case *conversationpb.Event_Truncated:
+			projectTruncated(body.Truncated, into)
+		case *conversationpb.Event_ActionClosed:
+			closed = true
 		case *conversationpb.Event_TurnEnded:
 			projectRun(was, event, answer, into)
 		}
 	}
+	if paused := turnOf(is).GetAnswer(); closed && answer == 0 && paused != nil {
+		projectMessage(paused, into) // it names the actions that are still pending
+	}
 }
 
+// projectMessage writes a message at its place, and forgets the id of the one that was there before.
 func projectMessage(message *conversationpb.Message, into *logpb.Append) {
 	key := MessageKey(message.GetNumber())
 	rows := &[2]logpb.Item{
@@ -51,23 +69,55 @@ func projectMessage(message *conversationpb.Message, into *logpb.Append) {
 		{Table: TableMessageIDs, Key: []byte(message.GetId()), Value: key},
 	}
 	into.Items = append(into.Items, &rows[0], &rows[1])
+	if old := message.GetRegeneratedFrom(); old != "" {
+		into.Items = append(into.Items, &logpb.Item{Table: TableMessageIDs, Key: []byte(old), Delete: true})
+	}
+}
+
+// projectTruncated removes messages from the end. Their ids but the first one's are not known here, and stay: a reader
+// compares the id with the row it leads to.
+func projectTruncated(cut *conversationpb.Truncated, into *logpb.Append) {
+	for number := cut.GetFrom(); number < cut.GetFrom()+cut.GetRemoved(); number++ {
+		into.Items = append(into.Items, &logpb.Item{Table: TableMessages, Key: MessageKey(number), Delete: true})
+	}
+	into.Items = append(into.Items, &logpb.Item{Table: TableMessageIDs, Key: []byte(cut.GetMessageId()), Delete: true})
+}
+
+// projectFiles commits the bytes of files that were added and removes those of files that went. The bytes of a
+// conversation that goes are its owner's, and go with it.
+func projectFiles(conversation string, events []proto.Message, into *logpb.Append) {
+	for _, message := range events {
+		event, _ := message.(*conversationpb.Event)
+		if file := event.GetFileAdded().GetFile(); file != nil {
+			into.Blobs = append(into.Blobs, &logpb.BlobChange{
+				Id: file.GetId(), Owner: conversation, Size: file.GetSize(), Record: encode(file),
+				Chunks: uint32((file.GetSize() + fileChunk - 1) / fileChunk),
+			})
+		}
+		for _, id := range event.GetFilesRemoved().GetIds() {
+			into.Blobs = append(into.Blobs, &logpb.BlobChange{Id: id, Owner: conversation, Delete: true})
+		}
+	}
 }
 
 func projectRun(was *conversationpb.State, event *conversationpb.Event, answer uint64, into *logpb.Append) {
-	lease, ended := was.GetLease(), event.GetTurnEnded()
+	turn, ended := turnOf(was), event.GetTurnEnded()
+	if answer == 0 {
+		answer = turn.GetAnswer().GetNumber()
+	}
 	run := &conversationpb.Run{
 		Id:          event.GetRunId(),
-		Mode:        lease.GetMode(),
-		UserMessage: lease.GetUserMessage().GetNumber(),
+		Mode:        turn.GetMode(),
+		UserMessage: turn.GetUserMessage().GetNumber(),
 		Answer:      answer,
 		StopReason:  ended.GetStopReason(),
 		Usage:       ended.GetUsage(),
 		Error:       ended.GetError(),
-		StartedAt:   lease.GetStartedAt(),
+		StartedAt:   turn.GetStartedAt(),
 		EndedAt:     event.GetCreatedAt(),
-		Attempts:    lease.GetAttempt(),
+		Attempts:    turn.GetAttempt(),
 	}
-	if lease == nil { // it was paused for a person
+	if turn == nil { // it waits in a state that an older release has written
 		run.UserMessage = was.GetLastUserMessage()
 	}
 	into.Items = append(into.Items, &logpb.Item{Table: TableRuns, Key: []byte(run.GetId()), Value: encode(run)})
@@ -92,9 +142,12 @@ func projectRunning(was, is *conversationpb.State, into *logpb.Append) {
 	}
 }
 
-// projectLists moves the conversation from the list places it had to those it has. Tenant, project, owner, agent and
-// time of creation never change.
+// projectLists moves the conversation from the list places it had to those it has. Tenant, project, owner, agent, source
+// and time of creation never change.
 func projectLists(was, is *conversationpb.State, into *logpb.Append) {
+	if was.GetSource() == SourceTask || is.GetSource() == SourceTask {
+		return
+	}
 	moved := was == nil || is == nil || was.GetPinned() != is.GetPinned()
 	if !moved && was.GetUpdatedAt() == is.GetUpdatedAt() {
 		return

@@ -41,10 +41,31 @@ func object(name string, raw []byte, limit int) ([]byte, *machine.Failure) {
 		// What came out of a decoder goes into an encoder.
 		raw, _ = json.Marshal(fields)
 	}
-	// On one line it can stand in an event stream as it is.
+	return oneLine(raw), nil
+}
+
+// serverObject is object for the server's own metadata: every key is one of its own.
+func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var fields map[string]json.RawMessage
+	bad := len(raw) > limit || !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || len(fields) == 0
+	for key := range fields {
+		bad = bad || !strings.HasPrefix(key, ServerKeyPrefix)
+	}
+	if bad {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "server metadata is a JSON object of at most %d bytes and keys that begin with %s",
+			limit, ServerKeyPrefix)
+	}
+	return oneLine(raw), nil
+}
+
+// oneLine is JSON that has just been decoded, so that it can stand in an event stream as it is.
+func oneLine(raw []byte) []byte {
 	var line bytes.Buffer
-	_ = json.Compact(&line, raw) // it has just been decoded
-	return line.Bytes(), nil
+	_ = json.Compact(&line, raw)
+	return line.Bytes()
 }
 
 // title trims a title and checks its length in characters (document 2, "Limits").
