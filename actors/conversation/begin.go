@@ -29,7 +29,7 @@ func (r *request) newLease(run string, mode conversationpb.Mode) *conversationpb
 
 // begin starts the turn of the lease, which answers the message: emitted before, or in the lease.
 func (r *request) begin(lease *conversationpb.Lease, message *conversationpb.Message, wait bool) machine.Decision {
-	run, after := lease.GetRunId(), r.state.GetLastSeq()
+	run, after := lease.GetRunId(), r.state.GetLastSeq()+r.made
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
 		Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt(),
 	}}})

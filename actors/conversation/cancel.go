@@ -27,7 +27,7 @@ func (r *request) cancel(c *conversationpb.Cancel) (machine.Decision, *machine.F
 		return r.cancelRunning(c), nil
 	}
 	if r.state.GetStatus() == conversationpb.Status_WAITING {
-		return r.cancelWaiting(), nil
+		return r.cancelWaiting(c), nil
 	}
 	return r.whenSilent(c, r.state.GetLastRunId(), &conversationpb.Cancelled{State: r.state}), nil
 }
@@ -93,17 +93,21 @@ func (r *request) cancelTimer(after time.Duration, timeout *conversationpb.Cance
 	}}
 }
 
-// cancelWaiting ends a paused turn. No runner is at work, so it is settled with the append.
-func (r *request) cancelWaiting() machine.Decision {
-	run := r.state.GetLastRunId()
-	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{
-		TurnEnded: &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
-	}})
-	return machine.Decision{Events: r.events, Reply: cancelledReply(&conversationpb.Cancelled{
-		Cancelled:          true,
-		RunId:              run,
-		Settled:            true,
-		CancelledActionIds: pendingIDs(r.state),
-		State:              r.after(),
-	})}
+// cancelWaiting ends a paused turn. No runner is at work, so it is settled with the append, unless a former owner of the
+// run may still be heard.
+func (r *request) cancelWaiting(c *conversationpb.Cancel) machine.Decision {
+	run, pending := r.state.GetPaused().GetRunId(), r.state.GetPending()
+	for i, action := range pending {
+		closed := &conversationpb.ActionClosed{By: r.command.GetCaller().GetUserId()}
+		if i == len(pending)-1 { // the cancel is remembered with the last one
+			closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()
+		}
+		r.close(action, conversationpb.HowCancelled, closed)
+	}
+	r.endPaused()
+	decision := r.whenSilent(c, run, &conversationpb.Cancelled{
+		Cancelled: true, RunId: run, CancelledActionIds: pendingIDs(r.state), State: r.after(),
+	})
+	decision.Events = r.events
+	return decision
 }

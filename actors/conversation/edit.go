@@ -65,6 +65,7 @@ func (r *request) rewrite(c *conversationpb.Edit, old *conversationpb.Message, f
 		Edited:          true,
 		EditedFrom:      old.GetId(),
 	}
+	r.giveUp()
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Truncated{Truncated: &conversationpb.Truncated{
 		From: old.GetNumber(), MessageId: old.GetId(), Removed: r.state.GetNextMessage() - old.GetNumber(),
 	}}})

@@ -19,6 +19,9 @@ type StartTurn struct {
 	RuntimeContext []byte
 	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
 	Steps, ResumedAt uint32
+	// Calls are those of the newest tool use, as the rules see them: the ones with need RUN that are not done are to be
+	// run, with Args in the place of the model's when a person changed them.
+	Calls []*conversationpb.OpenCall
 	// Usage is of the model calls that are journalled, nil = none.
 	Usage *conversationpb.Usage
 	// Answer is the message that the turn stored when it paused, nil = none.

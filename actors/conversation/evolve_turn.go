@@ -189,7 +189,7 @@ func doubt(calls []*conversationpb.OpenCall) []*conversationpb.OpenCall {
 // answered notes the newest answer.
 func answered(next *conversationpb.State, answer *conversationpb.Message) {
 	next.LastAnswer = &conversationpb.Message{
-		Id: answer.GetId(), Number: answer.GetNumber(), Role: answer.GetRole(), Status: answer.GetStatus(),
+		Id: answer.GetId(), Number: answer.GetNumber(), Status: answer.GetStatus(),
 		InReplyTo: answer.GetInReplyTo(), RunId: answer.GetRunId(),
 	}
 }

@@ -3,7 +3,6 @@ package conversation
 import (
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 )
 
 // Statuses of an answer (document 2, "A. Turn result").
@@ -11,6 +10,7 @@ const (
 	statusCompleted  = "completed"
 	statusCancelled  = "cancelled"
 	statusIncomplete = "incomplete"
+	statusWaiting    = "requires_action"
 )
 
 // Codes of turn errors that the rules themselves give.
@@ -22,39 +22,59 @@ const (
 // finish takes the runner's report: the answer, if there is one, and the end of the turn are one append. Only the
 // holder of the lease may report; a run that was ended without its report, or restarted since, is refused.
 func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.Failure) {
-	if r.state == nil {
-		return refuse(failurepb.Code_NOT_FOUND, "conversation not found")
+	if f := r.holds(c.GetRunId(), c.GetEpoch()); f != nil {
+		return machine.Decision{}, f
 	}
-	lease := r.state.GetLease()
-	stale := lease == nil || lease.GetRunId() != c.GetRunId() || c.GetEpoch() != 0 && c.GetEpoch() != lease.GetEpoch()
-	if stale {
-		return refuse(failurepb.Code_STALE_TURN, "the run does not hold the turn lease")
+	lease, run := r.state.GetLease(), c.GetRunId()
+	usage := sane(c.GetUsage())
+	if usage.GetModelCalls() == 0 && c.GetPartial() != nil {
+		usage = addUsage(usage, sane(c.GetPartial().GetUsage()))
 	}
 	ended := r.ending(c)
-	answer := r.answer(c, ended)
+	ended.Usage = addUsage(lease.GetUsage(), usage)
+	if ended.GetContinuable() && c.GetPartial().GetText() != "" {
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Partial{Partial: &conversationpb.Partial{
+			Text: clean(c.GetPartial().GetText()), Usage: sane(c.GetPartial().GetUsage()),
+		}}})
+	}
+	if title := r.generatedTitle(c.GetTitle()); title != nil {
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: title}})
+	}
+	return r.ended(lease, r.end(lease, ended, usage, r.answer(c, ended))), nil
+}
+
+// end emits the events with which a turn ends: its answer, what it cost that was not told before, and the end itself.
+func (r *request) end(
+	turn *conversationpb.Lease, ended *conversationpb.TurnEnded, usage *conversationpb.Usage, answer *conversationpb.Message,
+) *conversationpb.TurnResult {
+	run := turn.GetRunId()
 	if answer != nil {
-		r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_AgentMessage{
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_AgentMessage{
 			AgentMessage: &conversationpb.AgentMessage{Message: answer},
 		}})
 	}
-	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{TurnEnded: ended}})
-	result := &conversationpb.TurnResult{
-		RunId:        lease.GetRunId(),
-		UserMessage:  lease.GetUserMessage(),
+	spent := spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	r.settled(run, usage)
+	if turn == r.state.GetLease() {
+		r.reached(run, ended.GetStopReason(), spent)
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{TurnEnded: ended}})
+	return &conversationpb.TurnResult{
+		RunId:        run,
+		UserMessage:  turn.GetUserMessage(),
 		Response:     answer,
 		StopReason:   ended.GetStopReason(),
 		Usage:        ended.GetUsage(),
 		Error:        ended.GetError(),
 		Budget:       r.state.GetBudget(),
-		SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), ended.GetUsage().GetCostNanoUsd()),
-		Title:        r.state.GetTitle(),
+		SpentNanoUsd: spent,
+		Title:        r.after().GetTitle(),
 	}
-	return r.ended(lease, result), nil
 }
 
 // ending is how the turn ended. A report that makes no sense still ends it, as an error: no turn runs for ever.
 func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
-	ended := &conversationpb.TurnEnded{StopReason: c.GetStopReason(), Usage: c.GetUsage(), TakenOver: r.takeover()}
+	ended := &conversationpb.TurnEnded{StopReason: c.GetStopReason(), TakenOver: r.takeover()}
 	switch c.GetStopReason() {
 	case conversationpb.StopReason_END_TURN, conversationpb.StopReason_CANCELLED,
 		conversationpb.StopReason_MAX_TURNS, conversationpb.StopReason_LIMIT:
@@ -74,34 +94,64 @@ func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
 }
 
 // answer is the message that the turn leaves: whole, or as far as it got. Nothing said leaves none, unless the
-// model ended its turn so.
+// model ended its turn so, or a pause stored one.
 func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnded) *conversationpb.Message {
-	status := statusIncomplete
-	switch ended.GetStopReason() {
-	case conversationpb.StopReason_END_TURN:
-		status = statusCompleted
-	case conversationpb.StopReason_CANCELLED:
-		status = statusCancelled
-	default:
-	}
-	if c.GetContent() == "" && status != statusCompleted {
+	lease, status := r.state.GetLease(), answerStatus(ended.GetStopReason())
+	if c.GetContent() == "" && status != statusCompleted && lease.GetAnswer() == nil {
 		return nil
 	}
-	lease := r.state.GetLease()
-	return &conversationpb.Message{
-		Id:         r.env.NewID("msg"),
-		Number:     r.state.GetNextMessage(),
+	answer := r.newAnswer(lease, status, ended.GetStopReason())
+	answer.Content = clean(c.GetContent())
+	answer.ToolCalls = cleanCalls(c.GetToolCalls())
+	answer.Usage = ended.GetUsage()
+	return answer
+}
+
+func answerStatus(reason conversationpb.StopReason) string {
+	switch reason {
+	case conversationpb.StopReason_END_TURN:
+		return statusCompleted
+	case conversationpb.StopReason_CANCELLED:
+		return statusCancelled
+	default:
+		return statusIncomplete
+	}
+}
+
+// newAnswer is a message of the turn without its text: a new one, or the one that it stored before as it is to be now.
+func (r *request) newAnswer(
+	turn *conversationpb.Lease, status string, reason conversationpb.StopReason,
+) *conversationpb.Message {
+	answer := &conversationpb.Message{
 		Role:       conversationpb.Role_ASSISTANT,
-		Content:    clean(c.GetContent()),
 		Status:     status,
-		StopReason: ended.GetStopReason(),
-		RunId:      lease.GetRunId(),
+		StopReason: reason,
+		RunId:      turn.GetRunId(),
 		CreatedAt:  r.now,
 		UpdatedAt:  r.now,
-		ToolCalls:  cleanCalls(c.GetToolCalls()),
-		Usage:      c.GetUsage(),
-		InReplyTo:  lease.GetUserMessage().GetId(),
+		InReplyTo:  turn.GetUserMessage().GetId(),
 	}
+	if stored := turn.GetAnswer(); stored != nil {
+		answer.Id, answer.Number, answer.CreatedAt = stored.GetId(), stored.GetNumber(), stored.GetCreatedAt()
+		answer.Metadata, answer.PreviousContent = stored.GetMetadata(), stored.GetPreviousContent()
+		answer.RegeneratedFrom = stored.GetRegeneratedFrom()
+		return answer
+	}
+	answer.Id, answer.Number = r.env.NewID("msg"), r.state.GetNextMessage()
+	r.replacing(answer)
+	return answer
+}
+
+// cutAnswer is the answer of a turn that ends without a report: the one that it stored, as that of an ended turn, or
+// none.
+func (r *request) cutAnswer(turn *conversationpb.Lease, reason conversationpb.StopReason) *conversationpb.Message {
+	stored := turn.GetAnswer()
+	if stored == nil {
+		return nil
+	}
+	answer := r.newAnswer(turn, answerStatus(reason), reason)
+	answer.Content, answer.ToolCalls, answer.Usage = stored.GetContent(), stored.GetToolCalls(), turn.GetUsage()
+	return answer
 }
 
 func cleanCalls(calls []*conversationpb.ToolCall) []*conversationpb.ToolCall {

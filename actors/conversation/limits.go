@@ -38,6 +38,26 @@ type Limits struct {
 	// cancel of a run that was taken over is not settled. Default 1.5s. It must be above the time for which an owner
 	// streams without proof that it still is one (actors.Config.StreamLease), with room for what is on its way.
 	TakeoverSilence time.Duration
+	// ActionTimeout is how long a person has to decide a pending action, unless the tool's policy says otherwise.
+	// Default 24h.
+	ActionTimeout time.Duration
+	// OnActionTimeout is what becomes of an action that nobody decided in time: "deny" (default) lets its call fail, and
+	// the turn goes on when no other is pending; "cancel" ends the turn.
+	OnActionTimeout string
+	// PendingPolicy is what a new message does while an action is pending: "refuse" (default) refuses it, "cancel" gives
+	// the action up and ends its turn.
+	PendingPolicy string
+	// ClientToolOutputBytes is the largest output of a client tool, and answer to a question, in bytes. Default 65536
+	// (document 2, "Limits").
+	ClientToolOutputBytes int
+	// MaxPending is how many actions of a conversation are pending at the same time, at most. Default 32. The calls above
+	// it fail: each costs up to ActionArgsBytes in every head write.
+	MaxPending int
+	// ActionArgsBytes is the largest arguments, with schema and details, that a person is asked about, and the largest
+	// that they may put in their place. Default 65536.
+	ActionArgsBytes int
+	// RememberedTools is how many approvals a conversation remembers. Default 100.
+	RememberedTools int
 }
 
 // DefaultLimits returns the limits in force unless configured otherwise.
@@ -55,6 +75,14 @@ func DefaultLimits() Limits {
 		CancelGrace:   30 * time.Second,
 
 		TakeoverSilence: 1500 * time.Millisecond,
+
+		ActionTimeout:         24 * time.Hour,
+		OnActionTimeout:       onTimeoutDeny,
+		PendingPolicy:         pendingRefuse,
+		ClientToolOutputBytes: 64 << 10,
+		MaxPending:            32,
+		ActionArgsBytes:       64 << 10,
+		RememberedTools:       100,
 	}
 }
 
@@ -75,10 +103,23 @@ func (l Limits) Validate() error {
 		{"max settle wait", int64(l.MaxSettleWait)},
 		{"cancel grace", int64(l.CancelGrace)},
 		{"takeover silence", int64(l.TakeoverSilence)},
+		{"action timeout", int64(l.ActionTimeout)},
+		{"client tool output bytes", int64(l.ClientToolOutputBytes)},
+		{"max pending", int64(l.MaxPending)},
+		{"action args bytes", int64(l.ActionArgsBytes)},
+		{"remembered tools", int64(l.RememberedTools)},
 	} {
 		if positive.value <= 0 {
 			return fmt.Errorf("conversation limit %s is %d: it must be positive", positive.name, positive.value)
 		}
+	}
+	if l.OnActionTimeout != onTimeoutDeny && l.OnActionTimeout != onTimeoutCancel {
+		return fmt.Errorf("conversation limit on action timeout is %q: it must be %s or %s",
+			l.OnActionTimeout, onTimeoutDeny, onTimeoutCancel)
+	}
+	if l.PendingPolicy != pendingRefuse && l.PendingPolicy != pendingCancel {
+		return fmt.Errorf("conversation limit pending policy is %q: it must be %s or %s",
+			l.PendingPolicy, pendingRefuse, pendingCancel)
 	}
 	return nil
 }

@@ -68,6 +68,16 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return r.recover()
 	case *conversationpb.Command_AwaitRun:
 		return r.awaitRun(body.AwaitRun)
+	case *conversationpb.Command_Progress:
+		return r.progress(body.Progress)
+	case *conversationpb.Command_Resolve:
+		return r.resolve(body.Resolve)
+	case *conversationpb.Command_Continue:
+		return r.continueTurn(body.Continue)
+	case *conversationpb.Command_Forget:
+		return r.forget(body.Forget)
+	case *conversationpb.Command_Due:
+		return r.due()
 	case *conversationpb.Command_Regenerate:
 		return r.regenerate(body.Regenerate)
 	case *conversationpb.Command_Edit:

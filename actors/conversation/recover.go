@@ -42,6 +42,7 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
 		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt, Quick: quick},
 	}})
+	r.settled(lease.GetRunId(), lostCall(lease))
 	after := r.after()
 	start := startTurn(after, after.GetLease(), after.GetLease().GetUserMessage())
 	return machine.Decision{Urgent: stop, Events: r.events, Effects: []machine.Effect{start}}, nil

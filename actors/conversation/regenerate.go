@@ -44,6 +44,7 @@ func (r *request) regenerate(c *conversationpb.Regenerate) (machine.Decision, *m
 	if f != nil {
 		return machine.Decision{}, f
 	}
+	r.giveUp()
 	lease := r.newLease(r.env.NewID("run"), conversationpb.Mode_REGENERATE)
 	lease.UserMessage, lease.Replaces, lease.Metadata = message, replaces, metadata
 	return r.begin(lease, message, c.GetWait()), nil

@@ -30,6 +30,9 @@ func cancelledReply(c *conversationpb.Cancelled) *conversationpb.Reply {
 // run's row and the message rows.
 func (r *request) knownResult(run string) *conversationpb.Reply {
 	s := r.state
+	if s.GetPaused().GetRunId() == run {
+		return turnReply(pausedResult(s))
+	}
 	result := &conversationpb.TurnResult{
 		RunId:        run,
 		Budget:       s.GetBudget(),
@@ -81,17 +84,9 @@ func (r *request) ended(lease *conversationpb.Lease, result *conversationpb.Turn
 // endNow ends a turn whose runner will not report, and settles everyone.
 func (r *request) endNow(reason conversationpb.StopReason, turnError *conversationpb.TurnError) machine.Decision {
 	lease := r.state.GetLease()
-	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{
-		TurnEnded: &conversationpb.TurnEnded{StopReason: reason, Error: turnError, TakenOver: r.takeover()},
-	}})
-	result := &conversationpb.TurnResult{
-		RunId:        lease.GetRunId(),
-		UserMessage:  lease.GetUserMessage(),
-		StopReason:   reason,
-		Error:        turnError,
-		Budget:       r.state.GetBudget(),
-		SpentNanoUsd: r.state.GetSpentNanoUsd(),
-		Title:        r.state.GetTitle(),
+	lost := lostCall(lease)
+	ended := &conversationpb.TurnEnded{
+		StopReason: reason, Error: turnError, Usage: addUsage(lease.GetUsage(), lost), TakenOver: r.takeover(),
 	}
-	return r.ended(lease, result)
+	return r.ended(lease, r.end(lease, ended, lost, r.cutAnswer(lease, reason)))
 }

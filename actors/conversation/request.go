@@ -21,6 +21,7 @@ type request struct {
 	env     machine.Env
 	now     int64 // Unix milliseconds
 	events  []proto.Message
+	made    uint64 // how many of the first events only made way for a new turn
 }
 
 func refuse(code failurepb.Code, format string, args ...any) (machine.Decision, *machine.Failure) {
@@ -92,13 +93,24 @@ func (r *request) checkCommandID() *machine.Failure {
 	return nil
 }
 
-// free refuses while the conversation cannot take a turn (document 2, "Errors", 409).
+// What a new message does to a turn that waits for a person (document 2, "Errors": pendingActionPolicy).
+const (
+	pendingRefuse = "refuse"
+	pendingCancel = "cancel" // it makes way
+)
+
+// free refuses while the conversation cannot take a turn (document 2, "Errors", 409). A turn that is to make way is
+// given up by begin.
 func (r *request) free() *machine.Failure {
-	if r.state.GetStatus() == conversationpb.Status_WAITING {
-		return machine.Fail(failurepb.Code_ACTION_PENDING, "the conversation waits for a person to act").
-			With("pendingActionIds", pendingIDs(r.state))
+	if r.state.GetStatus() == conversationpb.Status_WAITING && r.limits.PendingPolicy != pendingCancel {
+		return r.actionPending()
 	}
 	return r.notRunning()
+}
+
+func (r *request) actionPending() *machine.Failure {
+	return machine.Fail(failurepb.Code_ACTION_PENDING, "the conversation waits for a person to act").
+		With("pendingActionIds", pendingIDs(r.state))
 }
 
 func (r *request) notRunning() *machine.Failure {

@@ -29,6 +29,7 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 	if f != nil {
 		return machine.Decision{}, f
 	}
+	r.giveUp()
 	run := r.env.NewID("run")
 	message := &conversationpb.Message{
 		Id:        r.env.NewID("msg"),
@@ -93,5 +94,11 @@ func startTurn(s *conversationpb.State, lease *conversationpb.Lease, message *co
 		Budget:         s.GetBudget(),
 		SpentNanoUSD:   s.GetSpentNanoUsd(),
 		RuntimeContext: s.GetRuntimeContext(),
+		Steps:          lease.GetSteps(),
+		ResumedAt:      lease.GetResumedAt(),
+		Calls:          lease.GetCalls(),
+		Usage:          lease.GetUsage(),
+		Answer:         lease.GetAnswer(),
+		Untitled:       message.GetNumber() == 1 && s.GetTitle() == "",
 	}
 }

@@ -12,10 +12,11 @@ const maxStarts = 4
 
 // takenOver says that the last run was begun by a former owner of the shard, and this one or one between took it over.
 func (r *request) takenOver() bool {
-	if lease := r.state.GetLease(); lease != nil {
-		return lease.GetEpoch() != r.env.Epoch || lease.GetAttempt() > 1
+	lease := r.state.GetLease()
+	if lease != nil && (lease.GetEpoch() != r.env.Epoch || lease.GetAttempt() > 1) {
+		return true
 	}
-	return r.state.GetTakenOver() != 0
+	return r.state.GetTakenOver() != 0 // also of a turn that was paused since
 }
 
 // takeover is the epoch to remember with the end of a run that was taken over, 0 of one that was not.

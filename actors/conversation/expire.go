@@ -1,0 +1,97 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// What happens when nobody decides an action in time (Limits.OnActionTimeout).
+const (
+	onTimeoutDeny   = "deny"   // the call fails, and the turn goes on when none is left
+	onTimeoutCancel = "cancel" // the turn ends cancelled
+)
+
+// due does what the time has come for: files that are kept no longer, actions that nobody decided (document 2, "States":
+// waiting, action lapses). A conversation for which there is nothing to do is left as it is.
+func (r *request) due() (machine.Decision, *machine.Failure) {
+	if r.state == nil {
+		return machine.Decision{}, nil
+	}
+	r.expireFiles()
+	return r.lapse(), nil
+}
+
+// lapse closes the actions whose time is over, as the limits say.
+func (r *request) lapse() machine.Decision {
+	var expired, rest []*conversationpb.PendingAction
+	for _, action := range r.state.GetPending() {
+		if action.GetExpiresAt() <= r.now {
+			expired = append(expired, action)
+			continue
+		}
+		rest = append(rest, action)
+	}
+	if len(expired) == 0 {
+		return machine.Decision{Events: r.events}
+	}
+	before, cancel := r.state.GetLastSeq(), r.limits.OnActionTimeout == onTimeoutCancel
+	for _, action := range expired {
+		closed := &conversationpb.ActionClosed{}
+		if !cancel {
+			closed = closedWith(action, resolution{}, "", tellLate(action))
+			closed.Resolution = nil
+		}
+		r.close(action, conversationpb.HowExpired, closed)
+	}
+	switch {
+	case cancel:
+		r.closeAll(rest)
+		r.endPaused()
+		return machine.Decision{Events: r.events}
+	case len(rest) > 0:
+		return machine.Decision{Events: r.events}
+	}
+	return r.resume(conversationpb.Mode_RESOLVE, before)
+}
+
+func tellLate(action *conversationpb.PendingAction) string {
+	switch {
+	case action.GetUnknownOutcome():
+		return tellUnknown
+	case action.GetKind() == kindQuestion:
+		return tellLateAnswer
+	case action.GetKind() == kindClient:
+		return tellLateClient
+	default:
+		return tellLateApprove
+	}
+}
+
+func (r *request) close(action *conversationpb.PendingAction, how string, closed *conversationpb.ActionClosed) {
+	closed.Id, closed.How, closed.ToolCallId = action.GetId(), how, action.GetToolCallId()
+	r.emit(action.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_ActionClosed{ActionClosed: closed}})
+}
+
+func (r *request) closeAll(actions []*conversationpb.PendingAction) {
+	for _, action := range actions {
+		r.close(action, conversationpb.HowCancelled, &conversationpb.ActionClosed{})
+	}
+}
+
+// giveUp ends a turn that waits for a person, cancelled, to make way: for a new message where the policy says so.
+func (r *request) giveUp() {
+	if r.state.GetStatus() != conversationpb.Status_WAITING {
+		return
+	}
+	r.closeAll(r.state.GetPending())
+	r.endPaused()
+	r.made = uint64(len(r.events))
+}
+
+// endPaused ends the turn that waits, cancelled: what it had said stays, as the answer of a cancelled turn.
+func (r *request) endPaused() {
+	paused := r.state.GetPaused()
+	r.end(paused, &conversationpb.TurnEnded{
+		StopReason: conversationpb.StopReason_CANCELLED, Usage: paused.GetUsage(), TakenOver: r.takeover(),
+	}, nil, r.cutAnswer(paused, conversationpb.StopReason_CANCELLED))
+}

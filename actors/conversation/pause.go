@@ -1,0 +1,179 @@
+package conversation
+
+import (
+	"strconv"
+	"time"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// Kinds of pending actions (document 2, "A. Pending action").
+const (
+	kindApproval = "tool_approval"
+	kindQuestion = "user_question"
+	kindClient   = "client_tool"
+)
+
+// maxActionTimeout bounds what a tool's policy may give a person: nobody looks after ten years.
+const maxActionTimeout = 10 * 365 * 24 * time.Hour
+
+// What the model is told of a call that no person was asked about.
+const (
+	tellTooMany  = "not run: too many calls wait for a person at the same time"
+	tellTooLarge = "not run: the arguments are too large, or no JSON object, to be shown to a person"
+)
+
+// pause gives the turn up until people have decided the calls that are open. What the turn has said so far becomes a
+// message; whoever waits for the run is told.
+func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.OpenCall) machine.Decision {
+	run := c.GetRunId()
+	actions, unfit := r.actions(c, calls)
+	if len(unfit) > 0 {
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolResults{
+			ToolResults: &conversationpb.ToolResults{Results: unfit},
+		}})
+	}
+	if len(actions) == 0 {
+		return machine.Decision{Events: r.events, Reply: progressedReply(r.after().GetLease(), false)}
+	}
+	for _, action := range actions {
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ActionRequested{
+			ActionRequested: &conversationpb.ActionRequested{Action: action},
+		}})
+	}
+	lease := r.after().GetLease()
+	answer := r.newAnswer(lease, statusWaiting, conversationpb.StopReason_REQUIRES_ACTION)
+	answer.Content = clean(c.GetContent())
+	answer.ToolCalls = cleanCalls(c.GetToolCalls())
+	answer.Usage = lease.GetUsage()
+	answer.Pending = actions
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnPaused{
+		TurnPaused: &conversationpb.TurnPaused{Answer: answer},
+	}})
+	after := r.after()
+	return machine.Decision{
+		Events: r.events,
+		Reply:  progressedReply(after.GetPaused(), true),
+		Settle: []machine.Settlement{{Key: run, Reply: turnReply(pausedResult(after))}},
+	}
+}
+
+// actions are what people must decide, and the results of the calls that cannot be put before one.
+func (r *request) actions(
+	c *conversationpb.Progress, calls []*conversationpb.OpenCall,
+) (actions []*conversationpb.PendingAction, unfit []*conversationpb.ToolCall) {
+	group := c.GetRunId() + "/" + strconv.FormatUint(uint64(r.after().GetLease().GetSteps()), 10)
+	for _, call := range calls {
+		if call.GetDone() || call.GetNeed() == conversationpb.Need_RUN {
+			continue
+		}
+		args := shown(call.GetArgs(), argumentsOf(c.GetToolCalls(), call.GetId()))
+		tell := ""
+		switch {
+		case len(actions) >= r.limits.MaxPending:
+			tell = tellTooMany
+		case len(args) == 0 || args[0] != '{',
+			len(args)+len(call.GetSchema())+len(call.GetDetails()) > r.limits.ActionArgsBytes:
+			tell = tellTooLarge
+		}
+		if tell != "" {
+			unfit = append(unfit, &conversationpb.ToolCall{Id: call.GetId(), Name: call.GetName(), Error: tell})
+			continue
+		}
+		actions = append(actions, &conversationpb.PendingAction{
+			Id:             r.env.NewID("act"),
+			Kind:           kindOf(call.GetNeed()),
+			RunId:          c.GetRunId(),
+			ToolName:       call.GetName(),
+			ToolCallId:     call.GetId(),
+			Args:           args,
+			Details:        call.GetDetails(),
+			CreatedAt:      r.now,
+			ExpiresAt:      r.now + r.patience(call).Milliseconds(),
+			Schema:         call.GetSchema(),
+			UnknownOutcome: call.GetNeed() == conversationpb.Need_OUTCOME,
+			Group:          group,
+		})
+	}
+	return actions, unfit
+}
+
+func kindOf(need conversationpb.Need) string {
+	switch need {
+	case conversationpb.Need_QUESTION:
+		return kindQuestion
+	case conversationpb.Need_CLIENT:
+		return kindClient
+	default:
+		return kindApproval
+	}
+}
+
+// patience is how long a person has.
+func (r *request) patience(call *conversationpb.OpenCall) time.Duration {
+	ms := call.GetActionTimeoutMs()
+	if ms <= 0 {
+		return r.limits.ActionTimeout
+	}
+	if ms > maxActionTimeout.Milliseconds() {
+		return maxActionTimeout
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// argumentsOf finds a call among those of the turn.
+func argumentsOf(calls []*conversationpb.ToolCall, id string) *conversationpb.ToolCall {
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i].GetId() == id {
+			return calls[i]
+		}
+	}
+	return nil
+}
+
+// pausedResult tells of a turn that waits, for a person or to be continued. The head knows all of it.
+func pausedResult(s *conversationpb.State) *conversationpb.TurnResult {
+	paused := s.GetPaused()
+	return &conversationpb.TurnResult{
+		RunId:        paused.GetRunId(),
+		UserMessage:  paused.GetUserMessage(),
+		Response:     paused.GetAnswer(),
+		StopReason:   s.GetStopReason(),
+		Usage:        paused.GetUsage(),
+		Budget:       s.GetBudget(),
+		SpentNanoUsd: s.GetSpentNanoUsd(),
+		Pending:      s.GetPending(),
+		Title:        s.GetTitle(),
+	}
+}
+
+// resume lets a paused turn go on under this owner.
+func (r *request) resume(mode conversationpb.Mode, after uint64) machine.Decision {
+	paused := r.after().GetPaused()
+	r.emit(paused.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnResumed{TurnResumed: &conversationpb.TurnResumed{
+		Lease: &conversationpb.Lease{
+			Node: r.env.Node, Epoch: r.env.Epoch, RunId: paused.GetRunId(), StartedAt: paused.GetStartedAt(), Mode: mode,
+			Attempt: 1, AttemptAt: r.now, ResumedAt: paused.GetSteps(),
+		},
+		CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt(),
+	}}})
+	state := r.after()
+	lease := state.GetLease()
+	return machine.Decision{
+		Events:  r.events,
+		Effects: []machine.Effect{startTurn(state, lease, lease.GetUserMessage())},
+	}
+}
+
+// awaited completes a decision that started a turn, or let one go on: its sender waits for the end, or is told that it
+// was accepted.
+func (r *request) awaited(decision machine.Decision, wait bool, after uint64) machine.Decision {
+	lease := r.after().GetLease()
+	if wait {
+		decision.Wait = lease.GetRunId()
+		return decision
+	}
+	decision.Reply = acceptedReply(lease.GetRunId(), lease.GetUserMessage(), after)
+	return decision
+}

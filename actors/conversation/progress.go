@@ -1,0 +1,209 @@
+package conversation
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// progress journals what a turn must not lose before its runner goes on: that the model asked for tools, and what each
+// of them came to. When nothing is left for the runner to do before a person has acted, the same append pauses the turn.
+func (r *request) progress(c *conversationpb.Progress) (machine.Decision, *machine.Failure) {
+	if reply := r.journalled(c); reply != nil {
+		return machine.Decision{Reply: reply}, nil
+	}
+	if f := r.holds(c.GetRunId(), c.GetEpoch()); f != nil {
+		return machine.Decision{}, f
+	}
+	switch body := c.GetBody().(type) {
+	case *conversationpb.Progress_Reserve:
+		return r.reserve(body.Reserve), nil
+	case *conversationpb.Progress_Doubt:
+		return r.doubt(c, body.Doubt), nil
+	}
+	if c.GetStep() != r.state.GetLease().GetSteps()+1 {
+		return refuse(failurepb.Code_STALE_TURN, "the step does not follow the last one")
+	}
+	switch body := c.GetBody().(type) {
+	case *conversationpb.Progress_Use:
+		return r.journalUse(c, body.Use)
+	case *conversationpb.Progress_Results:
+		return r.journalResults(c, body.Results), nil
+	}
+	return refuse(failurepb.Code_VALIDATION, "there is no progress in it")
+}
+
+// holds refuses a runner whose run is not, or not any more, the one under way.
+func (r *request) holds(run string, epoch uint64) *machine.Failure {
+	if r.state == nil {
+		return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	}
+	lease := r.state.GetLease()
+	if lease == nil || lease.GetRunId() != run || epoch != 0 && epoch != lease.GetEpoch() {
+		return machine.Fail(failurepb.Code_STALE_TURN, "the run does not hold the turn lease")
+	}
+	return nil
+}
+
+// journalled answers a progress that came before and was stored, nil = it was not. Its runner may not have heard that
+// the turn was paused with it, nor that others have let it go on since: then it must end.
+func (r *request) journalled(c *conversationpb.Progress) *conversationpb.Reply {
+	lease, turn := r.state.GetLease(), turnOf(r.state)
+	waits := r.state.GetStatus() == conversationpb.Status_WAITING
+	if turn.GetRunId() == "" || turn.GetRunId() != c.GetRunId() || lease == nil && !waits {
+		return nil
+	}
+	if c.GetDoubt() != nil && waits {
+		return progressedReply(turn, true)
+	}
+	if c.GetUse() == nil && c.GetResults() == nil || c.GetStep() == 0 || c.GetStep() > turn.GetSteps() {
+		return nil
+	}
+	paused := waits || c.GetStep() <= lease.GetResumedAt()
+	if !paused && c.GetEpoch() != 0 && c.GetEpoch() != lease.GetEpoch() {
+		return nil
+	}
+	return progressedReply(turn, paused)
+}
+
+func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.ToolUse) (machine.Decision, *machine.Failure) {
+	calls, usage := cleanCalls(use.GetCalls()), sane(use.GetUsage())
+	if len(calls) == 0 || len(calls) != len(use.GetOpen()) {
+		return refuse(failurepb.Code_VALIDATION, "a tool use says of each call what it needs")
+	}
+	open := make([]*conversationpb.OpenCall, len(calls))
+	for i, call := range calls {
+		if open[i] = r.opened(call, use.GetOpen()[i]); open[i] == nil {
+			return refuse(failurepb.Code_VALIDATION, "a new call needs to be run, or a person")
+		}
+	}
+	run := c.GetRunId()
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolUse{ToolUse: &conversationpb.ToolUse{
+		Text: clean(use.GetText()), Calls: calls, Usage: usage, Open: open,
+	}}})
+	r.settled(run, usage)
+	return r.progressed(c), nil
+}
+
+// opened is a call as the head keeps it. An approval that was given for the conversation needs no other.
+func (r *request) opened(call *conversationpb.ToolCall, judged *conversationpb.OpenCall) *conversationpb.OpenCall {
+	open := &conversationpb.OpenCall{
+		Id: call.GetId(), Name: call.GetName(), Need: judged.GetNeed(), Idempotent: judged.GetIdempotent(),
+	}
+	switch open.GetNeed() {
+	case conversationpb.Need_RUN:
+		return open
+	case conversationpb.Need_APPROVAL:
+		if slices.Contains(r.state.GetRememberedTools(), open.GetName()) {
+			open.Need = conversationpb.Need_RUN
+			return open
+		}
+	case conversationpb.Need_QUESTION, conversationpb.Need_CLIENT:
+	default:
+		return nil
+	}
+	open.Args, open.Schema, open.Details = shown(judged.GetArgs(), call), judged.GetSchema(), compact(judged.GetDetails())
+	open.ActionTimeoutMs = judged.GetActionTimeoutMs()
+	return open
+}
+
+// shown are the arguments as a person is shown them: one line of JSON, or nil if they are none.
+func shown(args []byte, call *conversationpb.ToolCall) []byte {
+	if len(args) == 0 {
+		args = []byte(call.GetArguments())
+	}
+	if len(args) == 0 {
+		return []byte("{}")
+	}
+	return compact(args)
+}
+
+// compact is a JSON text on one line, nil if it is none.
+func compact(raw []byte) []byte {
+	var line bytes.Buffer
+	if len(raw) == 0 || !json.Valid(raw) || json.Compact(&line, raw) != nil {
+		return nil
+	}
+	return bytes.ToValidUTF8(line.Bytes(), []byte("\uFFFD"))
+}
+
+func (r *request) journalResults(c *conversationpb.Progress, given *conversationpb.ToolResults) machine.Decision {
+	var results []*conversationpb.ToolCall
+	for _, result := range cleanCalls(given.GetResults()) {
+		if runnable(r.state.GetLease().GetCalls(), result.GetId()) {
+			results = append(results, result)
+		}
+	}
+	if len(results) > 0 {
+		r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_ToolResults{
+			ToolResults: &conversationpb.ToolResults{Results: results},
+		}})
+	}
+	return r.progressed(c)
+}
+
+// runnable says that the runner may still bring the call's result.
+func runnable(calls []*conversationpb.OpenCall, id string) bool {
+	return slices.ContainsFunc(calls, func(call *conversationpb.OpenCall) bool {
+		return call.GetId() == id && !call.GetDone() && call.GetNeed() == conversationpb.Need_RUN
+	})
+}
+
+// doubt pauses a recovered turn for the calls that may have run and must not run twice, once nothing else is left to
+// run. It journals nothing else: a runner that comes after this one finds the same doubt.
+func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt) machine.Decision {
+	calls := r.state.GetLease().GetCalls()
+	for _, doubted := range doubt.GetCalls() {
+		calls = changeCall(calls, doubted.GetId(), func(call *conversationpb.OpenCall) {
+			if call.GetNeed() != conversationpb.Need_RUN && call.GetNeed() != conversationpb.Need_OUTCOME {
+				return
+			}
+			call.Need = conversationpb.Need_OUTCOME
+			call.Args, call.Schema, call.Details = doubted.GetArgs(), nil, compact(doubted.GetDetails())
+			call.ActionTimeoutMs = doubted.GetActionTimeoutMs()
+		})
+	}
+	return r.onward(c, r.state, calls)
+}
+
+// progressed tells the runner how it goes on after what was journalled.
+func (r *request) progressed(c *conversationpb.Progress) machine.Decision {
+	after := r.after()
+	return r.onward(c, after, after.GetLease().GetCalls())
+}
+
+// onward pauses the turn when only people can move it. One that is being cancelled is not paused: its runner is about to
+// report.
+func (r *request) onward(c *conversationpb.Progress, s *conversationpb.State, calls []*conversationpb.OpenCall) machine.Decision {
+	if !s.GetLease().GetCancelling() && stuck(calls) {
+		return r.pause(c, calls)
+	}
+	return machine.Decision{Events: r.events, Reply: &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{
+		Progressed: &conversationpb.Progressed{Steps: s.GetLease().GetSteps(), Calls: calls},
+	}}}
+}
+
+// stuck says that calls are open and the runner can do none of them.
+func stuck(calls []*conversationpb.OpenCall) bool {
+	open := false
+	for _, call := range calls {
+		if call.GetDone() {
+			continue
+		}
+		if call.GetNeed() == conversationpb.Need_RUN {
+			return false
+		}
+		open = true
+	}
+	return open
+}
+
+func progressedReply(turn *conversationpb.Lease, paused bool) *conversationpb.Reply {
+	return &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{Progressed: &conversationpb.Progressed{
+		Steps: turn.GetSteps(), Paused: paused, Calls: turn.GetCalls(),
+	}}}
+}

@@ -1,0 +1,48 @@
+package conversation
+
+import (
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+)
+
+// reserve grants money to the model call under way, in all as much as it asks for or as the budget has left. What was
+// granted before is not taken back. Without a budget there is nothing to grant: the call may cost what it costs.
+func (r *request) reserve(asked *conversationpb.Reserve) machine.Decision {
+	lease, budget, spent := r.state.GetLease(), r.state.GetBudget(), r.state.GetSpentNanoUsd()
+	progressed := &conversationpb.Progressed{Steps: lease.GetSteps(), Calls: lease.GetCalls()}
+	decision := machine.Decision{Reply: &conversationpb.Reply{Body: &conversationpb.Reply_Progressed{Progressed: progressed}}}
+	if budget == nil {
+		progressed.Unlimited = true
+		return decision
+	}
+	left := max(0, budget.GetMaxCostNanoUsd()-spent)
+	progressed.GrantedNanoUsd = max(lease.GetReservedNanoUsd(), min(asked.GetUptoNanoUsd(), left))
+	if progressed.GetGrantedNanoUsd() > lease.GetReservedNanoUsd() {
+		r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Reserved{Reserved: &conversationpb.Reserved{
+			ReservedNanoUsd: progressed.GetGrantedNanoUsd(), SpentNanoUsd: spent,
+		}}})
+	}
+	decision.Events = r.events
+	return decision
+}
+
+// settled tells in the log what model calls with a price came to. The event that brought them has charged them.
+func (r *request) settled(run string, usage *conversationpb.Usage) {
+	if !usage.GetPriced() {
+		return
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
+		Usage: usage, SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()),
+	}}})
+}
+
+// reached tells in the log that the budget is used up.
+func (r *request) reached(run string, reason conversationpb.StopReason, spent int64) {
+	budget := r.state.GetBudget()
+	if budget == nil || reason != conversationpb.StopReason_BUDGET_REACHED && spent < budget.GetMaxCostNanoUsd() {
+		return
+	}
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_BudgetReached{
+		BudgetReached: &conversationpb.BudgetReached{SpentNanoUsd: spent, Budget: budget},
+	}})
+}

@@ -1,0 +1,173 @@
+package conversation
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/actors/schema"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// What the model is told of a call that a person decided.
+const (
+	tellDenied      = "not run: the user denied this call"
+	tellUnknown     = "it is not known whether this call ran: the server was interrupted, and the user does not want it to run again"
+	tellUnanswered  = "the user did not answer"
+	tellLateApprove = "not run: nobody approved this call in time"
+	tellLateAnswer  = "nobody answered in time"
+	tellLateClient  = "timed out: the client did not return a result in time"
+)
+
+const maxComment = 4096 // bytes
+
+// resolution is how a decision is told in the log, in the words of document 2, POST /conversations/:id/actions/:actionId.
+type resolution struct {
+	Type         string          `json:"type"`
+	Decision     string          `json:"decision,omitempty"`
+	Remember     bool            `json:"rememberForSession,omitempty"`
+	ApprovedArgs json.RawMessage `json:"approvedArgs,omitempty"`
+	Comment      string          `json:"comment,omitempty"`
+	Answers      json.RawMessage `json:"answers,omitempty"`
+	Cancelled    bool            `json:"cancelled,omitempty"`
+	Output       json.RawMessage `json:"output,omitempty"`
+	Error        string          `json:"error,omitempty"`
+}
+
+// decide checks a resolution against its action and says what the call comes to.
+func (r *request) decide(
+	action *conversationpb.PendingAction, c *conversationpb.Resolve,
+) (*conversationpb.ActionClosed, *machine.Failure) {
+	switch given := c.GetResolution().(type) {
+	case *conversationpb.Resolve_Approval:
+		if action.GetKind() == kindApproval {
+			return r.decideApproval(action, given.Approval)
+		}
+	case *conversationpb.Resolve_Answers:
+		if action.GetKind() == kindQuestion {
+			return r.decideAnswers(action, given.Answers)
+		}
+	case *conversationpb.Resolve_Client:
+		if action.GetKind() == kindClient {
+			return r.decideClient(action, given.Client)
+		}
+	}
+	return nil, machine.Fail(failurepb.Code_VALIDATION, "the action is resolved by a resolution of type %s", action.GetKind())
+}
+
+func (r *request) decideApproval(
+	action *conversationpb.PendingAction, given *conversationpb.ToolApproval,
+) (*conversationpb.ActionClosed, *machine.Failure) {
+	if len(given.GetComment()) > maxComment || !utf8.ValidString(given.GetComment()) {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "a comment is text of at most %d bytes", maxComment)
+	}
+	if !given.GetAllow() {
+		if len(given.GetApprovedArgs()) > 0 {
+			return nil, machine.Fail(failurepb.Code_VALIDATION, "approvedArgs go with the decision allow only")
+		}
+		tell := tellDenied
+		if action.GetUnknownOutcome() {
+			tell = tellUnknown
+		}
+		if given.GetComment() != "" {
+			tell += ": " + given.GetComment()
+		}
+		return closedWith(action, resolution{Type: kindApproval, Decision: "deny", Comment: given.GetComment()}, "", tell), nil
+	}
+	args, f := r.approvedArgs(action, given.GetApprovedArgs())
+	if f == nil && given.GetRemember() {
+		f = r.roomToRemember(action.GetToolName())
+	}
+	if f != nil {
+		return nil, f
+	}
+	return &conversationpb.ActionClosed{Run: true, Args: args, Resolution: resolution{
+		Type: kindApproval, Decision: "allow", Remember: given.GetRemember(), ApprovedArgs: args, Comment: given.GetComment(),
+	}.encode()}, nil
+}
+
+// approvedArgs checks the arguments that a person put in the place of the model's. A call that may have run already
+// keeps its own: with others it would be another call under the same idempotency key.
+func (r *request) approvedArgs(action *conversationpb.PendingAction, given []byte) ([]byte, *machine.Failure) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	fail := func(format string, args ...any) ([]byte, *machine.Failure) {
+		return nil, machine.Fail(failurepb.Code_INVALID_APPROVED_ARGS, format, args...)
+	}
+	if action.GetUnknownOutcome() {
+		return fail("the arguments of a call that may have run cannot be changed")
+	}
+	if len(given) > r.limits.ActionArgsBytes {
+		return fail("approvedArgs are larger than %d bytes", r.limits.ActionArgsBytes)
+	}
+	args := compact(given)
+	if len(args) == 0 || args[0] != '{' || !utf8.Valid(given) {
+		return fail("approvedArgs are not a JSON object")
+	}
+	if err := schema.Validate(action.GetSchema(), args); err != nil {
+		return fail("approvedArgs: %s", err)
+	}
+	return args, nil
+}
+
+func (r *request) decideAnswers(
+	action *conversationpb.PendingAction, given *conversationpb.UserAnswers,
+) (*conversationpb.ActionClosed, *machine.Failure) {
+	if given.GetCancelled() {
+		return closedWith(action, resolution{Type: kindQuestion, Cancelled: true}, "", tellUnanswered), nil
+	}
+	answers := compact(given.GetAnswers())
+	if len(given.GetAnswers()) > r.limits.ClientToolOutputBytes {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are larger than %d bytes", r.limits.ClientToolOutputBytes)
+	}
+	if len(answers) == 0 || answers[0] != '{' || !utf8.Valid(given.GetAnswers()) {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are a JSON object: question to answer")
+	}
+	return closedWith(action, resolution{Type: kindQuestion, Answers: answers}, string(answers), ""), nil
+}
+
+func (r *request) decideClient(
+	action *conversationpb.PendingAction, given *conversationpb.ClientResult,
+) (*conversationpb.ActionClosed, *machine.Failure) {
+	fail := func(format string, args ...any) (*conversationpb.ActionClosed, *machine.Failure) {
+		return nil, machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, format, args...)
+	}
+	if limit := r.limits.ClientToolOutputBytes; max(len(given.GetOutput()), len(given.GetError())) > limit {
+		return fail("the output is larger than %d bytes", limit)
+	}
+	if !utf8.ValidString(given.GetError()) {
+		return fail("the error is not valid UTF-8")
+	}
+	output := compact(given.GetOutput())
+	if len(output) == 0 && (given.GetError() == "" || len(given.GetOutput()) > 0) || !utf8.Valid(given.GetOutput()) {
+		return fail("the output is not a JSON value")
+	}
+	told := resolution{Type: kindClient, Output: output, Error: given.GetError()}
+	return closedWith(action, told, plain(output), given.GetError()), nil
+}
+
+// plain is a JSON value as a model reads it: a string without its quotes.
+func plain(value []byte) string {
+	var text string
+	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil {
+		return clean(text)
+	}
+	return string(value)
+}
+
+// closedWith closes an action with what its call came to.
+func closedWith(action *conversationpb.PendingAction, told resolution, result, failed string) *conversationpb.ActionClosed {
+	return &conversationpb.ActionClosed{
+		Result: &conversationpb.ToolCall{
+			Id: action.GetToolCallId(), Name: action.GetToolName(), Result: result, Error: failed,
+		},
+		Resolution: told.encode(),
+	}
+}
+
+func (r resolution) encode() []byte {
+	raw, _ := json.Marshal(r) // its raw parts have just been compacted
+	return raw
+}
