@@ -19,6 +19,7 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_BUDGET_UNAVAILABLE:         {Status: 400, Code: "budget_unavailable"},
 		failurepb.Code_INVALID_APPROVED_ARGS:      {Status: 400, Code: "invalid_approved_args"},
 		failurepb.Code_INVALID_CLIENT_TOOL_RESULT: {Status: 400, Code: "invalid_client_tool_result"},
+		failurepb.Code_INVALID_REQUEST:            {Status: 400, Code: "INVALID_REQUEST"},
 		failurepb.Code_INVALID_FEEDBACK:           {Status: 400, Code: "invalid_feedback"},
 		failurepb.Code_AUTH_REQUIRED:              {Status: 401, Code: "AUTH_REQUIRED"},
 		failurepb.Code_IDENTITY_REQUIRED:          {Status: 401, Code: "identity_required"},

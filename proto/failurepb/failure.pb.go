@@ -64,6 +64,7 @@ const (
 	Code_STALE_TURN         Code = 45 // report of a run that no longer holds the turn lease
 	Code_ALREADY_EXISTS     Code = 46
 	Code_METHOD_NOT_ALLOWED Code = 47
+	Code_INVALID_REQUEST    Code = 48 // a comment on a task says nothing
 )
 
 // Enum value maps for Code.
@@ -105,6 +106,7 @@ var (
 		45: "STALE_TURN",
 		46: "ALREADY_EXISTS",
 		47: "METHOD_NOT_ALLOWED",
+		48: "INVALID_REQUEST",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":           0,
@@ -143,6 +145,7 @@ var (
 		"STALE_TURN":                 45,
 		"ALREADY_EXISTS":             46,
 		"METHOD_NOT_ALLOWED":         47,
+		"INVALID_REQUEST":            48,
 	}
 )
 
@@ -177,7 +180,7 @@ var File_failurepb_failure_proto protoreflect.FileDescriptor
 
 const file_failurepb_failure_proto_rawDesc = "" +
 	"\n" +
-	"\x17failurepb/failure.proto\x12\x0eparley.failure*\x88\x06\n" +
+	"\x17failurepb/failure.proto\x12\x0eparley.failure*\x9d\x06\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0e\n" +
@@ -217,7 +220,8 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"\n" +
 	"STALE_TURN\x10-\x12\x12\n" +
 	"\x0eALREADY_EXISTS\x10.\x12\x16\n" +
-	"\x12METHOD_NOT_ALLOWED\x10/B\x18Z\x16parley/proto/failurepbb\x06proto3"
+	"\x12METHOD_NOT_ALLOWED\x10/\x12\x13\n" +
+	"\x0fINVALID_REQUEST\x100B\x18Z\x16parley/proto/failurepbb\x06proto3"
 
 var (
 	file_failurepb_failure_proto_rawDescOnce sync.Once

@@ -515,7 +515,7 @@ type Waiting struct {
 	Number        uint64                          `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // of the run
 	RunId         string                          `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Pending       []*conversationpb.PendingAction `protobuf:"bytes,3,rep,name=pending,proto3" json:"pending,omitempty"`                 // id, kind, tool_name, expires_at
-	Questions     []string                        `protobuf:"bytes,4,rep,name=questions,proto3" json:"questions,omitempty"`             // of the user questions among them, by which they are answered
+	Questions     []*Question                     `protobuf:"bytes,4,rep,name=questions,proto3" json:"questions,omitempty"`             // set when all that is pending are user questions: a comment answers them
 	Checks        uint32                          `protobuf:"varint,5,opt,name=checks,proto3" json:"checks,omitempty"`                  // how often it was looked whether somebody else acted
 	CheckAt       int64                           `protobuf:"varint,6,opt,name=check_at,json=checkAt,proto3" json:"check_at,omitempty"` // when it is looked next
 	unknownFields protoimpl.UnknownFields
@@ -573,7 +573,7 @@ func (x *Waiting) GetPending() []*conversationpb.PendingAction {
 	return nil
 }
 
-func (x *Waiting) GetQuestions() []string {
+func (x *Waiting) GetQuestions() []*Question {
 	if x != nil {
 		return x.Questions
 	}
@@ -594,6 +594,58 @@ func (x *Waiting) GetCheckAt() int64 {
 	return 0
 }
 
+type Question struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ActionId      string                 `protobuf:"bytes,1,opt,name=action_id,json=actionId,proto3" json:"action_id,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Question) Reset() {
+	*x = Question{}
+	mi := &file_taskpb_task_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Question) ProtoMessage() {}
+
+func (x *Question) ProtoReflect() protoreflect.Message {
+	mi := &file_taskpb_task_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Question.ProtoReflect.Descriptor instead.
+func (*Question) Descriptor() ([]byte, []int) {
+	return file_taskpb_task_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Question) GetActionId() string {
+	if x != nil {
+		return x.ActionId
+	}
+	return ""
+}
+
+func (x *Question) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type Comment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -608,7 +660,7 @@ type Comment struct {
 
 func (x *Comment) Reset() {
 	*x = Comment{}
-	mi := &file_taskpb_task_proto_msgTypes[4]
+	mi := &file_taskpb_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -620,7 +672,7 @@ func (x *Comment) String() string {
 func (*Comment) ProtoMessage() {}
 
 func (x *Comment) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[4]
+	mi := &file_taskpb_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -633,7 +685,7 @@ func (x *Comment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Comment.ProtoReflect.Descriptor instead.
 func (*Comment) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{4}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Comment) GetId() string {
@@ -691,7 +743,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_taskpb_task_proto_msgTypes[5]
+	mi := &file_taskpb_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +755,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[5]
+	mi := &file_taskpb_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +768,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{5}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Result) GetId() string {
@@ -760,15 +812,15 @@ type Callback struct {
 	Status        Status                 `protobuf:"varint,1,opt,name=status,proto3,enum=parley.task.Status" json:"status,omitempty"`
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                       // when the state was reached
-	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the one under way, or the next one; from 1
-	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when that, or one more if it is never heard of, is due
+	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one; the first is made at once
+	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due, unless the one under way is heard of before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Callback) Reset() {
 	*x = Callback{}
-	mi := &file_taskpb_task_proto_msgTypes[6]
+	mi := &file_taskpb_task_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +832,7 @@ func (x *Callback) String() string {
 func (*Callback) ProtoMessage() {}
 
 func (x *Callback) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[6]
+	mi := &file_taskpb_task_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +845,7 @@ func (x *Callback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callback.ProtoReflect.Descriptor instead.
 func (*Callback) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{6}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Callback) GetStatus() Status {
@@ -834,14 +886,16 @@ func (x *Callback) GetNextAt() int64 {
 type Outcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CommandId     string                 `protobuf:"bytes,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	Comment       uint64                 `protobuf:"varint,2,opt,name=comment,proto3" json:"comment,omitempty"` // number, 0 = of another command
+	CommentId     string                 `protobuf:"bytes,2,opt,name=comment_id,json=commentId,proto3" json:"comment_id,omitempty"` // of add_comment
+	Comment       uint64                 `protobuf:"varint,3,opt,name=comment,proto3" json:"comment,omitempty"`                     // its number
+	CreatedAt     int64                  `protobuf:"varint,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_taskpb_task_proto_msgTypes[7]
+	mi := &file_taskpb_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +907,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[7]
+	mi := &file_taskpb_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +920,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{7}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Outcome) GetCommandId() string {
@@ -876,9 +930,23 @@ func (x *Outcome) GetCommandId() string {
 	return ""
 }
 
+func (x *Outcome) GetCommentId() string {
+	if x != nil {
+		return x.CommentId
+	}
+	return ""
+}
+
 func (x *Outcome) GetComment() uint64 {
 	if x != nil {
 		return x.Comment
+	}
+	return 0
+}
+
+func (x *Outcome) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
 	}
 	return 0
 }
@@ -906,7 +974,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_taskpb_task_proto_msgTypes[8]
+	mi := &file_taskpb_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +986,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[8]
+	mi := &file_taskpb_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +999,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{8}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -1118,7 +1186,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_taskpb_task_proto_msgTypes[9]
+	mi := &file_taskpb_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1198,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[9]
+	mi := &file_taskpb_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1211,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{9}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Created) GetState() *State {
@@ -1164,7 +1232,7 @@ type Commented struct {
 
 func (x *Commented) Reset() {
 	*x = Commented{}
-	mi := &file_taskpb_task_proto_msgTypes[10]
+	mi := &file_taskpb_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1244,7 @@ func (x *Commented) String() string {
 func (*Commented) ProtoMessage() {}
 
 func (x *Commented) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[10]
+	mi := &file_taskpb_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1257,7 @@ func (x *Commented) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commented.ProtoReflect.Descriptor instead.
 func (*Commented) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{10}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Commented) GetComment() *Comment {
@@ -1223,7 +1291,7 @@ type RunOpened struct {
 
 func (x *RunOpened) Reset() {
 	*x = RunOpened{}
-	mi := &file_taskpb_task_proto_msgTypes[11]
+	mi := &file_taskpb_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1303,7 @@ func (x *RunOpened) String() string {
 func (*RunOpened) ProtoMessage() {}
 
 func (x *RunOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[11]
+	mi := &file_taskpb_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1316,7 @@ func (x *RunOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunOpened.ProtoReflect.Descriptor instead.
 func (*RunOpened) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{11}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RunOpened) GetRun() *Run {
@@ -1268,7 +1336,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_taskpb_task_proto_msgTypes[12]
+	mi := &file_taskpb_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1348,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[12]
+	mi := &file_taskpb_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1361,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{12}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunStarted) GetNumber() uint64 {
@@ -1320,7 +1388,7 @@ type RunPaused struct {
 
 func (x *RunPaused) Reset() {
 	*x = RunPaused{}
-	mi := &file_taskpb_task_proto_msgTypes[13]
+	mi := &file_taskpb_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1400,7 @@ func (x *RunPaused) String() string {
 func (*RunPaused) ProtoMessage() {}
 
 func (x *RunPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[13]
+	mi := &file_taskpb_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1413,7 @@ func (x *RunPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunPaused.ProtoReflect.Descriptor instead.
 func (*RunPaused) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{13}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RunPaused) GetWaiting() *Waiting {
@@ -1374,7 +1442,7 @@ type RunEnded struct {
 
 func (x *RunEnded) Reset() {
 	*x = RunEnded{}
-	mi := &file_taskpb_task_proto_msgTypes[14]
+	mi := &file_taskpb_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1454,7 @@ func (x *RunEnded) String() string {
 func (*RunEnded) ProtoMessage() {}
 
 func (x *RunEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[14]
+	mi := &file_taskpb_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1467,7 @@ func (x *RunEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEnded.ProtoReflect.Descriptor instead.
 func (*RunEnded) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{14}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunEnded) GetNumber() uint64 {
@@ -1439,7 +1507,7 @@ type Canceled struct {
 
 func (x *Canceled) Reset() {
 	*x = Canceled{}
-	mi := &file_taskpb_task_proto_msgTypes[15]
+	mi := &file_taskpb_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1519,7 @@ func (x *Canceled) String() string {
 func (*Canceled) ProtoMessage() {}
 
 func (x *Canceled) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[15]
+	mi := &file_taskpb_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1532,7 @@ func (x *Canceled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Canceled.ProtoReflect.Descriptor instead.
 func (*Canceled) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{15}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Canceled) GetCommandId() string {
@@ -1484,7 +1552,7 @@ type Checked struct {
 
 func (x *Checked) Reset() {
 	*x = Checked{}
-	mi := &file_taskpb_task_proto_msgTypes[16]
+	mi := &file_taskpb_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1564,7 @@ func (x *Checked) String() string {
 func (*Checked) ProtoMessage() {}
 
 func (x *Checked) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[16]
+	mi := &file_taskpb_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1577,7 @@ func (x *Checked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checked.ProtoReflect.Descriptor instead.
 func (*Checked) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{16}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Checked) GetChecks() uint32 {
@@ -1535,7 +1603,7 @@ type CallbackDue struct {
 
 func (x *CallbackDue) Reset() {
 	*x = CallbackDue{}
-	mi := &file_taskpb_task_proto_msgTypes[17]
+	mi := &file_taskpb_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1615,7 @@ func (x *CallbackDue) String() string {
 func (*CallbackDue) ProtoMessage() {}
 
 func (x *CallbackDue) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[17]
+	mi := &file_taskpb_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1628,7 @@ func (x *CallbackDue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallbackDue.ProtoReflect.Descriptor instead.
 func (*CallbackDue) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{17}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CallbackDue) GetCallback() *Callback {
@@ -1579,7 +1647,7 @@ type CallbackOver struct {
 
 func (x *CallbackOver) Reset() {
 	*x = CallbackOver{}
-	mi := &file_taskpb_task_proto_msgTypes[18]
+	mi := &file_taskpb_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1659,7 @@ func (x *CallbackOver) String() string {
 func (*CallbackOver) ProtoMessage() {}
 
 func (x *CallbackOver) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[18]
+	mi := &file_taskpb_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1672,7 @@ func (x *CallbackOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallbackOver.ProtoReflect.Descriptor instead.
 func (*CallbackOver) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{18}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CallbackOver) GetDelivered() bool {
@@ -1636,7 +1704,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_taskpb_task_proto_msgTypes[19]
+	mi := &file_taskpb_task_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1716,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[19]
+	mi := &file_taskpb_task_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1729,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{19}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Command) GetTaskId() string {
@@ -1830,7 +1898,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_taskpb_task_proto_msgTypes[20]
+	mi := &file_taskpb_task_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1910,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[20]
+	mi := &file_taskpb_task_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1923,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{20}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Create) GetAgentId() string {
@@ -1910,7 +1978,7 @@ type AddComment struct {
 
 func (x *AddComment) Reset() {
 	*x = AddComment{}
-	mi := &file_taskpb_task_proto_msgTypes[21]
+	mi := &file_taskpb_task_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +1990,7 @@ func (x *AddComment) String() string {
 func (*AddComment) ProtoMessage() {}
 
 func (x *AddComment) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[21]
+	mi := &file_taskpb_task_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2003,7 @@ func (x *AddComment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddComment.ProtoReflect.Descriptor instead.
 func (*AddComment) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{21}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddComment) GetContent() string {
@@ -1960,7 +2028,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_taskpb_task_proto_msgTypes[22]
+	mi := &file_taskpb_task_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2040,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[22]
+	mi := &file_taskpb_task_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2053,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{22}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{23}
 }
 
 type Started struct {
@@ -1998,7 +2066,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_taskpb_task_proto_msgTypes[23]
+	mi := &file_taskpb_task_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2078,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[23]
+	mi := &file_taskpb_task_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2091,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{23}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Started) GetNumber() uint64 {
@@ -2052,7 +2120,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_taskpb_task_proto_msgTypes[24]
+	mi := &file_taskpb_task_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2132,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[24]
+	mi := &file_taskpb_task_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2145,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{24}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Ended) GetNumber() uint64 {
@@ -2109,7 +2177,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_taskpb_task_proto_msgTypes[25]
+	mi := &file_taskpb_task_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2189,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[25]
+	mi := &file_taskpb_task_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2202,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{25}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{26}
 }
 
 type Due struct {
@@ -2145,7 +2213,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_taskpb_task_proto_msgTypes[26]
+	mi := &file_taskpb_task_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2225,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[26]
+	mi := &file_taskpb_task_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2238,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{26}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{27}
 }
 
 type Delivered struct {
@@ -2184,7 +2252,7 @@ type Delivered struct {
 
 func (x *Delivered) Reset() {
 	*x = Delivered{}
-	mi := &file_taskpb_task_proto_msgTypes[27]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2264,7 @@ func (x *Delivered) String() string {
 func (*Delivered) ProtoMessage() {}
 
 func (x *Delivered) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[27]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2277,7 @@ func (x *Delivered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
 func (*Delivered) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{27}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Delivered) GetAttempt() uint32 {
@@ -2243,7 +2311,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_taskpb_task_proto_msgTypes[28]
+	mi := &file_taskpb_task_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2323,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[28]
+	mi := &file_taskpb_task_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2336,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Reply) GetTask() *State {
@@ -2333,14 +2401,17 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\topened_at\x18\x06 \x01(\x03R\bopenedAt\"6\n" +
 	"\x06Prompt\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
-	"\aanswers\x18\x02 \x01(\fR\aanswers\"\xc7\x01\n" +
+	"\aanswers\x18\x02 \x01(\fR\aanswers\"\xde\x01\n" +
 	"\aWaiting\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12<\n" +
-	"\apending\x18\x03 \x03(\v2\".parley.conversation.PendingActionR\apending\x12\x1c\n" +
-	"\tquestions\x18\x04 \x03(\tR\tquestions\x12\x16\n" +
+	"\apending\x18\x03 \x03(\v2\".parley.conversation.PendingActionR\apending\x123\n" +
+	"\tquestions\x18\x04 \x03(\v2\x15.parley.task.QuestionR\tquestions\x12\x16\n" +
 	"\x06checks\x18\x05 \x01(\rR\x06checks\x12\x19\n" +
-	"\bcheck_at\x18\x06 \x01(\x03R\acheckAt\"\xad\x01\n" +
+	"\bcheck_at\x18\x06 \x01(\x03R\acheckAt\";\n" +
+	"\bQuestion\x12\x1b\n" +
+	"\taction_id\x18\x01 \x01(\tR\bactionId\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xad\x01\n" +
 	"\aComment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12%\n" +
@@ -2361,11 +2432,15 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"B\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x80\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
-	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x18\n" +
-	"\acomment\x18\x02 \x01(\x04R\acomment\"\xf6\x04\n" +
+	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1d\n" +
+	"\n" +
+	"comment_id\x18\x02 \x01(\tR\tcommentId\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\x04R\acomment\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x04 \x01(\x03R\tcreatedAt\"\xf6\x04\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -2487,7 +2562,7 @@ func file_taskpb_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskpb_task_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_taskpb_task_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.task.Status
 	(Role)(0),                            // 1: parley.task.Role
@@ -2495,88 +2570,90 @@ var file_taskpb_task_proto_goTypes = []any{
 	(*Run)(nil),                          // 3: parley.task.Run
 	(*Prompt)(nil),                       // 4: parley.task.Prompt
 	(*Waiting)(nil),                      // 5: parley.task.Waiting
-	(*Comment)(nil),                      // 6: parley.task.Comment
-	(*Result)(nil),                       // 7: parley.task.Result
-	(*Callback)(nil),                     // 8: parley.task.Callback
-	(*Outcome)(nil),                      // 9: parley.task.Outcome
-	(*Event)(nil),                        // 10: parley.task.Event
-	(*Created)(nil),                      // 11: parley.task.Created
-	(*Commented)(nil),                    // 12: parley.task.Commented
-	(*RunOpened)(nil),                    // 13: parley.task.RunOpened
-	(*RunStarted)(nil),                   // 14: parley.task.RunStarted
-	(*RunPaused)(nil),                    // 15: parley.task.RunPaused
-	(*RunEnded)(nil),                     // 16: parley.task.RunEnded
-	(*Canceled)(nil),                     // 17: parley.task.Canceled
-	(*Checked)(nil),                      // 18: parley.task.Checked
-	(*CallbackDue)(nil),                  // 19: parley.task.CallbackDue
-	(*CallbackOver)(nil),                 // 20: parley.task.CallbackOver
-	(*Command)(nil),                      // 21: parley.task.Command
-	(*Create)(nil),                       // 22: parley.task.Create
-	(*AddComment)(nil),                   // 23: parley.task.AddComment
-	(*Cancel)(nil),                       // 24: parley.task.Cancel
-	(*Started)(nil),                      // 25: parley.task.Started
-	(*Ended)(nil),                        // 26: parley.task.Ended
-	(*Recover)(nil),                      // 27: parley.task.Recover
-	(*Due)(nil),                          // 28: parley.task.Due
-	(*Delivered)(nil),                    // 29: parley.task.Delivered
-	(*Reply)(nil),                        // 30: parley.task.Reply
-	(*conversationpb.FileRef)(nil),       // 31: parley.conversation.FileRef
-	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
-	(*conversationpb.Usage)(nil),         // 33: parley.conversation.Usage
-	(*conversationpb.Caller)(nil),        // 34: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil),    // 35: parley.conversation.TurnResult
+	(*Question)(nil),                     // 6: parley.task.Question
+	(*Comment)(nil),                      // 7: parley.task.Comment
+	(*Result)(nil),                       // 8: parley.task.Result
+	(*Callback)(nil),                     // 9: parley.task.Callback
+	(*Outcome)(nil),                      // 10: parley.task.Outcome
+	(*Event)(nil),                        // 11: parley.task.Event
+	(*Created)(nil),                      // 12: parley.task.Created
+	(*Commented)(nil),                    // 13: parley.task.Commented
+	(*RunOpened)(nil),                    // 14: parley.task.RunOpened
+	(*RunStarted)(nil),                   // 15: parley.task.RunStarted
+	(*RunPaused)(nil),                    // 16: parley.task.RunPaused
+	(*RunEnded)(nil),                     // 17: parley.task.RunEnded
+	(*Canceled)(nil),                     // 18: parley.task.Canceled
+	(*Checked)(nil),                      // 19: parley.task.Checked
+	(*CallbackDue)(nil),                  // 20: parley.task.CallbackDue
+	(*CallbackOver)(nil),                 // 21: parley.task.CallbackOver
+	(*Command)(nil),                      // 22: parley.task.Command
+	(*Create)(nil),                       // 23: parley.task.Create
+	(*AddComment)(nil),                   // 24: parley.task.AddComment
+	(*Cancel)(nil),                       // 25: parley.task.Cancel
+	(*Started)(nil),                      // 26: parley.task.Started
+	(*Ended)(nil),                        // 27: parley.task.Ended
+	(*Recover)(nil),                      // 28: parley.task.Recover
+	(*Due)(nil),                          // 29: parley.task.Due
+	(*Delivered)(nil),                    // 30: parley.task.Delivered
+	(*Reply)(nil),                        // 31: parley.task.Reply
+	(*conversationpb.FileRef)(nil),       // 32: parley.conversation.FileRef
+	(*conversationpb.PendingAction)(nil), // 33: parley.conversation.PendingAction
+	(*conversationpb.Usage)(nil),         // 34: parley.conversation.Usage
+	(*conversationpb.Caller)(nil),        // 35: parley.conversation.Caller
+	(*conversationpb.TurnResult)(nil),    // 36: parley.conversation.TurnResult
 }
 var file_taskpb_task_proto_depIdxs = []int32{
-	31, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
+	32, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
 	0,  // 1: parley.task.State.status:type_name -> parley.task.Status
 	3,  // 2: parley.task.State.run:type_name -> parley.task.Run
 	5,  // 3: parley.task.State.waiting:type_name -> parley.task.Waiting
 	4,  // 4: parley.task.State.queued:type_name -> parley.task.Prompt
-	8,  // 5: parley.task.State.callback:type_name -> parley.task.Callback
-	9,  // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
+	9,  // 5: parley.task.State.callback:type_name -> parley.task.Callback
+	10, // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
 	4,  // 7: parley.task.Run.prompt:type_name -> parley.task.Prompt
 	5,  // 8: parley.task.Run.waiting:type_name -> parley.task.Waiting
-	32, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
-	1,  // 10: parley.task.Comment.role:type_name -> parley.task.Role
-	33, // 11: parley.task.Result.usage:type_name -> parley.conversation.Usage
-	0,  // 12: parley.task.Callback.status:type_name -> parley.task.Status
-	11, // 13: parley.task.Event.created:type_name -> parley.task.Created
-	12, // 14: parley.task.Event.commented:type_name -> parley.task.Commented
-	13, // 15: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
-	14, // 16: parley.task.Event.run_started:type_name -> parley.task.RunStarted
-	15, // 17: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
-	16, // 18: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
-	17, // 19: parley.task.Event.canceled:type_name -> parley.task.Canceled
-	18, // 20: parley.task.Event.checked:type_name -> parley.task.Checked
-	19, // 21: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
-	20, // 22: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
-	2,  // 23: parley.task.Created.state:type_name -> parley.task.State
-	6,  // 24: parley.task.Commented.comment:type_name -> parley.task.Comment
-	4,  // 25: parley.task.Commented.queued:type_name -> parley.task.Prompt
-	3,  // 26: parley.task.RunOpened.run:type_name -> parley.task.Run
-	5,  // 27: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
-	7,  // 28: parley.task.RunPaused.result:type_name -> parley.task.Result
-	0,  // 29: parley.task.RunEnded.status:type_name -> parley.task.Status
-	7,  // 30: parley.task.RunEnded.result:type_name -> parley.task.Result
-	8,  // 31: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
-	34, // 32: parley.task.Command.caller:type_name -> parley.conversation.Caller
-	22, // 33: parley.task.Command.create:type_name -> parley.task.Create
-	23, // 34: parley.task.Command.add_comment:type_name -> parley.task.AddComment
-	24, // 35: parley.task.Command.cancel:type_name -> parley.task.Cancel
-	25, // 36: parley.task.Command.started:type_name -> parley.task.Started
-	26, // 37: parley.task.Command.ended:type_name -> parley.task.Ended
-	27, // 38: parley.task.Command.recover:type_name -> parley.task.Recover
-	28, // 39: parley.task.Command.due:type_name -> parley.task.Due
-	29, // 40: parley.task.Command.delivered:type_name -> parley.task.Delivered
-	31, // 41: parley.task.Create.files:type_name -> parley.conversation.FileRef
-	35, // 42: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
-	2,  // 43: parley.task.Reply.task:type_name -> parley.task.State
-	6,  // 44: parley.task.Reply.comment:type_name -> parley.task.Comment
-	45, // [45:45] is the sub-list for method output_type
-	45, // [45:45] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	33, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
+	6,  // 10: parley.task.Waiting.questions:type_name -> parley.task.Question
+	1,  // 11: parley.task.Comment.role:type_name -> parley.task.Role
+	34, // 12: parley.task.Result.usage:type_name -> parley.conversation.Usage
+	0,  // 13: parley.task.Callback.status:type_name -> parley.task.Status
+	12, // 14: parley.task.Event.created:type_name -> parley.task.Created
+	13, // 15: parley.task.Event.commented:type_name -> parley.task.Commented
+	14, // 16: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
+	15, // 17: parley.task.Event.run_started:type_name -> parley.task.RunStarted
+	16, // 18: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
+	17, // 19: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
+	18, // 20: parley.task.Event.canceled:type_name -> parley.task.Canceled
+	19, // 21: parley.task.Event.checked:type_name -> parley.task.Checked
+	20, // 22: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
+	21, // 23: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
+	2,  // 24: parley.task.Created.state:type_name -> parley.task.State
+	7,  // 25: parley.task.Commented.comment:type_name -> parley.task.Comment
+	4,  // 26: parley.task.Commented.queued:type_name -> parley.task.Prompt
+	3,  // 27: parley.task.RunOpened.run:type_name -> parley.task.Run
+	5,  // 28: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
+	8,  // 29: parley.task.RunPaused.result:type_name -> parley.task.Result
+	0,  // 30: parley.task.RunEnded.status:type_name -> parley.task.Status
+	8,  // 31: parley.task.RunEnded.result:type_name -> parley.task.Result
+	9,  // 32: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
+	35, // 33: parley.task.Command.caller:type_name -> parley.conversation.Caller
+	23, // 34: parley.task.Command.create:type_name -> parley.task.Create
+	24, // 35: parley.task.Command.add_comment:type_name -> parley.task.AddComment
+	25, // 36: parley.task.Command.cancel:type_name -> parley.task.Cancel
+	26, // 37: parley.task.Command.started:type_name -> parley.task.Started
+	27, // 38: parley.task.Command.ended:type_name -> parley.task.Ended
+	28, // 39: parley.task.Command.recover:type_name -> parley.task.Recover
+	29, // 40: parley.task.Command.due:type_name -> parley.task.Due
+	30, // 41: parley.task.Command.delivered:type_name -> parley.task.Delivered
+	32, // 42: parley.task.Create.files:type_name -> parley.conversation.FileRef
+	36, // 43: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
+	2,  // 44: parley.task.Reply.task:type_name -> parley.task.State
+	7,  // 45: parley.task.Reply.comment:type_name -> parley.task.Comment
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_taskpb_task_proto_init() }
@@ -2584,7 +2661,7 @@ func file_taskpb_task_proto_init() {
 	if File_taskpb_task_proto != nil {
 		return
 	}
-	file_taskpb_task_proto_msgTypes[8].OneofWrappers = []any{
+	file_taskpb_task_proto_msgTypes[9].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_Commented)(nil),
 		(*Event_RunOpened)(nil),
@@ -2596,7 +2673,7 @@ func file_taskpb_task_proto_init() {
 		(*Event_CallbackDue)(nil),
 		(*Event_CallbackOver)(nil),
 	}
-	file_taskpb_task_proto_msgTypes[19].OneofWrappers = []any{
+	file_taskpb_task_proto_msgTypes[20].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_AddComment)(nil),
 		(*Command_Cancel)(nil),
@@ -2612,7 +2689,7 @@ func file_taskpb_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskpb_task_proto_rawDesc), len(file_taskpb_task_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
