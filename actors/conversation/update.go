@@ -53,7 +53,11 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{
 		Patch: patch, CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
 	}}})
-	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
+	decision := machine.Decision{Events: r.events, Reply: stateReply(r.after())}
+	if run := r.state.GetLease().GetRunId(); run != "" && patch.GetBudget() != nil {
+		decision.Effects = []machine.Effect{MeterTurn{RunID: run}}
+	}
+	return decision, nil
 }
 
 func (r *request) patchTitle(asked, patch *conversationpb.Patch) *machine.Failure {
