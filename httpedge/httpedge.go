@@ -76,16 +76,16 @@ func New(config Config, parts Parts) (*Server, error) {
 	// given back.
 	const slack = 1 << 16
 	s.http = &fasthttp.Server{
-		Handler:                       s.mux.Serve,
-		ErrorHandler:                  s.refuseBroken,
-		ConnState:                     s.connState,
-		Logger:                        quiet{parts.Logger},
-		Concurrency:                   config.MaxConnections + config.MaxStreams + slack,
-		ReadBufferSize:                config.MaxHeaderBytes,
-		WriteBufferSize:               config.WriteBufferBytes,
-		ReadTimeout:                   config.ReadTimeout,
-		IdleTimeout:                   config.IdleTimeout,
-		WriteTimeout:                  config.WriteTimeout,
+		Handler:         s.mux.Serve,
+		ErrorHandler:    s.refuseBroken,
+		ConnState:       s.connState,
+		Logger:          quiet{parts.Logger},
+		Concurrency:     config.MaxConnections + config.MaxStreams + slack,
+		ReadBufferSize:  config.MaxHeaderBytes,
+		WriteBufferSize: config.WriteBufferBytes,
+		ReadTimeout:     config.ReadTimeout,
+		IdleTimeout:     config.IdleTimeout,
+		WriteTimeout:    config.WriteTimeout,
 		// The mux reads bodies, each within its route's limit. The size is only what fasthttp reads beforehand.
 		StreamRequestBody:             true,
 		MaxRequestBodySize:            1,

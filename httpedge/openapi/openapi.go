@@ -48,10 +48,11 @@ func Document(info Info, rows []endpoint.Row) []byte {
 		if row.Hidden {
 			continue
 		}
-		item, ok := paths[row.Path].(object)
+		path := strings.Replace(row.Path, ":*}", "}", 1) // a parameter that takes the rest of the path
+		item, ok := paths[path].(object)
 		if !ok {
 			item = object{}
-			paths[row.Path] = item
+			paths[path] = item
 		}
 		item[strings.ToLower(row.Method)] = b.operation(row)
 		if !seen[row.Tag] {
@@ -117,12 +118,19 @@ func (b *builder) operation(row *endpoint.Row) object {
 	if parameters := b.parameters(row); len(parameters) > 0 {
 		operation["parameters"] = parameters
 	}
+	content := object{}
+	required := false
 	if row.HasBody() {
 		schema := b.structSchema(row.In, body)
-		_, required := schema["required"]
-		operation["requestBody"] = object{
-			"required": required, "content": object{"application/json": object{"schema": schema}},
-		}
+		_, required = schema["required"]
+		content["application/json"] = object{"schema": schema}
+	}
+	if row.Kind == endpoint.Uploads {
+		required = true
+		content["*/*"] = object{"schema": binary()}
+	}
+	if len(content) > 0 {
+		operation["requestBody"] = object{"required": required, "content": content}
 	}
 	return operation
 }
@@ -208,7 +216,12 @@ func (b *builder) success(row *endpoint.Row) object {
 		content["text/event-stream"] = object{"schema": object{"type": "string"}}
 	}
 	if row.Kind == endpoint.Bytes {
-		content["application/json"] = object{"schema": object{"type": "object"}}
+		if len(row.Media) == 0 {
+			content["application/json"] = object{"schema": object{"type": "object"}}
+		}
+		for _, media := range row.Media {
+			content[media] = object{"schema": binary()}
+		}
 	} else if row.Out != reflect.TypeFor[endpoint.Empty]() {
 		content["application/json"] = object{"schema": b.schema(row.Out, answer)}
 	}
@@ -217,5 +230,8 @@ func (b *builder) success(row *endpoint.Row) object {
 	}
 	return response
 }
+
+// binary is bytes as they are.
+func binary() object { return object{"type": "string", "format": "binary"} }
 
 func reference(name string) object { return object{"$ref": "#/components/schemas/" + name} }

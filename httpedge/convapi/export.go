@@ -1,0 +1,229 @@
+package convapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/export"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// exportRows is the route of exports.
+func (a *API) exportRows() []endpoint.Row {
+	return []endpoint.Row{
+		endpoint.OnBytes("GET /conversations/{id}/export", "conversation:read", a.exportConversation,
+			endpoint.Tag("Conversations"), endpoint.Summary("Read the whole conversation as a file"),
+			endpoint.Timeout(a.config.TransferTimeout),
+			endpoint.Media("text/markdown", "application/json", "text/html", "application/pdf"),
+			endpoint.Errors(
+				failurepb.Code_VALIDATION, failurepb.Code_FORBIDDEN, failurepb.Code_EXPORT_DISABLED,
+				failurepb.Code_NOT_FOUND, failurepb.Code_EXPORT_FORMAT_UNSUPPORTED,
+			)),
+	}
+}
+
+type exportIn struct {
+	ID          string `path:"id"`
+	Format      string `query:"format" enum:"md,json,html,pdf" default:"md"`
+	Tools       string `query:"tools" enum:"0,1" default:"0" doc:"1: with tool calls, where the agent permits it"`
+	Locale      string `query:"locale" enum:"en,tr" default:"en"`
+	Print       string `query:"print" enum:"0,1" default:"0" doc:"1: laid out for paper"`
+	Disposition string `query:"disposition" enum:"attachment,inline" default:"attachment"`
+}
+
+// exportConversation renders the conversation while it is read.
+func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.File, error) {
+	if !plausible(in.ID) {
+		return nil, notFound("conversation")
+	}
+	source := &messageSource{a: a, ctx: ctx, id: in.ID, tools: in.Tools == "1"}
+	if err := source.begin(); err != nil {
+		return nil, err
+	}
+	if failure := mayExport(a.agentOf(source.state), in); failure != nil {
+		return nil, failure
+	}
+	locale, _ := export.LocaleOf(in.Locale) // one of those that the input lists
+	options := export.Options{Locale: locale, Tools: source.tools, Print: in.Print == "1"}
+	file := &endpoint.File{Size: -1, Header: map[string]string{
+		"Content-Disposition": endpoint.Disposition(in.Disposition, export.FileName(source.state, in.Format)),
+		"Cache-Control":       "private, no-store",
+	}}
+	switch in.Format {
+	case "json":
+		file.ContentType = "application/json"
+		file.Open = opened(export.Stream(&jsonExport{}, source.state, source.next))
+	case "html":
+		file.ContentType = "text/html; charset=utf-8"
+		file.Header["Content-Security-Policy"] = export.Policy(options)
+		file.Header["Referrer-Policy"] = "no-referrer"
+		file.Open = opened(export.Stream(export.HTML(options), source.state, source.next))
+	case "pdf":
+		if a.pdf == nil {
+			return nil, machine.Fail(failurepb.Code_EXPORT_FORMAT_UNSUPPORTED, "this server makes no PDF")
+		}
+		options.Print = true
+		file.ContentType = "application/pdf"
+		return file, a.printed(ctx, file, export.Stream(export.HTML(options), source.state, source.next))
+	default:
+		file.ContentType = "text/markdown; charset=utf-8"
+		file.Open = opened(export.Stream(export.Markdown(options), source.state, source.next))
+	}
+	return file, nil
+}
+
+// mayExport looks at the agent's switches. An agent without any, or one that is gone, does not export.
+func mayExport(agent *agentpb.Agent, in *exportIn) *machine.Failure {
+	may := agent.GetExperience()
+	switch {
+	case !may.GetExportEnabled():
+		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports")
+	case len(may.GetExportFormats()) > 0 && !slices.Contains(may.GetExportFormats(), in.Format):
+		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports as %s", in.Format)
+	case in.Tools == "1" && !may.GetExportIncludeTools():
+		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports with tool calls")
+	}
+	return nil
+}
+
+func opened(reader io.Reader) func(int64, int64) (io.ReadCloser, error) {
+	return func(int64, int64) (io.ReadCloser, error) { return io.NopCloser(reader), nil }
+}
+
+// printed makes the PDF in a file without a name, which is gone when it is closed: an export that fails half way is an
+// error, and none is held in memory.
+func (a *API) printed(ctx context.Context, file *endpoint.File, html io.Reader) error {
+	scratch, err := os.CreateTemp("", "parley-pdf-")
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(scratch.Name()) // where an open file cannot be removed, the system's sweep takes it
+	if err := a.pdf.PDF(ctx, html, scratch); err != nil {
+		_ = scratch.Close() // thrown away
+		if errors.Is(err, export.ErrTooLarge) {
+			return machine.Fail(failurepb.Code_TOO_LARGE, "the conversation is too large for a PDF")
+		}
+		return err
+	}
+	size, err := scratch.Seek(0, io.SeekCurrent)
+	if err != nil {
+		_ = scratch.Close() // thrown away
+		return err
+	}
+	file.Size = size
+	file.Open = func(offset, length int64) (io.ReadCloser, error) {
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.NewSectionReader(scratch, offset, length), scratch}, nil
+	}
+	return nil
+}
+
+// messageSource reads a conversation's messages page by page, oldest first.
+type messageSource struct {
+	a     *API
+	ctx   context.Context //nolint:containedctx // of the request that the export answers
+	id    string
+	tools bool
+	state *conversationpb.State
+	first []*conversationpb.Message // read already
+	read  int
+}
+
+// begin reads the first page and the conversation's head, if the caller may see it.
+func (s *messageSource) begin() error {
+	page, err := s.page()
+	if err != nil {
+		return err
+	}
+	if err := access(s.ctx, page.State); err != nil {
+		return err
+	}
+	s.state, s.first = page.State, page.Messages
+	return nil
+}
+
+func (s *messageSource) page() (*endpoint.MessagePage, error) {
+	return s.a.reader.Messages(s.ctx, endpoint.MessageQuery{
+		ConversationID: s.id, Offset: s.read, Limit: s.a.config.MessagePage,
+	})
+}
+
+// next implements export.Pages. What was added since the head was read is left out; what was replaced or removed makes
+// the export fail, so that none is a mixture.
+func (s *messageSource) next() ([]*conversationpb.Message, error) {
+	messages := s.first
+	s.first = nil
+	left := int(s.state.GetMessageCount()) - s.read
+	if left <= 0 {
+		return nil, nil
+	}
+	if messages == nil {
+		page, err := s.page()
+		if err != nil {
+			return nil, err
+		}
+		if page.State.GetRewritten() > s.state.GetLastSeq() {
+			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation was changed meanwhile")
+		}
+		messages = page.Messages
+	}
+	messages = messages[:min(len(messages), left)]
+	s.read += len(messages)
+	if s.tools {
+		return messages, nil
+	}
+	bare := make([]*conversationpb.Message, len(messages))
+	for i, message := range messages {
+		bare[i] = withoutTools(message)
+	}
+	return bare, nil
+}
+
+// withoutTools is a message without what tools were asked and said.
+func withoutTools(message *conversationpb.Message) *conversationpb.Message {
+	if len(message.GetToolCalls())+len(message.GetPending()) == 0 {
+		return message
+	}
+	bare, ok := proto.Clone(message).(*conversationpb.Message)
+	if !ok {
+		return nil // unreachable: a clone has the type of its original
+	}
+	bare.ToolCalls, bare.Pending = nil, nil
+	return bare
+}
+
+// jsonExport is {conversation, messages} in the forms of the other routes.
+type jsonExport struct {
+	conversationID string
+	messages       int
+}
+
+// Head implements export.Format.
+func (j *jsonExport) Head(dst []byte, conversation *conversationpb.State) []byte {
+	j.conversationID = conversation.GetId()
+	dst = append(dst, `{"conversation":`...)
+	dst = appendConversation(dst, conversation)
+	return append(dst, `,"messages":[`...)
+}
+
+// Message implements export.Format.
+func (j *jsonExport) Message(dst []byte, message *conversationpb.Message) []byte {
+	if j.messages++; j.messages > 1 {
+		dst = append(dst, ',')
+	}
+	return appendMessage(dst, j.conversationID, message)
+}
+
+// End implements export.Format.
+func (j *jsonExport) End(dst []byte) []byte { return append(dst, ']', '}') }

@@ -1,0 +1,289 @@
+package convapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// fileRows is the routes of files.
+func (a *API) fileRows() []endpoint.Row {
+	const (
+		notFound    = failurepb.Code_NOT_FOUND
+		forbidden   = failurepb.Code_FORBIDDEN
+		invalid     = failurepb.Code_VALIDATION
+		noFiles     = failurepb.Code_ATTACHMENTS_DISABLED
+		tooMany     = failurepb.Code_TOO_MANY_FILES
+		badType     = failurepb.Code_UNSUPPORTED_FILE_TYPE
+		storageFull = failurepb.Code_STORAGE_FULL
+		storageFail = failurepb.Code_STORAGE_FAILED
+	)
+	files, slow := endpoint.Tag("Files"), endpoint.Timeout(a.config.TransferTimeout)
+	return []endpoint.Row{
+		endpoint.On("GET /conversations/{id}/files", "conversation:read", a.listFiles,
+			files, endpoint.StaleReads(), endpoint.Summary("List the files of a conversation"),
+			endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.OnUpload("POST /files", "file:write", a.uploadFile,
+			files, slow, endpoint.Summary("Store a file: its bytes as the body, or JSON with base64"), endpoint.Status(201),
+			endpoint.MaxBody(a.config.MaxFileBody),
+			endpoint.Errors(invalid, forbidden, noFiles, notFound, tooMany, badType, storageFull, storageFail)),
+		endpoint.On("GET /files/{fileId}", "file:read", a.getFile,
+			files, endpoint.Summary("Read a file's record"), endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.OnBytes("GET /files/{fileId}/content", "file:read", a.downloadFile,
+			files, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"),
+			endpoint.Also(206, "The range that was asked for"), endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("DELETE /files/{fileId}", "file:write", a.deleteFile,
+			files, endpoint.Summary("Remove a file"),
+			endpoint.Errors(invalid, forbidden, notFound, storageFull, storageFail)),
+	}
+}
+
+func (a *API) listFiles(ctx context.Context, in *conversationIn) (*fileList, error) {
+	state, err := a.readable(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &fileList{state.GetFiles()}, nil
+}
+
+type uploadFileIn struct {
+	Name           string     `query:"name" doc:"Name of the file; required when the body is its bytes"`
+	ConversationID string     `query:"conversationId" doc:"Conversation that gets the file, when the body is its bytes"`
+	MimeType       string     `query:"mimeType" doc:"Type in place of the Content-Type; the stored type is told from the bytes"`
+	File           *fileInput `json:"file" required:"true"`
+	Conversation   string     `json:"conversationId" doc:"Conversation that gets the file; without it the file is its uploader's alone"`
+	Metadata       metadata   `json:"metadata"`
+}
+
+// TakesRaw implements endpoint.RawBody. A file that is itself JSON is known by the name in the query.
+func (in *uploadFileIn) TakesRaw(contentType string) bool {
+	media := mediaType(contentType)
+	return media != "" && (media != "application/json" || in.Name != "")
+}
+
+// uploadFile stores a file in a conversation, or one that belongs to its uploader.
+func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint.Upload) (*fileEnvelope, error) {
+	incoming, err := in.incoming(upload)
+	if err != nil {
+		return nil, err
+	}
+	conversation := cmp.Or(in.Conversation, in.ConversationID)
+	if conversation == "" {
+		file, err := a.storeLoose(ctx, incoming)
+		return &fileEnvelope{file}, err
+	}
+	state, err := a.readable(ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.storeIn(ctx, state, a.agentOf(state), incoming)
+	return &fileEnvelope{file}, err
+}
+
+// incoming is the file of either form of body.
+func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*incomingFile, error) {
+	if upload == nil {
+		if in.File == nil {
+			return nil, machine.Fail(failurepb.Code_VALIDATION, "file is required")
+		}
+		incoming, failure := in.File.incoming()
+		if failure != nil {
+			return nil, failure
+		}
+		incoming.metadata = in.Metadata
+		return incoming, nil
+	}
+	name, failure := fileName(in.Name)
+	if failure != nil {
+		return nil, failure
+	}
+	return &incomingFile{
+		name: name, declared: cmp.Or(in.MimeType, upload.ContentType), body: upload.Body, length: upload.Length,
+	}, nil
+}
+
+// incoming decodes a file that came as base64.
+func (in *fileInput) incoming() (*incomingFile, *machine.Failure) {
+	name, failure := fileName(in.Name)
+	if failure != nil {
+		return nil, failure
+	}
+	encoding := base64.StdEncoding
+	content := strings.TrimRight(in.Content, "=\r\n")
+	if strings.ContainsAny(content, "-_") {
+		encoding = base64.URLEncoding
+	}
+	decoded, err := encoding.WithPadding(base64.NoPadding).DecodeString(content)
+	if err != nil || content == "" {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "the content of file %q is not base64", name)
+	}
+	return &incomingFile{
+		name: name, declared: in.MimeType, body: bytes.NewReader(decoded), length: int64(len(decoded)),
+	}, nil
+}
+
+type fileIn struct {
+	ID string `path:"fileId"`
+}
+
+func (a *API) getFile(ctx context.Context, in *fileIn) (*fileRecord, error) {
+	file, _, err := a.readableFile(ctx, in.ID)
+	return &fileRecord{file}, err
+}
+
+// readableFile returns a file's record if the caller may see it, and the conversation that it belongs to, if any.
+func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File, *conversationpb.State, error) {
+	if !plausible(id) {
+		return nil, nil, notFound("file")
+	}
+	file, err := a.files.File(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if file.GetConversationId() == "" {
+		// Whose it is follows the rule for conversations.
+		owner := &conversationpb.State{TenantId: file.GetTenantId(), ProjectId: file.GetProjectId(), UserId: file.GetUserId()}
+		if err := accessTo(ctx, owner, "file"); err != nil {
+			return nil, nil, err
+		}
+		if expired(file, time.Now()) {
+			return nil, nil, notFound("file")
+		}
+		return file, nil, nil
+	}
+	state, err := a.reader.State(ctx, file.GetConversationId())
+	if err != nil {
+		if isNotFound(err) {
+			return nil, nil, notFound("file")
+		}
+		return nil, nil, err
+	}
+	if err := accessTo(ctx, state, "file"); err != nil {
+		return nil, nil, err
+	}
+	if expired(file, time.Now()) {
+		return nil, nil, notFound("file")
+	}
+	return file, state, nil
+}
+
+// accessTo words "not found" for what belongs to the conversation.
+func accessTo(ctx context.Context, state *conversationpb.State, what string) error {
+	err := access(ctx, state)
+	if isNotFound(err) {
+		return notFound(what)
+	}
+	return err
+}
+
+func isNotFound(err error) bool {
+	var failure *machine.Failure
+	return errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND
+}
+
+func expired(file *conversationpb.File, now time.Time) bool {
+	return file.GetExpiresAt() > 0 && file.GetExpiresAt() <= now.UnixMilli()
+}
+
+// filePolicy keeps whatever a file holds from running, should a browser show it.
+const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+// downloadFile answers with the bytes. What a browser could run, or is not known to be harmless, is an attachment.
+func (a *API) downloadFile(ctx context.Context, in *fileIn) (*endpoint.File, error) {
+	file, _, err := a.readableFile(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	kind := "attachment"
+	if harmless(file.GetMimeType()) {
+		kind = "inline"
+	}
+	out := &endpoint.File{
+		ContentType: contentTypeOfFile(file), Size: file.GetSize(),
+		Header: map[string]string{
+			"Content-Disposition":     endpoint.Disposition(kind, file.GetName()),
+			"Content-Security-Policy": filePolicy,
+			"Cache-Control":           "private, no-cache",
+		},
+		Open: func(offset, length int64) (io.ReadCloser, error) { return a.files.Open(ctx, file, offset, length) },
+	}
+	if len(file.GetSha256()) > 0 {
+		out.ETag = `"` + hex.EncodeToString(file.GetSha256()) + `"`
+	}
+	return out, nil
+}
+
+// deleteFile removes a file, of a conversation by its rules.
+func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error) {
+	file, state, err := a.readableFile(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil {
+		if err := a.files.Delete(ctx, file.GetId()); err != nil {
+			return nil, err
+		}
+		return &successRecord{Success: true}, nil
+	}
+	command := a.command(ctx, state.GetId())
+	command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: file.GetId()}}
+	if _, err := a.askUntilSettled(ctx, command); err != nil {
+		return nil, err
+	}
+	return &successRecord{Success: true}, nil
+}
+
+// storeInline stores the files that come with a message in its conversation and returns their ids. All of them are
+// looked at before the first is stored; when one cannot be stored, those before it are removed again.
+func (a *API) storeInline(
+	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
+) ([]string, error) {
+	if failure := takesFiles(state, agent, len(files)); failure != nil {
+		return nil, failure
+	}
+	all := make([]*incomingFile, len(files))
+	for i := range files {
+		incoming, failure := files[i].incoming()
+		if failure != nil {
+			return nil, failure
+		}
+		if err := incoming.judge(agent, a.fileLimit(agent)); err != nil {
+			return nil, err
+		}
+		all[i] = incoming
+	}
+	ids := make([]string, 0, len(all))
+	for _, incoming := range all {
+		file, err := a.storeIn(ctx, state, agent, incoming)
+		if err != nil {
+			a.removeFiles(ctx, state.GetId(), ids)
+			return nil, err
+		}
+		ids = append(ids, file.GetId())
+	}
+	return ids, nil
+}
+
+// removeFiles takes back files of a conversation as well as it can: those that stay go with the conversation.
+func (a *API) removeFiles(ctx context.Context, conversationID string, ids []string) {
+	ctx = context.WithoutCancel(ctx)
+	for _, id := range ids {
+		command := a.command(ctx, conversationID)
+		command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}
+		limited, cancel := context.WithTimeout(ctx, cleanUpTimeout)
+		_, _ = a.ask(limited, command) // see above
+		cancel()
+	}
+}

@@ -1,0 +1,132 @@
+// Package export renders conversations as files: Markdown, HTML and, through a browser, PDF.
+//
+// A Format turns a conversation into bytes piece by piece: its head, its messages in order, its end. It is pure; what it
+// renders is not trusted. In HTML, answers are Markdown made into a small set of harmless elements, everything else is
+// text; the page names its own policy (Policy), under which nothing runs and nothing is loaded. Stream reads a
+// conversation page by page and never holds more than one page.
+//
+// A Printer makes a PDF of the HTML. Chromium is the one there is: a browser process of its own for each PDF, with
+// JavaScript off, no network, a folder of its own that goes with it, and a time limit. Few run at once.
+package export
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"parley/proto/conversationpb"
+)
+
+// Options says how to render.
+type Options struct {
+	Locale *Locale // nil = English
+	Tools  bool    // tool calls with arguments and results are part of it
+	Print  bool    // for paper: page breaks in the right places, no colours that cost ink
+}
+
+func (o Options) locale() *Locale {
+	if o.Locale == nil {
+		return english()
+	}
+	return o.Locale
+}
+
+// Format appends the parts of an export. Head is called first and once, End last.
+type Format interface {
+	Head(dst []byte, conversation *conversationpb.State) []byte
+	Message(dst []byte, message *conversationpb.Message) []byte
+	End(dst []byte) []byte
+}
+
+// Pages returns the next messages of a conversation in order, none at its end.
+type Pages func() ([]*conversationpb.Message, error)
+
+// Stream renders a conversation as it is read.
+func Stream(format Format, conversation *conversationpb.State, pages Pages) io.Reader {
+	return &stream{format: format, pages: pages, ready: format.Head(nil, conversation)}
+}
+
+type stream struct {
+	format Format
+	pages  Pages
+	ready  []byte // rendered and not read yet
+	buffer []byte // what ready is a part of
+	err    error
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.ready) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		messages, err := s.pages()
+		s.buffer = s.buffer[:0]
+		switch {
+		case err != nil:
+			s.err = err
+		case len(messages) == 0:
+			s.buffer = s.format.End(s.buffer)
+			s.err = io.EOF
+		}
+		for _, message := range messages {
+			s.buffer = s.format.Message(s.buffer, message)
+		}
+		s.ready = s.buffer
+	}
+	n := copy(p, s.ready)
+	s.ready = s.ready[n:]
+	return n, nil
+}
+
+// FileName is a name for the export of a conversation, with an ending like "md".
+func FileName(conversation *conversationpb.State, ending string) string {
+	const longest = 80 // characters
+	name := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7F || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return ' '
+		}
+		return r
+	}, conversation.GetTitle())
+	name = strings.Join(strings.Fields(name), " ")
+	if runes := []rune(name); len(runes) > longest {
+		name = strings.TrimSpace(string(runes[:longest]))
+	}
+	name = strings.Trim(name, ".")
+	return cmp.Or(name, "conversation") + "." + ending
+}
+
+// title is what a conversation is called.
+func title(conversation *conversationpb.State, locale *Locale) string {
+	return cmp.Or(strings.TrimSpace(conversation.GetTitle()), locale.Conversation)
+}
+
+// speaker is who wrote a message.
+func speaker(agentName string, message *conversationpb.Message, locale *Locale) string {
+	if message.GetRole() == conversationpb.Role_USER {
+		return cmp.Or(message.GetName(), locale.User)
+	}
+	return cmp.Or(message.GetName(), agentName, locale.Assistant)
+}
+
+// remark is what is to be known of how a message came to its end, "" for the usual.
+func remark(message *conversationpb.Message, locale *Locale) string {
+	if message.GetEdited() {
+		return locale.Edited
+	}
+	return locale.Statuses[message.GetStatus()]
+}
+
+// pretty indents JSON; what is no JSON stays as it is.
+func pretty(text string) string {
+	var value json.RawMessage
+	if json.Unmarshal([]byte(text), &value) != nil {
+		return text
+	}
+	indented, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return text
+	}
+	return string(indented)
+}

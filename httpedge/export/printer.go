@@ -1,0 +1,209 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Printer makes a PDF of an HTML page. Nothing is written to out unless the PDF is whole.
+type Printer interface {
+	PDF(ctx context.Context, html io.Reader, out io.Writer) error
+}
+
+// Failures of a Printer.
+var (
+	ErrBusy     error = unavailableError("too many exports wait for the browser")
+	ErrTooLarge       = errors.New("export: the page is too large for a PDF")
+	ErrTimeout  error = unavailableError("the browser did not finish in time")
+)
+
+// unavailableError is an error that says "not now" to the edge.
+type unavailableError string
+
+func (e unavailableError) Error() string { return "export: " + string(e) }
+
+// Unavailable tells the edge that asking again may help.
+func (e unavailableError) Unavailable() bool { return true }
+
+// ChromiumConfig is the settings of a Chromium.
+type ChromiumConfig struct {
+	// Path is the program, by name or path.
+	Path string
+	// Timeout bounds the making of one PDF, the wait for its turn not included. Default 30 s.
+	Timeout time.Duration
+	// MaxConcurrent is how many run at once, each with some 200 MB. Default 1.
+	MaxConcurrent int
+	// MaxWaiting is how many more wait for their turn; further ones are ErrBusy. Default 16.
+	MaxWaiting int
+	// MaxBytes bounds the page and the PDF, each. Default 64 MiB.
+	MaxBytes int64
+	// TempDir holds the browsers' folders. Default: the system's.
+	TempDir string
+	// NoSandbox starts the browser without its own sandbox, as it needs when this process is root or may not make
+	// namespaces. The pages run no scripts and load nothing either way. Root implies it.
+	NoSandbox bool
+}
+
+// Chromium prints with a headless Chromium or Chrome.
+type Chromium struct {
+	config  ChromiumConfig
+	program string
+	running chan struct{}
+	waiting chan struct{}
+}
+
+// NewChromium finds the program.
+func NewChromium(config ChromiumConfig) (*Chromium, error) {
+	const (
+		timeout = 30 * time.Second
+		waiting = 16
+		most    = 64 << 20
+	)
+	program, err := exec.LookPath(config.Path)
+	if err != nil {
+		return nil, fmt.Errorf("export: find the browser: %w", err)
+	}
+	if config.Timeout <= 0 {
+		config.Timeout = timeout
+	}
+	if config.MaxWaiting <= 0 {
+		config.MaxWaiting = waiting
+	}
+	if config.MaxBytes <= 0 {
+		config.MaxBytes = most
+	}
+	config.MaxConcurrent = max(config.MaxConcurrent, 1)
+	config.NoSandbox = config.NoSandbox || os.Geteuid() == 0
+	return &Chromium{
+		config: config, program: program,
+		running: make(chan struct{}, config.MaxConcurrent),
+		waiting: make(chan struct{}, config.MaxConcurrent+config.MaxWaiting),
+	}, nil
+}
+
+// PDF implements Printer.
+func (c *Chromium) PDF(ctx context.Context, html io.Reader, out io.Writer) error {
+	select {
+	case c.waiting <- struct{}{}:
+		defer func() { <-c.waiting }()
+	default:
+		return ErrBusy
+	}
+	select {
+	case c.running <- struct{}{}:
+		defer func() { <-c.running }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	limited, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	dir, err := os.MkdirTemp(c.config.TempDir, "parley-export-")
+	if err != nil {
+		return fmt.Errorf("export: make the browser's folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary folder: what stays is swept there
+	if err := c.print(limited, dir, html); err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			return ErrTimeout
+		}
+		return err
+	}
+	return c.deliver(filepath.Join(dir, pdfFile), out)
+}
+
+const (
+	htmlFile = "page.html"
+	pdfFile  = "page.pdf"
+)
+
+// print has a browser make the PDF in dir.
+func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error {
+	page, err := os.Create(filepath.Join(dir, htmlFile))
+	if err != nil {
+		return fmt.Errorf("export: write the page: %w", err)
+	}
+	n, err := io.Copy(page, io.LimitReader(html, c.config.MaxBytes+1))
+	if err = errors.Join(err, page.Close()); err != nil {
+		return fmt.Errorf("export: write the page: %w", err)
+	}
+	if n > c.config.MaxBytes {
+		return ErrTooLarge
+	}
+	said := &tail{}
+	command := exec.CommandContext(ctx, c.program, c.arguments(dir)...)
+	command.Dir, command.Stderr = dir, said
+	// Nothing of this process's environment is the browser's business; it needs a home to write to.
+	command.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	const patience = 2 * time.Second // for the end of what it has started
+	command.WaitDelay = patience
+	killTogether(command)
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("export: the browser failed: %w: %s", err, said)
+	}
+	return nil
+}
+
+func (c *Chromium) arguments(dir string) []string {
+	arguments := []string{
+		"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio",
+		"--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-extensions",
+		"--disable-component-update", "--disable-background-networking", "--disable-sync", "--disable-breakpad",
+		"--disable-domain-reliability", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
+		// No way out: no name resolves, and what needs none meets a proxy that is not there.
+		"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+		"--blink-settings=scriptEnabled=false",
+		"--user-data-dir=" + filepath.Join(dir, "profile"),
+		"--no-pdf-header-footer", "--print-to-pdf=" + filepath.Join(dir, pdfFile),
+	}
+	if c.config.NoSandbox {
+		arguments = append(arguments, "--no-sandbox")
+	}
+	return append(arguments, "file://"+filepath.Join(dir, htmlFile))
+}
+
+// deliver copies the PDF, once it is known to be one.
+func (c *Chromium) deliver(name string, out io.Writer) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("export: the browser made no PDF: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("export: the browser made no PDF: %w", err)
+	}
+	if info.Size() > c.config.MaxBytes {
+		return ErrTooLarge
+	}
+	const magic = "%PDF-"
+	head := make([]byte, len(magic))
+	if _, err := file.ReadAt(head, 0); err != nil || string(head) != magic {
+		return errors.New("export: what the browser made is no PDF")
+	}
+	if _, err := io.Copy(out, file); err != nil {
+		return fmt.Errorf("export: hand over the PDF: %w", err)
+	}
+	return nil
+}
+
+// tail keeps the end of what a process says.
+type tail struct{ kept []byte }
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 2 << 10
+	t.kept = append(t.kept, p...)
+	if len(t.kept) > most {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-most:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "?") }
