@@ -1,0 +1,318 @@
+package document
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of an archive.
+const (
+	maxUnpacked  = 128 << 20 // bytes of all parts that are read, together
+	maxDirectory = 4 << 20   // bytes of the list of its parts
+	maxStrings   = 16 << 20  // bytes of a spreadsheet's shared texts
+)
+
+// archive is the zipped XML of an office document.
+type archive struct {
+	ctx   context.Context //nolint:containedctx // it lives for one call of Text
+	parts map[string]*zip.File
+	left  int64 // bytes that may still be unpacked
+}
+
+func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
+	raw, err := readAll(in)
+	if err != nil {
+		return nil, err
+	}
+	if !smallDirectory(raw) {
+		return nil, fmt.Errorf("%w: it has too many parts", ErrUnreadable)
+	}
+	reader, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	opened := &archive{ctx: ctx, parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked}
+	for _, file := range reader.File {
+		opened.parts[strings.TrimPrefix(path.Clean("/"+file.Name), "/")] = file
+	}
+	return opened, nil
+}
+
+// smallDirectory looks at where the archive's list of parts begins: the zip package holds all of it in memory, at several
+// times its size.
+func smallDirectory(raw []byte) bool {
+	const length, size, offset, unknown = 22, 12, 16, 0xFFFFFFFF
+	tail := raw[max(len(raw)-length-0xFFFF, 0):]
+	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
+	if at < 0 || len(tail)-at < length {
+		return true // no archive: the zip package says so
+	}
+	declared, start := binary.LittleEndian.Uint32(tail[at+size:]), binary.LittleEndian.Uint32(tail[at+offset:])
+	return declared != unknown && start != unknown && declared <= maxDirectory && int64(len(raw))-int64(start) <= maxDirectory
+}
+
+// open reads one part as XML; nil when the document has no such part.
+func (a *archive) open(name string) (*xml.Decoder, io.Closer, error) {
+	file := a.parts[name]
+	if file == nil {
+		return nil, nil, nil
+	}
+	part, err := file.Open()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	decoder := xml.NewDecoder(&metered{part, a})
+	decoder.Strict = false
+	return decoder, part, nil
+}
+
+// metered counts what is unpacked, whatever the archive says of its sizes.
+type metered struct {
+	in      io.Reader
+	archive *archive
+}
+
+// Read implements io.Reader.
+func (m *metered) Read(buffer []byte) (int, error) {
+	if m.archive.ctx.Err() != nil {
+		return 0, context.Cause(m.archive.ctx)
+	}
+	if m.archive.left <= 0 {
+		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrUnreadable, maxUnpacked)
+	}
+	count, err := m.in.Read(buffer[:min(int64(len(buffer)), m.archive.left)])
+	m.archive.left -= int64(count)
+	return count, err
+}
+
+// walk visits the elements and texts of a part.
+func (a *archive) walk(name string, visit func(xml.Token) error) error {
+	decoder, part, err := a.open(name)
+	if decoder == nil || err != nil {
+		return err
+	}
+	defer func() { _ = part.Close() }()
+	for {
+		token, err := decoder.RawToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, ErrUnreadable), err != nil && a.ctx.Err() != nil:
+			return err
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		if err := visit(token); err != nil {
+			return err
+		}
+	}
+}
+
+// runs writes the texts of word processors and slides: both know runs (t), paragraphs (p), tabs and breaks.
+func (a *archive) runs(name string, out *sink) error {
+	inRun := false
+	return a.walk(name, func(token xml.Token) error {
+		switch token := token.(type) {
+		case xml.StartElement:
+			switch token.Name.Local {
+			case "t":
+				inRun = true
+			case "tab":
+				return out.write("\t")
+			case "br", "cr":
+				return out.write("\n")
+			}
+		case xml.EndElement:
+			switch token.Name.Local {
+			case "t":
+				inRun = false
+			case "p":
+				return out.write("\n")
+			case "tc":
+				return out.write("\t")
+			}
+		case xml.CharData:
+			if inRun {
+				return out.write(string(token))
+			}
+		}
+		return nil
+	})
+}
+
+func readWords(ctx context.Context, in io.Reader, out *sink) error {
+	opened, err := openArchive(ctx, in)
+	if err != nil {
+		return err
+	}
+	if opened.parts["word/document.xml"] == nil {
+		return fmt.Errorf("%w: it holds no text", ErrUnreadable)
+	}
+	for _, name := range append([]string{"word/document.xml"}, opened.numbered("word/", "footnotes", "endnotes")...) {
+		if err := opened.runs(name, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSlides(ctx context.Context, in io.Reader, out *sink) error {
+	opened, err := openArchive(ctx, in)
+	if err != nil {
+		return err
+	}
+	for index, name := range opened.numbered("ppt/slides/", "slide") {
+		if err := out.write(fmt.Sprintf("\n[slide %d]\n", index+1)); err != nil {
+			return err
+		}
+		if err := opened.runs(name, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbered lists the parts of a folder that have one of the names, followed by a number or not, in the order of the number.
+func (a *archive) numbered(folder string, stems ...string) []string {
+	number := make(map[string]int)
+	for name := range a.parts {
+		rest, inside := strings.CutPrefix(name, folder)
+		for _, stem := range stems {
+			digits, found := strings.CutPrefix(strings.TrimSuffix(rest, ".xml"), stem)
+			at, err := strconv.Atoi(digits)
+			if inside && found && strings.HasSuffix(rest, ".xml") && (digits == "" || err == nil) {
+				number[name] = at
+			}
+		}
+	}
+	names := make([]string, 0, len(number))
+	for name := range number {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if number[a] != number[b] {
+			return number[a] - number[b]
+		}
+		return strings.Compare(a, b)
+	})
+	return names
+}
+
+func readSheets(ctx context.Context, in io.Reader, out *sink) error {
+	opened, err := openArchive(ctx, in)
+	if err != nil {
+		return err
+	}
+	texts, err := opened.sharedTexts()
+	if err != nil {
+		return err
+	}
+	for index, name := range opened.numbered("xl/worksheets/", "sheet") {
+		if err := out.write(fmt.Sprintf("\n[sheet %d]\n", index+1)); err != nil {
+			return err
+		}
+		if err := opened.sheet(name, texts, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharedTexts reads the texts that cells refer to by number.
+func (a *archive) sharedTexts() ([]string, error) {
+	var (
+		texts []string
+		one   strings.Builder
+		inRun bool
+		total int
+	)
+	err := a.walk("xl/sharedStrings.xml", func(token xml.Token) error {
+		switch token := token.(type) {
+		case xml.StartElement:
+			inRun = inRun || token.Name.Local == "t"
+		case xml.EndElement:
+			switch token.Name.Local {
+			case "t":
+				inRun = false
+			case "si":
+				texts = append(texts, one.String())
+				total += one.Len() + 16 // a text's own size in memory
+				one.Reset()
+			}
+		case xml.CharData:
+			if inRun {
+				one.Write(token)
+			}
+		}
+		if total+one.Len() > maxStrings {
+			return fmt.Errorf("%w: too many texts", ErrUnreadable)
+		}
+		return nil
+	})
+	return texts, err
+}
+
+// sheet writes one sheet: rows as lines, cells between tabs.
+func (a *archive) sheet(name string, texts []string, out *sink) error {
+	var (
+		cell    strings.Builder
+		shared  bool
+		inValue bool
+		first   bool
+	)
+	return a.walk(name, func(token xml.Token) error {
+		switch token := token.(type) {
+		case xml.StartElement:
+			switch token.Name.Local {
+			case "row":
+				first = true
+			case "c":
+				shared = attribute(token, "t") == "s"
+				cell.Reset()
+			case "v", "t":
+				inValue = true
+			}
+		case xml.CharData:
+			if inValue && cell.Len()+len(token) <= maxTag {
+				cell.Write(token)
+			}
+		case xml.EndElement:
+			switch token.Name.Local {
+			case "v", "t":
+				inValue = false
+			case "c":
+				text := cell.String()
+				if index, err := strconv.Atoi(text); shared && err == nil && index >= 0 && index < len(texts) {
+					text = texts[index]
+				}
+				if !first {
+					text = "\t" + text
+				}
+				first = false
+				return out.write(text)
+			case "row":
+				return out.write("\n")
+			}
+		}
+		return nil
+	})
+}
+
+func attribute(element xml.StartElement, name string) string {
+	for _, one := range element.Attr {
+		if one.Name.Local == name {
+			return one.Value
+		}
+	}
+	return ""
+}

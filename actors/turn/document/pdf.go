@@ -1,0 +1,144 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ledongthuc/pdf"
+)
+
+// Limits of the processes that read PDFs.
+const (
+	maxWorkers   = 2
+	workerMemory = 768 << 20 // bytes; a large document takes some 100 MB
+	workerCPU    = 15        // seconds
+	maxPages     = 5000
+)
+
+// readPDF lets a worker read the document.
+func (r *Reader) readPDF(ctx context.Context, in io.Reader, out *sink) error {
+	raw, err := readAll(in)
+	if err != nil {
+		return err
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnreadable, context.Cause(ctx))
+	}
+	// One byte more than the limit: then it is known to be longer.
+	args := append(append([]string(nil), r.worker[1:]...), strconv.Itoa(out.limit+1))
+	worker := exec.CommandContext(ctx, r.worker[0], args...)
+	worker.Env = []string{"GOMAXPROCS=1"} // and no key of ours
+	worker.Stdin = bytes.NewReader(raw)
+	text := &bounded{left: out.limit + 1}
+	worker.Stdout = text
+	worker.WaitDelay = timeout
+	if err := worker.Run(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return out.write(text.String())
+}
+
+// bounded keeps the beginning of what is written.
+type bounded struct {
+	strings.Builder
+	left int
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(said []byte) (int, error) {
+	keep := min(len(said), b.left)
+	b.left -= keep
+	b.Builder.Write(said[:keep])
+	return len(said), nil
+}
+
+// Work is the whole of a worker process: it reads a PDF from in and writes its text to out, at most as many bytes as the
+// argument says, and gives the process's exit status. It limits the process for good: nothing else can run in it.
+func Work(args []string, in io.Reader, out io.Writer) int {
+	limit := 0
+	if len(args) == 1 {
+		limit, _ = strconv.Atoi(args[0])
+	}
+	if limit <= 0 || confine() != nil {
+		return 2
+	}
+	raw, err := readAll(in)
+	if err != nil {
+		return 1
+	}
+	text := &sink{limit: limit}
+	if err := pages(raw, text); err != nil && !errors.Is(err, errFull) {
+		return 1
+	}
+	if _, err := io.WriteString(out, text.built.String()); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// confine sets limits that hold whatever the library does.
+func confine() error {
+	debug.SetMemoryLimit(workerMemory / 2)
+	for resource, limit := range map[int]uint64{
+		syscall.RLIMIT_DATA: workerMemory, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
+	} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages writes the text of all pages. A page that cannot be read is left out, as long as another can.
+func pages(raw []byte, out *sink) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("%w: %v", ErrUnreadable, panicked)
+		}
+	}()
+	reader, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	read, problem := 0, error(nil)
+	count := min(reader.NumPage(), maxPages)
+	for number := 1; number <= count; number++ {
+		text, err := page(reader, number)
+		if err != nil {
+			problem = err
+			continue
+		}
+		read++
+		if err := out.write(strings.TrimSpace(text) + "\n\n"); err != nil {
+			return err
+		}
+	}
+	if read == 0 && problem != nil {
+		return problem
+	}
+	return nil
+}
+
+func page(reader *pdf.Reader, number int) (text string, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("%w: page %d: %v", ErrUnreadable, number, panicked)
+		}
+	}()
+	text, err = reader.Page(number).GetPlainText(nil)
+	if err != nil {
+		return "", fmt.Errorf("%w: page %d: %w", ErrUnreadable, number, err)
+	}
+	return text, nil
+}
