@@ -81,7 +81,9 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 		return machine.Fail(failurepb.Code_VALIDATION, "a file's name is text of at most %d bytes", maxFileName)
 	case len(kind) > maxFileTypeBytes || !utf8.ValidString(kind):
 		return machine.Fail(failurepb.Code_VALIDATION, "a file's type is text of at most %d bytes", maxFileTypeBytes)
-	case file.GetSize() < 0 || rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
+	case file.GetSize() < 0:
+		return machine.Fail(failurepb.Code_VALIDATION, "a file has a size")
+	case rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
 		return machine.Fail(failurepb.Code_VALIDATION, "the file is larger than %d bytes", rules.GetMaxFileSize()).
 			With("maxFileSize", rules.GetMaxFileSize())
 	case !typeAllowed(kind, rules.GetAllowedMimeTypes()):
@@ -92,7 +94,13 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 	if most <= 0 {
 		most = defaultMaxFiles
 	}
-	if len(r.state.GetFiles()) >= most {
+	held := 0
+	for _, file := range r.state.GetFiles() {
+		if !expired(file, r.now) {
+			held++
+		}
+	}
+	if held >= most {
 		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "the conversation has %d files already", most).With("maxFiles", most)
 	}
 	return nil

@@ -49,7 +49,7 @@ func projectItems(was, is *conversationpb.State, events []proto.Message, into *l
 		case *conversationpb.Event_MessageChanged:
 			projectMessage(body.MessageChanged.GetMessage(), into)
 		case *conversationpb.Event_Truncated:
-			projectTruncated(body.Truncated, into)
+			projectTruncated(was, body.Truncated, into)
 		case *conversationpb.Event_ActionClosed:
 			closed = true
 		case *conversationpb.Event_TurnEnded:
@@ -74,13 +74,16 @@ func projectMessage(message *conversationpb.Message, into *logpb.Append) {
 	}
 }
 
-// projectTruncated removes messages from the end. Their ids but the first one's are not known here, and stay: a reader
-// compares the id with the row it leads to.
-func projectTruncated(cut *conversationpb.Truncated, into *logpb.Append) {
+// projectTruncated removes messages from the end. Only the ids of the first one and of the newest answer are known here,
+// the others stay: a reader compares the id with the row it leads to.
+func projectTruncated(was *conversationpb.State, cut *conversationpb.Truncated, into *logpb.Append) {
 	for number := cut.GetFrom(); number < cut.GetFrom()+cut.GetRemoved(); number++ {
 		into.Items = append(into.Items, &logpb.Item{Table: TableMessages, Key: MessageKey(number), Delete: true})
 	}
 	into.Items = append(into.Items, &logpb.Item{Table: TableMessageIDs, Key: []byte(cut.GetMessageId()), Delete: true})
+	if last := was.GetLastAnswer(); last.GetId() != "" && last.GetNumber() >= cut.GetFrom() {
+		into.Items = append(into.Items, &logpb.Item{Table: TableMessageIDs, Key: []byte(last.GetId()), Delete: true})
+	}
 }
 
 // projectFiles commits the bytes of files that were added and removes those of files that went. The bytes of a

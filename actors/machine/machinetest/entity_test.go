@@ -84,6 +84,17 @@ func (c counter) Project(before, _ proto.Message, _ []proto.Message, into *logpb
 	switch c.fault {
 	case "place twice":
 		into.Listings = append(into.Listings, &logpb.Listing{List: "all", Score: 1, Member: "x"})
+	case "blob twice", "blob in pieces":
+		change := &logpb.BlobChange{Id: "file_1", Size: 1, Chunks: 1}
+		if c.fault == "blob in pieces" {
+			change.Chunks = 2
+		}
+		into.Blobs = append(into.Blobs, change)
+		if before != nil && c.fault == "blob twice" {
+			into.Blobs = append(into.Blobs, change)
+		}
+	case "blob not there":
+		into.Blobs = append(into.Blobs, &logpb.BlobChange{Id: "file_1", Delete: true})
 	case "count below zero":
 		into.Counts = append(into.Counts, &logpb.Count{Name: "n", Delta: -1})
 	case "project changes state":
@@ -113,6 +124,9 @@ func TestEntityComplains(t *testing.T) {
 		"fold":                  "fold",
 		"place twice":           "place",
 		"count below zero":      "count n fell",
+		"blob twice":            "blob file_1",
+		"blob in pieces":        "1 bytes in 2 pieces",
+		"blob not there":        "blob file_1",
 	} {
 		entity := machinetest.NewEntity(counter{})
 		_, _, err := entity.Do(command, machine.Env{})

@@ -16,6 +16,14 @@ type Rows struct {
 	Items    map[Item]string
 	Listings map[Place]string
 	Counts   map[string]int64
+	Blobs    map[string]Blob // committed, by id
+}
+
+// Blob is a file's bytes as far as an append knows them.
+type Blob struct {
+	Owner  string
+	Size   int64
+	Record string
 }
 
 // Item is the key of an entity's row.
@@ -33,11 +41,11 @@ type Place struct {
 
 // NewRows returns an empty store.
 func NewRows() *Rows {
-	return &Rows{Items: map[Item]string{}, Listings: map[Place]string{}, Counts: map[string]int64{}}
+	return &Rows{Items: map[Item]string{}, Listings: map[Place]string{}, Counts: map[string]int64{}, Blobs: map[string]Blob{}}
 }
 
 // Apply applies an append as a replica does, and complains where that would leave storage wrong for ever: a place
-// taken twice or given up without being held, a counter below zero.
+// taken twice or given up without being held, a counter below zero, a blob likewise.
 func (r *Rows) Apply(change *logpb.Append) error {
 	for _, item := range change.GetItems() {
 		key := Item{item.GetTable(), string(item.GetKey())}
@@ -70,6 +78,27 @@ func (r *Rows) Apply(change *logpb.Append) error {
 	}
 	if change.GetDeleteEntity() {
 		clear(r.Items)
+		clear(r.Blobs) // they go with their owner
+	}
+	return r.applyBlobs(change.GetBlobs())
+}
+
+// applyBlobs complains of a blob that is committed twice or removed without being there.
+func (r *Rows) applyBlobs(changes []*logpb.BlobChange) error {
+	const piece = 256 << 10
+	for _, change := range changes {
+		_, held := r.Blobs[change.GetId()]
+		if held != change.GetDelete() {
+			return fmt.Errorf("blob %s: delete is %v and it was held: %v", change.GetId(), change.GetDelete(), held)
+		}
+		if change.GetDelete() {
+			delete(r.Blobs, change.GetId())
+			continue
+		}
+		if want := (change.GetSize() + piece - 1) / piece; int64(change.GetChunks()) != want {
+			return fmt.Errorf("blob %s: %d bytes in %d pieces", change.GetId(), change.GetSize(), change.GetChunks())
+		}
+		r.Blobs[change.GetId()] = Blob{Owner: change.GetOwner(), Size: change.GetSize(), Record: string(change.GetRecord())}
 	}
 	return nil
 }
@@ -97,6 +126,9 @@ func (r *Rows) String() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		fmt.Fprintf(&b, "count %s %d\n", name, r.Counts[name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Blobs)) {
+		fmt.Fprintf(&b, "blob %s of %s (%d bytes)\n", id, r.Blobs[id].Owner, r.Blobs[id].Size)
 	}
 	return b.String()
 }
