@@ -6,6 +6,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/export"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -19,6 +20,10 @@ type Parts struct {
 	Agents  endpoint.Agents
 	IDs     endpoint.IDs
 	Hub     *sse.Hub // carries the streams
+	Files   endpoint.Files
+	PDF     export.Printer // nil = exports as PDF are not supported
+	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
+	Authorizer endpoint.Authorizer
 }
 
 // API is the handlers of the conversation server. It holds no state of its own.
@@ -30,6 +35,10 @@ type API struct {
 	ids     endpoint.IDs
 	hub     *sse.Hub
 	docs    documents
+
+	authorizer endpoint.Authorizer
+	files      endpoint.Files
+	pdf        export.Printer
 }
 
 // New returns the API. The configuration must be valid.
@@ -37,6 +46,8 @@ func New(config Config, parts Parts) *API {
 	return &API{
 		config:  config,
 		runtime: parts.Runtime, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
+		authorizer: parts.Authorizer,
+		files:      parts.Files, pdf: parts.PDF,
 	}
 }
 

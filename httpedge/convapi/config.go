@@ -26,9 +26,22 @@ type Config struct {
 	// TurnTimeout is how long a message with stream: false waits for its turn. Default 15 min. When it is over the
 	// caller gets 503 unavailable and the turn goes on; its answer is in the conversation.
 	TurnTimeout time.Duration
+	// ResolveWait is how long resolving an action, or continuing, with stream: false waits for the turn before it
+	// answers 202 with status running. Default 1 min. Longer answers the result more often, and holds the caller.
+	ResolveWait time.Duration
 	// CancelWait is how long a cancel waits for the turn to end before it answers 202. Default 2 s. Longer answers
 	// 200 more often, and holds the caller.
 	CancelWait time.Duration
+	// MaxFileBody is the largest JSON body that may bring files, in bytes; more is 413. Default 16 MiB, room for a file of
+	// 11 MiB in base64. Such bodies are held in memory, a few at a time.
+	MaxFileBody int
+	// FileBytes is the largest file where its agent sets no limit, and of files without a conversation. Default 10 MiB.
+	FileBytes int64
+	// FileRetention is how long a file without a conversation is kept. Default 0: until it is deleted.
+	FileRetention time.Duration
+	// TransferTimeout is how long one upload, download or export may take. Default 15 min. A client that makes no
+	// progress is cut off sooner.
+	TransferTimeout time.Duration
 	// AllowAnonymousList lets those whom nobody identified, and who name no user, list the conversations without an
 	// owner. Default false: 401 identity_required.
 	AllowAnonymousList bool
@@ -50,8 +63,10 @@ func DefaultConfig() Config {
 		EventPage: 100, MaxEventPage: 1000,
 		MaxBulkDelete: 100, BulkDeleteWorkers: 8,
 		TurnTimeout: 15 * time.Minute,
+		ResolveWait: time.Minute,
 		CancelWait:  2 * time.Second,
-		Docs:        true, UserIDFromBody: true,
+		MaxFileBody: 16 << 20, FileBytes: 10 << 20, TransferTimeout: 15 * time.Minute,
+		Docs: true, UserIDFromBody: true,
 	}
 }
 
@@ -83,8 +98,17 @@ func (c Config) Validate() error {
 	if c.TurnTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("turn_timeout is %s, must be positive", c.TurnTimeout))
 	}
+	if c.ResolveWait <= 0 {
+		errs = append(errs, fmt.Errorf("resolve_wait is %s, must be positive", c.ResolveWait))
+	}
 	if c.CancelWait <= 0 {
 		errs = append(errs, fmt.Errorf("cancel_wait is %s, must be positive", c.CancelWait))
+	}
+	if c.MaxFileBody < 1 || c.FileBytes < 1 {
+		errs = append(errs, fmt.Errorf("max_file_body is %d, file_bytes is %d, must be at least 1", c.MaxFileBody, c.FileBytes))
+	}
+	if c.FileRetention < 0 || c.TransferTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("file_retention is %s, transfer_timeout is %s, must be positive", c.FileRetention, c.TransferTimeout))
 	}
 	return errors.Join(errs...)
 }

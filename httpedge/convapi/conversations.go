@@ -62,6 +62,9 @@ func (a *API) createConversation(ctx context.Context, in *createConversationIn) 
 		return nil, notFound("agent")
 	}
 	command := a.command(ctx, a.ids.NewID("conv"))
+	if err := a.mayBudget(ctx, command, agent, in.Budget.budget); err != nil {
+		return nil, err
+	}
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = in.UserID
 	}
@@ -151,6 +154,9 @@ func (in *updateConversationIn) Validate() *machine.Failure {
 func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) (*conversationRecord, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.mayChangeBudget(ctx, state, in.Budget); err != nil {
 		return nil, err
 	}
 	patch := &conversationpb.Patch{Budget: in.Budget.budget, RemoveBudget: in.Budget.Null}

@@ -28,7 +28,11 @@ func appendEventData(dst []byte, event *conversationpb.Event) []byte {
 	case *conversationpb.Event_AgentMessage:
 		return appendAgentMessageData(dst, body.AgentMessage.GetMessage())
 	case *conversationpb.Event_TurnStarted:
-		return appendTurnStarted(dst, body.TurnStarted)
+		return appendTurnStarted(dst, body.TurnStarted.GetLease())
+	case *conversationpb.Event_TurnResumed:
+		return appendTurnStarted(dst, body.TurnResumed.GetLease())
+	case *conversationpb.Event_TurnPaused:
+		return appendTurnPaused(dst, body.TurnPaused.GetAnswer())
 	case *conversationpb.Event_TurnEnded:
 		return appendTurnEnded(dst, body.TurnEnded)
 	case *conversationpb.Event_TurnRecovered:
@@ -39,7 +43,7 @@ func appendEventData(dst []byte, event *conversationpb.Event) []byte {
 	case *conversationpb.Event_Updated:
 		return appendPatch(dst, body.Updated.GetPatch())
 	default:
-		return append(dst, '{', '}')
+		return appendPartData(dst, event)
 	}
 }
 
@@ -52,7 +56,11 @@ func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
 		dst = append(dst, `,"metadata":`...)
 		dst = wire.AppendObject(dst, message.GetMetadata())
 	}
-	return append(dst, '}')
+	if message.GetEdited() {
+		dst = append(dst, `,"edited":true`...)
+		dst = appendOptional(dst, `,"edited_from":`, message.GetEditedFrom())
+	}
+	return append(appendFilesData(dst, message.GetFiles()), '}')
 }
 
 func appendAgentMessageData(dst []byte, message *conversationpb.Message) []byte {
@@ -64,14 +72,15 @@ func appendAgentMessageData(dst []byte, message *conversationpb.Message) []byte 
 	dst = wire.AppendString(dst, stopText(message.GetStopReason()))
 	dst = appendOptional(dst, `,"status":`, message.GetStatus())
 	dst = appendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
+	dst = appendOptional(dst, `,"regenerated_from":`, message.GetRegeneratedFrom())
 	return append(appendUsageData(dst, message.GetUsage()), '}')
 }
 
 // appendTurnStarted names the mode of turns that are more than an answer to a new message.
-func appendTurnStarted(dst []byte, started *conversationpb.TurnStarted) []byte {
+func appendTurnStarted(dst []byte, lease *conversationpb.Lease) []byte {
 	start := len(dst)
-	dst = appendOptional(dst, `,"mode":`, modeText(started.GetLease().GetMode()))
-	if attempt := started.GetLease().GetAttempt(); attempt > 0 {
+	dst = appendOptional(dst, `,"mode":`, modeText(lease.GetMode()))
+	if attempt := lease.GetAttempt(); attempt > 0 {
 		dst = append(dst, `,"attempt":`...)
 		dst = strconv.AppendUint(dst, uint64(attempt), 10)
 	}
@@ -150,13 +159,4 @@ func appendPatch(dst []byte, patch *conversationpb.Patch) []byte {
 		dst = appendBudget(dst, patch.GetBudget())
 	}
 	return closeData(dst, start)
-}
-
-// closeData makes members, each with its comma in front, an object.
-func closeData(dst []byte, start int) []byte {
-	if len(dst) == start {
-		return append(dst, '{', '}')
-	}
-	dst[start] = '{'
-	return append(dst, '}')
 }

@@ -37,8 +37,8 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesIn) (*messageLis
 type sendMessageIn struct {
 	ID       string      `path:"id"`
 	Message  string      `json:"message" required:"true"`
-	FileIDs  []string    `json:"fileIds"`
-	Files    []fileInput `json:"files"`
+	FileIDs  []string    `json:"fileIds" doc:"Files of the conversation"`
+	Files    []fileInput `json:"files" doc:"Stored first, then added to fileIds"`
 	Stream   bool        `json:"stream" doc:"true: answer with an event stream"`
 	Metadata metadata    `json:"metadata"`
 }
@@ -59,29 +59,25 @@ func (in *sendMessageIn) Validate() *machine.Failure {
 
 // sendMessage runs a turn and answers with its result, or streams it.
 func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoint.Stream) (*turnResult, error) {
-	if len(in.FileIDs)+len(in.Files) > 0 {
-		if _, err := a.readable(ctx, in.ID); err != nil {
+	files := filesInput{given: in.FileIDs, inline: in.Files}
+	send := &conversationpb.Send{Content: in.Message, Metadata: in.Metadata, Wait: !in.Stream}
+	if len(in.FileIDs)+len(in.Files) > 0 { // else the head need not be read
+		state, err := a.readable(ctx, in.ID)
+		if err != nil {
 			return nil, err
 		}
-		return nil, machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
+		send.Agent = a.agentOf(state)
+		if send.FileIds, err = a.attach(ctx, state, send.Agent, &files); err != nil {
+			return nil, err
+		}
 	}
-	if in.Stream {
-		return nil, a.streamMessage(ctx, in, stream)
-	}
-	reply, err := a.askUntilSettled(ctx, a.sendCommand(ctx, in, true))
-	if err != nil {
-		return nil, err
-	}
-	return a.turnResult(ctx, in.ID, reply.GetTurn())
-}
-
-// sendCommand is the command that stores the message and starts its turn; wait = answer when the turn has ended.
-func (a *API) sendCommand(ctx context.Context, in *sendMessageIn, wait bool) *conversationpb.Command {
 	command := a.command(ctx, in.ID)
-	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
-		Content: in.Message, Metadata: in.Metadata, Wait: wait,
-	}}
-	return command
+	command.Body = &conversationpb.Command_Send{Send: send}
+	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {
+		reply, err := a.asker(!in.Stream)(ctx, command)
+		a.detach(ctx, in.ID, &files, err)
+		return reply, err
+	})
 }
 
 // askUntilSettled repeats a waiting command whose owner went away while it waited (moved, restarted, passivated). The
@@ -122,7 +118,7 @@ func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Comma
 func gone(err error) bool {
 	var failure *machine.Failure
 	if errors.As(err, &failure) {
-		return failure.Code == failurepb.Code_UNAVAILABLE
+		return failure.Code == failurepb.Code_UNAVAILABLE && !changedMeanwhile(err)
 	}
 	var unavailable interface{ Unavailable() bool }
 	return errors.As(err, &unavailable) && unavailable.Unavailable()
@@ -141,12 +137,15 @@ func (a *API) turnResult(ctx context.Context, id string, turn *conversationpb.Tu
 	if err != nil {
 		return nil, err
 	}
+	asked := turn.GetUserMessage().GetId()
 	for _, message := range page.Messages {
-		if message.GetRunId() != turn.GetRunId() {
+		if message.GetRole() == conversationpb.Role_USER {
+			if message.GetId() == asked || asked == "" && message.GetRunId() == turn.GetRunId() {
+				turn.UserMessage = message
+			}
 			continue
 		}
-		if message.GetRole() == conversationpb.Role_USER {
-			turn.UserMessage = message
+		if message.GetRunId() != turn.GetRunId() {
 			continue
 		}
 		turn.Response, turn.Usage = message, message.GetUsage()

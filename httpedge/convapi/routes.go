@@ -33,6 +33,11 @@ func (a *API) rows() []endpoint.Row {
 		noBudget     = failurepb.Code_BUDGET_UNAVAILABLE
 		spent        = failurepb.Code_BUDGET_REACHED
 		noFiles      = failurepb.Code_ATTACHMENTS_DISABLED
+		tooMany      = failurepb.Code_TOO_MANY_FILES
+		badType      = failurepb.Code_UNSUPPORTED_FILE_TYPE
+		tooLarge     = failurepb.Code_TOO_LARGE
+		badTarget    = failurepb.Code_INVALID_MESSAGE_TARGET
+		mayNotRaise  = failurepb.Code_BUDGET_FORBIDDEN
 		storageFull  = failurepb.Code_STORAGE_FULL
 		storageFails = failurepb.Code_STORAGE_FAILED
 	)
@@ -40,6 +45,7 @@ func (a *API) rows() []endpoint.Row {
 	writes, stale := endpoint.Errors(storageFull, storageFails), endpoint.StaleReads()
 	agents, conversations := endpoint.Tag("Agents"), endpoint.Tag("Conversations")
 	messages, events, docs := endpoint.Tag("Messages"), endpoint.Tag("Events"), endpoint.Tag("Docs")
+	actions := endpoint.Tag("Actions")
 	rows := []endpoint.Row{
 		endpoint.On("GET /agents", "agent:read", a.listAgents,
 			agents, endpoint.Summary("List the agents")),
@@ -51,13 +57,13 @@ func (a *API) rows() []endpoint.Row {
 			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid, identity)),
 		endpoint.On("POST /conversations", "conversation:write", a.createConversation,
 			conversations, endpoint.Summary("Create a conversation with an agent"), endpoint.Status(201),
-			endpoint.Errors(invalid, badBudget, noBudget, notFound), writes),
+			endpoint.Errors(invalid, badBudget, noBudget, mayNotRaise, notFound), writes),
 		endpoint.On("GET /conversations/{id}", "conversation:read", a.getConversation,
 			conversations, stale, endpoint.Summary("Read a conversation with its newest messages"),
 			endpoint.Page("limit", c.MessagePage, c.MaxMessagePage), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("PATCH /conversations/{id}", "conversation:write", a.updateConversation,
 			conversations, endpoint.Summary("Change title, pin, metadata or budget"),
-			endpoint.Errors(invalid, badBudget, noBudget, forbidden, disabled, notFound), writes),
+			endpoint.Errors(invalid, badBudget, noBudget, forbidden, disabled, mayNotRaise, notFound), writes),
 		endpoint.On("DELETE /conversations/{id}", "conversation:write", a.deleteConversation,
 			conversations, endpoint.Summary("Delete a conversation; a running turn is cancelled first"), endpoint.Status(204),
 			endpoint.Errors(invalid, forbidden, notFound), writes),
@@ -70,11 +76,40 @@ func (a *API) rows() []endpoint.Row {
 		endpoint.OnStream("POST /conversations/{id}/messages", "conversation:write", a.sendMessage,
 			messages, endpoint.Summary("Send a message; the answer is JSON, or an event stream when stream is true"),
 			endpoint.Timeout(c.TurnTimeout),
-			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy), writes),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, noFiles, notFound, pending, busy, tooMany, tooLarge, badType), writes),
+		endpoint.OnStream("POST /conversations/{id}/messages/{messageId}/regenerate", "conversation:write", a.regenerateAnswer,
+			messages, endpoint.Summary("Answer again; the new answer replaces the newest one"),
+			endpoint.Timeout(c.TurnTimeout),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, disabled, notFound, pending, busy, badTarget), writes),
+		endpoint.OnStream("POST /conversations/{id}/messages/{messageId}/edit", "conversation:write", a.editMessage,
+			messages, endpoint.Summary("Replace a user message, drop everything after it, and answer it"),
+			endpoint.Timeout(c.TurnTimeout),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, disabled, noFiles, notFound, pending, busy, badTarget,
+				tooMany, tooLarge, badType), writes),
+		endpoint.On("POST /conversations/{id}/messages/{messageId}/feedback", "conversation:write", a.rateMessage,
+			messages, endpoint.Summary("Rate an answer; a new rating replaces the one before, null takes it back"),
+			endpoint.Errors(invalid, failurepb.Code_INVALID_FEEDBACK, forbidden, failurepb.Code_FEEDBACK_DISABLED,
+				notFound, badTarget), writes),
+
+		endpoint.OnStream("POST /conversations/{id}/actions/{actionId}", "conversation:write", a.resolveAction,
+			actions, endpoint.Summary("Resolve a pending action; the turn goes on once none is pending any more"),
+			endpoint.Timeout(c.TurnTimeout), endpoint.Also(202, "The turn goes on and takes longer than the server lets callers wait"),
+			endpoint.Errors(invalid, failurepb.Code_INVALID_APPROVED_ARGS, failurepb.Code_INVALID_CLIENT_TOOL_RESULT,
+				forbidden, failurepb.Code_ACTION_FORBIDDEN, notFound, failurepb.Code_ACTION_NOT_PENDING,
+				failurepb.Code_ACTION_EXPIRED), writes),
+		endpoint.On("GET /conversations/{id}/remembered-tools", "conversation:read", a.listRememberedTools,
+			actions, stale, endpoint.Summary("List the tools that need no approval any more in this conversation"),
+			endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("DELETE /conversations/{id}/remembered-tools/{tool:*}", "conversation:write", a.forgetTool,
+			actions, endpoint.Summary("Have a tool ask for approval again"), endpoint.Errors(invalid, forbidden, notFound), writes),
 
 		endpoint.On("POST /conversations/{id}/cancel", "conversation:write", a.cancelTurn,
 			conversations, endpoint.Summary("Cancel the running turn"), endpoint.Also(202, "The turn is still winding down, or its node cannot confirm in time"),
 			endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.OnStream("POST /conversations/{id}/continue", "conversation:write", a.continueTurn,
+			conversations, endpoint.Summary("Go on with a turn that the budget cut short"),
+			endpoint.Timeout(c.TurnTimeout), endpoint.Also(202, "The turn goes on and takes longer than the server lets callers wait"),
+			endpoint.Errors(invalid, spent, noBudget, forbidden, notFound, pending, busy, failurepb.Code_NOTHING_TO_CONTINUE), writes),
 		endpoint.On("GET /conversations/{id}/events", "conversation:read", a.listEvents,
 			events, stale, endpoint.Summary("Read the event log"),
 			endpoint.Page("limit", c.EventPage, c.MaxEventPage), endpoint.Errors(invalid, forbidden, notFound)),
@@ -82,6 +117,9 @@ func (a *API) rows() []endpoint.Row {
 			events, endpoint.Summary("Follow the event log: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 	}
+	rows = append(rows, a.exportRows()...)
+	rows = append(rows, a.fileRows()...)
+	rows = append(rows, a.taskRows()...)
 	if c.Docs {
 		rows = append(
 			rows,

@@ -70,15 +70,19 @@ type messagesPageSchema struct {
 }
 
 type pendingActionSchema struct {
-	ID         string          `json:"id"`
-	Kind       string          `json:"kind" enum:"tool_approval,user_question,client_tool"`
-	RunID      string          `json:"runId,omitempty"`
-	ToolName   string          `json:"toolName,omitempty"`
-	ToolCallID string          `json:"toolCallId,omitempty"`
-	Args       json.RawMessage `json:"args"`
-	Details    json.RawMessage `json:"details"`
-	CreatedAt  isoTime         `json:"createdAt" format:"date-time"`
-	ExpiresAt  isoTime         `json:"expiresAt" format:"date-time"`
+	ID             string            `json:"id"`
+	Kind           string            `json:"kind" enum:"tool_approval,user_question,client_tool"`
+	Status         string            `json:"status" enum:"pending"`
+	RunID          string            `json:"runId,omitempty"`
+	ToolName       string            `json:"toolName,omitempty"`
+	ToolCallID     string            `json:"toolCallId,omitempty"`
+	Args           json.RawMessage   `json:"args"`
+	Questions      []json.RawMessage `json:"questions,omitempty" doc:"Of a user_question"`
+	Details        json.RawMessage   `json:"details" doc:"What the tool wants the person to know"`
+	UnknownOutcome bool              `json:"unknownOutcome,omitempty" doc:"The tool may have run already: allow runs it again"`
+	RequestedAt    isoTime           `json:"requestedAt" format:"date-time"`
+	CreatedAt      isoTime           `json:"createdAt" format:"date-time"`
+	ExpiresAt      isoTime           `json:"expiresAt" format:"date-time"`
 }
 
 type messageSchema struct {
@@ -86,12 +90,64 @@ type messageSchema struct {
 	ConversationID string           `json:"conversationId"`
 	Role           string           `json:"role" enum:"user,assistant"`
 	Content        string           `json:"content"`
-	Status         string           `json:"status,omitempty" enum:"completed,cancelled,incomplete" doc:"Assistants"`
+	Status         string           `json:"status,omitempty" enum:"completed,cancelled,incomplete,requires_action" doc:"Assistants"`
 	Name           string           `json:"name,omitempty"`
 	ToolCalls      []toolCallSchema `json:"toolCalls,omitempty"`
-	Metadata       json.RawMessage  `json:"metadata" doc:"An assistant's carries status and stopReason"`
+	Files          []fileRefSchema  `json:"files,omitempty"`
+	Metadata       messageMetadata  `json:"metadata" doc:"The client's object with the server's keys in it"`
 	CreatedAt      isoTime          `json:"createdAt" format:"date-time"`
 	UpdatedAt      isoTime          `json:"updatedAt" format:"date-time"`
+}
+
+// messageMetadata is an object of which messageMetadataSchema holds the server's keys.
+type messageMetadata json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (m messageMetadata) MarshalJSON() ([]byte, error) { return json.RawMessage(m).MarshalJSON() }
+
+// Described implements openapi.Described.
+func (m messageMetadata) Described() (value any, nullable bool) {
+	return messageMetadataSchema{}, false
+}
+
+type messageMetadataSchema struct {
+	Status          string                 `json:"status,omitempty" doc:"Assistants, as the message's own"`
+	StopReason      string                 `json:"stopReason,omitempty" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
+	PreviousContent []string               `json:"previousContent,omitempty" doc:"Newest last, at most 5"`
+	RegeneratedFrom string                 `json:"regeneratedFrom,omitempty" doc:"Id of the answer that this one replaced"`
+	PendingActions  []pendingActionSchema  `json:"pendingActions,omitempty" doc:"While the turn waits"`
+	Feedback        *feedbackSchema        `json:"feedback,omitempty"`
+	Edited          bool                   `json:"edited,omitempty"`
+	EditedFrom      string                 `json:"editedFrom,omitempty" doc:"Id of the message that this one replaced"`
+	ToolCallDetails []toolCallDetailSchema `json:"toolCallDetails,omitempty"`
+}
+
+type toolCallDetailSchema struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	Result json.RawMessage `json:"result,omitempty" doc:"Text, an object or a list; {error} of a call that failed"`
+}
+
+type feedbackSchema struct {
+	Rating    *string  `json:"rating" enum:"up,down"`
+	Reasons   []string `json:"reasons"`
+	Comment   string   `json:"comment,omitempty"`
+	UserID    string   `json:"userId,omitempty"`
+	CreatedAt isoTime  `json:"createdAt" format:"date-time"`
+	UpdatedAt isoTime  `json:"updatedAt" format:"date-time"`
+}
+
+type feedbackResultSchema struct {
+	Feedback  feedbackSchema `json:"feedback"`
+	MessageID string         `json:"messageId"`
+}
+
+type fileRefSchema struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"`
 }
 
 type toolCallSchema struct {
@@ -125,6 +181,20 @@ type turnResultSchema struct {
 	StopReason        string                `json:"stopReason" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
 	RunID             string                `json:"runId"`
 	Status            string                `json:"status,omitempty" enum:"requires_action,cancelled,incomplete" doc:"Only when the turn did not simply complete"`
+	PendingActions    []pendingActionSchema `json:"pendingActions,omitempty"`
+	Budget            *budgetSchema         `json:"budget,omitempty"`
+	SpentUSD          *usd                  `json:"spentUsd,omitempty"`
+	ConversationTitle string                `json:"conversationTitle,omitempty"`
+	Error             *turnErrorSchema      `json:"error,omitempty" doc:"Why the model could not answer (stopReason error)"`
+}
+
+// resumedTurnSchema is also what a turn answers that outlived the wait: runId and status only.
+type resumedTurnSchema struct {
+	Response          *messageSchema        `json:"response,omitempty" doc:"Absent when the turn left no answer"`
+	Usage             *usageSchema          `json:"usage,omitempty"`
+	StopReason        string                `json:"stopReason,omitempty" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
+	RunID             string                `json:"runId"`
+	Status            string                `json:"status,omitempty" enum:"requires_action,cancelled,incomplete,running" doc:"Only when the turn did not simply complete"`
 	PendingActions    []pendingActionSchema `json:"pendingActions,omitempty"`
 	Budget            *budgetSchema         `json:"budget,omitempty"`
 	SpentUSD          *usd                  `json:"spentUsd,omitempty"`

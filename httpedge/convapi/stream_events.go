@@ -45,42 +45,29 @@ const (
 	typeSnapshot = "agent.message.snapshot"
 )
 
-// typeSet is the types that a client wants to see.
-type typeSet uint16
+// typeSet is the types that a client wants to see, one bit each.
+type typeSet uint32
 
 const (
-	wantUserMessage typeSet = 1 << iota
-	wantAgentMessage
-	wantStatusRunning
-	wantStatusIdle
-	wantRecovered
-	wantCancelRequested
-	wantUpdated
-	wantDelta
+	wantDelta typeSet = 1 << iota
 	wantSnapshot
-	wantAll = 1<<iota - 1
+	wantLog         // the first type of the log
+	wantAll typeSet = 1<<32 - 1
 )
 
 func typeBit(name string) typeSet {
 	switch name {
-	case conversationpb.TypeUserMessage:
-		return wantUserMessage
-	case conversationpb.TypeAgentMessage:
-		return wantAgentMessage
-	case conversationpb.TypeStatusRunning:
-		return wantStatusRunning
-	case conversationpb.TypeStatusIdle:
-		return wantStatusIdle
-	case conversationpb.TypeRecovered:
-		return wantRecovered
-	case conversationpb.TypeCancelRequested:
-		return wantCancelRequested
-	case conversationpb.TypeUpdated:
-		return wantUpdated
 	case typeDelta:
 		return wantDelta
 	case typeSnapshot:
 		return wantSnapshot
+	}
+	bit := wantLog
+	for _, known := range conversationpb.PublicTypes() {
+		if name == known {
+			return bit
+		}
+		bit <<= 1
 	}
 	return 0
 }

@@ -15,7 +15,8 @@ import (
 // eventFrame is a durable event: id, event and data lines.
 func eventFrame(name string, event *conversationpb.Event) sse.Frame {
 	const around = 256
-	content := len(event.GetUserMessage().GetMessage().GetContent()) + len(event.GetAgentMessage().GetMessage().GetContent())
+	content := len(event.GetUserMessage().GetMessage().GetContent()) + len(event.GetAgentMessage().GetMessage().GetContent()) +
+		len(event.GetToolUse().GetText()) + len(event.GetTurnPaused().GetAnswer().GetContent())
 	b := sse.Begin(around + content)
 	b = sse.AppendID(b, event.GetSeq())
 	b = sse.AppendEvent(b, name)
@@ -77,68 +78,4 @@ func sealLive(b []byte, start int, run string) sse.Frame {
 	b = append(b, `,"created_at":`...)
 	b = wire.AppendTime(b, time.Now().UnixMilli())
 	return sse.Seal(endData(append(b, '}'), start))
-}
-
-// begin starts a frame of a message stream.
-func (v *messageView) begin(name string, size int) []byte {
-	const around = 192
-	b := sse.AppendEvent(sse.Begin(around+size), name)
-	b = append(b, dataField+`{"type":`...)
-	return wire.AppendString(b, name)
-}
-
-// seal adds the time and the number of the frame in its stream.
-func (v *messageView) seal(b []byte) sse.Frame {
-	v.seq++
-	b = append(b, `,"timestamp":`...)
-	b = strconv.AppendInt(b, v.now().UnixMilli(), 10)
-	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, v.seq, 10)
-	return sse.Seal(append(b, "}\n\n"...))
-}
-
-func (v *messageView) text(text string) sse.Frame {
-	b := v.begin("stream.text", len(text))
-	b = appendMember(b, `,"text":`, text)
-	return v.seal(append(b, `,"isFinal":false`...))
-}
-
-// done says how the turn ended. messageId is the stored answer's, left out when there is none.
-func (v *messageView) done(ended *conversationpb.TurnEnded) sse.Frame {
-	b := v.begin("stream.done", len(v.answer.GetContent()))
-	b = appendMember(b, `,"conversationId":`, v.conversationID)
-	b = appendOptional(b, `,"messageId":`, v.answer.GetId())
-	b = appendMember(b, `,"content":`, v.answer.GetContent())
-	b = appendMember(b, `,"stopReason":`, stopText(ended.GetStopReason()))
-	b = appendMember(b, `,"runId":`, v.run)
-	b = appendOptional(b, `,"status":`, turnStatus(ended.GetStopReason()))
-	usage := ended.GetUsage()
-	if usage == nil {
-		usage = v.answer.GetUsage()
-	}
-	if usage != nil {
-		b = append(b, `,"usage":`...)
-		b = appendUsage(b, usage)
-	}
-	b = appendOptional(b, `,"title":`, v.title)
-	return v.seal(b)
-}
-
-// failed ends the stream in place of stream.done.
-func (v *messageView) failed(message, code string) sse.Frame {
-	if message == "" {
-		message = "the turn failed"
-	}
-	b := v.begin("stream.error", len(message))
-	b = appendMember(b, `,"error":`, message)
-	b = appendOptional(b, `,"code":`, code)
-	b = appendMember(b, `,"conversationId":`, v.conversationID)
-	b = appendMember(b, `,"runId":`, v.run)
-	b = appendOptional(b, `,"messageId":`, v.answer.GetId())
-	return v.seal(b)
-}
-
-// appendMember writes a member whatever its value. label is `,"name":`.
-func appendMember(dst []byte, label, value string) []byte {
-	return wire.AppendString(append(dst, label...), value)
 }

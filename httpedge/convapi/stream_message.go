@@ -1,52 +1,22 @@
 package convapi
 
 import (
-	"context"
+	"strings"
 	"time"
 
-	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
-// streamMessage sends a message and streams its turn: stream.start, stream.text as it comes, stream.done or
-// stream.error, and the response ends. Refusals are JSON with their status: nothing is streamed before the message is
-// accepted. The turn does not hang on the connection.
-func (a *API) streamMessage(ctx context.Context, in *sendMessageIn, stream endpoint.Stream) error {
-	if !plausible(in.ID) {
-		return notFound("conversation")
-	}
-	if err := stream.Admit(); err != nil {
-		return err
-	}
-	// Followed before the message is sent, so that nothing of its turn must be read back from the log.
-	lease, err := a.hub.Acquire(ctx, in.ID)
-	if err != nil {
-		return err
-	}
-	reply, err := a.ask(ctx, a.sendCommand(ctx, in, false))
-	if err != nil {
-		lease.Release()
-		return err
-	}
-	accepted := reply.GetAccepted()
-	view := newMessageView(in.ID, accepted)
-	err = stream.Start(func(take endpoint.Takeover) {
-		lease.Open(sse.Handover(take), sse.Options{After: accepted.GetSeq(), Opening: view.start(), View: view})
-	})
-	if err != nil {
-		lease.Release()
-	}
-	return err
-}
-
-// messageView renders one run for the client that asked for it.
+// messageView renders one run for the client that began or resumed it.
 //
-// The pieces of stream.text, put together, are the content of stream.done. Text that was not streamed (missed while
-// the owner moved, or skipped for a slow client) is sent before stream.done. A recovered run says its text again: as
-// far as it repeats what was sent nothing is sent, and from there on it goes on. Only when it says something else
-// than what was already sent, which cannot be taken back, are no more pieces sent: content is then what counts.
+// The pieces of stream.text, put together, are what the run says from here on: the content of stream.done, or, of a
+// resumed run, the end of it. Tool calls stand where they were made between the pieces. Text that was not streamed
+// (missed while the owner moved, or skipped for a slow client) is sent before what follows it. A recovered run says
+// its text again: as far as it repeats what was sent nothing is sent, and from there on it goes on. Only when it says
+// something else than what was already sent, which cannot be taken back, are no more pieces sent: content is then
+// what counts.
 type messageView struct {
 	conversationID string
 	run            string
@@ -54,12 +24,24 @@ type messageView struct {
 	seq            uint64 // of frames, from 1
 	now            func() time.Time
 
-	said, heard         int    // bytes sent; bytes of the present saying, at most said of them compared
-	saidHash, heardHash uint64 // of those bytes
-	diverged            bool   // the present saying differs from what was sent
+	prior    string        // what a resumed run had said before
+	resolved *resolvedPart // of a resolve
 
-	title  string
-	answer *conversationpb.Message
+	said, heard         int             // bytes sent; bytes of the present saying, at most said of them compared
+	saidHash, heardHash uint64          // of those bytes
+	diverged            bool            // the present saying differs from what was sent
+	told                strings.Builder // text of the run's journalled steps, as far as this stream goes back
+
+	title   string
+	answer  *conversationpb.Message
+	reached *conversationpb.BudgetReached
+}
+
+// resolvedPart is the decision that a stream begins with.
+type resolvedPart struct {
+	resolve *conversationpb.Resolve
+	action  *conversationpb.PendingAction // nil when it was not known as pending
+	waits   *conversationpb.TurnResult    // others are still pending: the stream ends with the decision
 }
 
 func newMessageView(conversationID string, accepted *conversationpb.Accepted) *messageView {
@@ -72,11 +54,38 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 	}
 }
 
-func (v *messageView) start() sse.Frame {
+// resume makes it the view of a turn that was paused, or cut by the budget.
+func (v *messageView) resume(state *conversationpb.State) {
+	paused := state.GetPaused()
+	v.prior = paused.GetAnswer().GetContent()
+	if v.run == "" {
+		v.run = paused.GetRunId()
+	}
+	if v.userMessageID == "" {
+		v.userMessageID = paused.GetUserMessage().GetId()
+	}
+}
+
+// resolve has the stream begin with a decision. result is set when the turn did not go on with it.
+func (v *messageView) resolve(
+	resolve *conversationpb.Resolve, action *conversationpb.PendingAction, result *conversationpb.TurnResult,
+) {
+	v.resolved = &resolvedPart{resolve: resolve, action: action}
+	if len(result.GetPending()) > 0 {
+		v.resolved.waits = result
+	}
+}
+
+// opening is what the stream begins with.
+func (v *messageView) opening() sse.Frame {
 	b := v.begin("stream.start", 0)
 	b = appendMember(b, `,"conversationId":`, v.conversationID)
 	b = appendMember(b, `,"messageId":`, v.userMessageID)
-	return v.seal(b)
+	start := v.seal(b)
+	if v.resolved == nil {
+		return start
+	}
+	return sse.Join(start, v.actionResolved())
 }
 
 // Event implements sse.View.
@@ -84,22 +93,72 @@ func (v *messageView) Event(event *conversationpb.Event) (sse.Frame, bool) {
 	if patch := event.GetUpdated().GetPatch(); patch != nil && patch.Title != nil {
 		v.title = patch.GetTitle()
 	}
+	if closed := event.GetActionClosed(); v.waits() != nil && closed.GetId() == v.resolved.resolve.GetActionId() {
+		return v.waiting(), true
+	}
 	if event.GetRunId() != v.run {
 		return nil, false
 	}
-	if message := event.GetAgentMessage().GetMessage(); message != nil {
-		v.answer = message
-		return v.rest(message.GetContent()), false
+	switch body := event.GetBody().(type) {
+	case *conversationpb.Event_ToolUse:
+		return v.toolUse(body.ToolUse), false
+	case *conversationpb.Event_ToolResults:
+		return v.toolResults(body.ToolResults), false
+	case *conversationpb.Event_BudgetReached:
+		v.reached = body.BudgetReached
+	case *conversationpb.Event_AgentMessage:
+		v.answer = body.AgentMessage.GetMessage()
+		return v.rest(v.tail()), false
+	case *conversationpb.Event_TurnPaused:
+		v.answer = body.TurnPaused.GetAnswer()
+		return sse.Join(v.rest(v.tail()), v.done(&conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION})), true
+	case *conversationpb.Event_TurnEnded:
+		ended := body.TurnEnded
+		if ended.GetError() != nil || ended.GetStopReason() == conversationpb.StopReason_ERROR {
+			return v.failed(ended.GetError().GetMessage(), ended.GetError().GetCode()), true
+		}
+		return v.done(ended), true
 	}
-	ended := event.GetTurnEnded()
-	if ended == nil {
-		return nil, false
-	}
-	if ended.GetError() != nil || ended.GetStopReason() == conversationpb.StopReason_ERROR {
-		return v.failed(ended.GetError().GetMessage(), ended.GetError().GetCode()), true
-	}
-	return v.done(ended), true
+	return nil, false
 }
+
+func (v *messageView) waits() *conversationpb.TurnResult {
+	if v.resolved == nil {
+		return nil
+	}
+	return v.resolved.waits
+}
+
+// waiting ends the stream of a decision after which others are still to be made.
+func (v *messageView) waiting() sse.Frame {
+	v.answer = v.waits().GetResponse()
+	if v.answer == nil {
+		v.answer = &conversationpb.Message{Content: v.prior}
+	}
+	ended := &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION, Usage: v.waits().GetUsage()}
+	return v.done(ended)
+}
+
+// toolUse tells of the calls that a model call asked for, after all text that came before them.
+func (v *messageView) toolUse(use *conversationpb.ToolUse) sse.Frame {
+	v.told.WriteString(use.GetText())
+	frames := v.rest(v.told.String())
+	for _, call := range use.GetCalls() {
+		frames = sse.Join(frames, v.toolCall(call))
+	}
+	return frames
+}
+
+func (v *messageView) toolResults(results *conversationpb.ToolResults) sse.Frame {
+	var frames sse.Frame
+	for _, call := range results.GetResults() {
+		frames = sse.Join(frames, v.toolResult(call))
+	}
+	return frames
+}
+
+// tail is what of the answer belongs to this stream.
+func (v *messageView) tail() string { return strings.TrimPrefix(v.answer.GetContent(), v.prior) }
 
 // Snapshot implements sse.View: the run's text begins again.
 func (v *messageView) Snapshot(run sse.Run) sse.Frame {
@@ -115,7 +174,11 @@ func (v *messageView) Delta(run sse.Run, offset int) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	return v.hear(run.Text[offset:])
+	from := max(offset, v.heard) // ahead of it where a step's text was sent with its calls
+	if from > len(run.Text) {
+		return nil
+	}
+	return v.hear(run.Text[from:])
 }
 
 // Parting implements sse.View.
@@ -154,7 +217,7 @@ func (v *messageView) hear(text []byte) sse.Frame {
 	return v.text(string(text))
 }
 
-// rest sends what of the answer was not sent, if what was sent is its beginning.
+// rest sends what of a text was not sent, if what was sent is its beginning.
 func (v *messageView) rest(content string) sse.Frame {
 	if len(content) <= v.said || hash(hashSeed, content[:v.said]) != v.saidHash {
 		return nil
@@ -177,4 +240,12 @@ func hash[T string | []byte](sum uint64, text T) uint64 {
 		sum = (sum ^ uint64(text[i])) * hashPrime
 	}
 	return sum
+}
+
+// pendingOf is what a person must still do, as the end of a stream tells it.
+func (v *messageView) pendingOf() []*conversationpb.PendingAction {
+	if waits := v.waits(); waits != nil {
+		return waits.GetPending()
+	}
+	return v.answer.GetPending()
 }

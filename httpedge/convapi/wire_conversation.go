@@ -134,7 +134,7 @@ func appendConversation(dst []byte, state *conversationpb.State) []byte {
 	dst = appendOptional(dst, `,"userId":`, state.GetUserId())
 	dst = appendOptional(dst, `,"title":`, state.GetTitle())
 	dst = append(dst, `,"metadata":`...)
-	dst = appendMerged(dst, state.GetMetadata(), state.GetServerMetadata())
+	dst = appendMerged(dst, state.GetMetadata(), serverMetadata(state))
 	dst = append(dst, `,"state":`...)
 	dst = wire.AppendObject(dst, state.GetState())
 	dst = append(dst, `,"pinned":`...)
@@ -152,6 +152,15 @@ func appendConversation(dst []byte, state *conversationpb.State) []byte {
 	dst = append(dst, `,"updatedAt":`...)
 	dst = wire.AppendTime(dst, state.GetUpdatedAt())
 	return append(dst, '}')
+}
+
+// serverMetadata is the server's own keys.
+func serverMetadata(state *conversationpb.State) []byte {
+	kept := state.GetServerMetadata()
+	if !state.GetTitleGenerated() {
+		return kept
+	}
+	return appendMerged(nil, kept, []byte(`{"parley.titleGenerated":true}`))
 }
 
 func appendRuntime(dst []byte, state *conversationpb.State) []byte {
@@ -178,36 +187,6 @@ func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
 	dst = append(dst, `,"onReach":`...)
 	return append(wire.AppendString(dst, budget.GetOnReach()), '}')
-}
-
-// appendPendingActions adds ,"pendingActions":[...] when there are any.
-func appendPendingActions(dst []byte, actions []*conversationpb.PendingAction) []byte {
-	if len(actions) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"pendingActions":[`...)
-	for i, action := range actions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"id":`...)
-		dst = wire.AppendString(dst, action.GetId())
-		dst = append(dst, `,"kind":`...)
-		dst = wire.AppendString(dst, action.GetKind())
-		dst = appendOptional(dst, `,"runId":`, action.GetRunId())
-		dst = appendOptional(dst, `,"toolName":`, action.GetToolName())
-		dst = appendOptional(dst, `,"toolCallId":`, action.GetToolCallId())
-		dst = append(dst, `,"args":`...)
-		dst = wire.AppendObject(dst, action.GetArgs())
-		dst = append(dst, `,"details":`...)
-		dst = wire.AppendObject(dst, action.GetDetails())
-		dst = append(dst, `,"createdAt":`...)
-		dst = wire.AppendTime(dst, action.GetCreatedAt())
-		dst = append(dst, `,"expiresAt":`...)
-		dst = wire.AppendTime(dst, action.GetExpiresAt())
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
 }
 
 // pageOf is what a list says about itself.
@@ -238,25 +217,6 @@ func appendMerged(dst, client, server []byte) []byte {
 	dst = append(dst, client[:len(client)-1]...)
 	dst = append(dst, ',')
 	return append(dst, server[1:]...)
-}
-
-// appendOptional writes a member unless its value is empty. label is `,"name":`.
-func appendOptional(dst []byte, label, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return wire.AppendString(append(dst, label...), value)
-}
-
-func appendStrings(dst []byte, values []string) []byte {
-	dst = append(dst, '[')
-	for i, value := range values {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, value)
-	}
-	return append(dst, ']')
 }
 
 func statusText(status conversationpb.Status) string {

@@ -59,10 +59,7 @@ func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
 	dst = appendOptional(dst, `,"status":`, turnStatus(turn.GetStopReason()))
 	dst = appendPendingActions(dst, turn.GetPending())
 	if turn.GetBudget() != nil {
-		dst = append(dst, `,"budget":`...)
-		dst = appendBudget(dst, turn.GetBudget())
-		dst = append(dst, `,"spentUsd":`...)
-		dst = wire.AppendUSD(dst, turn.GetSpentNanoUsd())
+		dst = appendSpent(dst, turn.GetBudget(), turn.GetSpentNanoUsd())
 	}
 	dst = appendOptional(dst, `,"conversationTitle":`, turn.GetTitle())
 	if turn.GetError() != nil {
@@ -70,6 +67,14 @@ func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
 		dst = appendTurnError(dst, turn.GetError())
 	}
 	return dst
+}
+
+// appendSpent adds a budget and what is spent, each with its comma in front.
+func appendSpent(dst []byte, budget *conversationpb.Budget, spent int64) []byte {
+	dst = append(dst, `,"budget":`...)
+	dst = appendBudget(dst, budget)
+	dst = append(dst, `,"spentUsd":`...)
+	return wire.AppendUSD(dst, spent)
 }
 
 func appendTurnError(dst []byte, turnError *conversationpb.TurnError) []byte {
@@ -121,6 +126,7 @@ func appendMessage(dst []byte, conversationID string, message *conversationpb.Me
 	}
 	dst = appendOptional(dst, `,"name":`, message.GetName())
 	dst = appendToolCalls(dst, message.GetToolCalls())
+	dst = appendFileRefs(dst, message.GetFiles())
 	dst = append(dst, `,"metadata":`...)
 	dst = appendMessageMetadata(dst, message)
 	dst = append(dst, `,"createdAt":`...)
@@ -128,21 +134,6 @@ func appendMessage(dst []byte, conversationID string, message *conversationpb.Me
 	dst = append(dst, `,"updatedAt":`...)
 	dst = wire.AppendTime(dst, message.GetUpdatedAt())
 	return append(dst, '}')
-}
-
-// appendMessageMetadata writes the message's object; an assistant's carries status and stopReason beside it.
-func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
-	var own [64]byte
-	keys := own[:0]
-	if message.GetRole() == conversationpb.Role_ASSISTANT {
-		keys = appendOptional(keys, `,"status":`, message.GetStatus())
-		keys = appendOptional(keys, `,"stopReason":`, stopText(message.GetStopReason()))
-	}
-	if len(keys) == 0 {
-		return wire.AppendObject(dst, message.GetMetadata())
-	}
-	keys[0] = '{'
-	return appendMerged(dst, message.GetMetadata(), append(keys, '}'))
 }
 
 func appendToolCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
@@ -162,6 +153,26 @@ func appendToolCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
 		dst = wire.AppendString(dst, call.GetArguments())
 		dst = appendOptional(dst, `,"result":`, call.GetResult())
 		dst = appendOptional(dst, `,"error":`, call.GetError())
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func appendFileRefs(dst []byte, files []*conversationpb.FileRef) []byte {
+	if len(files) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"files":[`...)
+	for i, file := range files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, file.GetId())
+		dst = appendMember(dst, `,"name":`, file.GetName())
+		dst = appendMember(dst, `,"mimeType":`, file.GetMimeType())
+		dst = append(dst, `,"size":`...)
+		dst = strconv.AppendInt(dst, file.GetSize(), 10)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

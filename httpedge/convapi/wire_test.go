@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,8 @@ var (
 	drawText   = rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,40}`), rapid.Just("line\nbreak \u2028 \"<&>\" 😀"))
 	drawTime   = rapid.Int64Range(0, 253402300799999)
 	drawMoney  = rapid.Int64Range(0, 1<<62)
-	drawObject = rapid.SampledFrom([]string{"", "{}", `{"a":1}`, `{"x":{"y":[1,"2",null]}}`})
+	drawObject = rapid.SampledFrom([]string{"", "{}", `{"a":1}`, `{"x":{"y":[1,"2",null]}}`, `{"questions":[{"question":"Why?"}]}`})
+	drawArgs   = rapid.SampledFrom([]string{"", "{}", `{"city":"Bern"}`})
 )
 
 func drawState(t *rapid.T) *conversationpb.State {
@@ -76,10 +78,11 @@ func drawBudget(t *rapid.T) *conversationpb.Budget {
 func drawPending(t *rapid.T) []*conversationpb.PendingAction {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *conversationpb.PendingAction {
 		return &conversationpb.PendingAction{
-			Id: drawID.Draw(t, "id"), Kind: "tool_approval", RunId: drawText.Draw(t, "run"),
+			Id: drawID.Draw(t, "id"), Kind: rapid.SampledFrom([]string{"tool_approval", "user_question"}).Draw(t, "kind"), RunId: drawText.Draw(t, "run"),
 			ToolName: drawText.Draw(t, "tool"), ToolCallId: drawText.Draw(t, "call"),
 			Args: []byte(drawObject.Draw(t, "args")), Details: []byte(drawObject.Draw(t, "details")),
-			CreatedAt: drawTime.Draw(t, "created"), ExpiresAt: drawTime.Draw(t, "expires"),
+			UnknownOutcome: rapid.Bool().Draw(t, "unknown"),
+			CreatedAt:      drawTime.Draw(t, "created"), ExpiresAt: drawTime.Draw(t, "expires"),
 		}
 	}), 0, 2).Draw(t, "pending")
 }
@@ -94,10 +97,32 @@ func drawMessage(t *rapid.T) *conversationpb.Message {
 		CreatedAt:  drawTime.Draw(t, "created"), UpdatedAt: drawTime.Draw(t, "updated"),
 		ToolCalls: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *conversationpb.ToolCall {
 			return &conversationpb.ToolCall{
-				Id: drawText.Draw(t, "id"), Name: drawText.Draw(t, "name"), Arguments: drawText.Draw(t, "arguments"),
+				Id: drawText.Draw(t, "id"), Name: drawText.Draw(t, "name"), Arguments: drawArgs.Draw(t, "arguments"),
 				Result: drawText.Draw(t, "result"), Error: drawText.Draw(t, "error"),
 			}
 		}), 0, 2).Draw(t, "calls"),
+		Files: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *conversationpb.FileRef {
+			return &conversationpb.FileRef{
+				Id: drawID.Draw(t, "id"), Name: drawText.Draw(t, "name"), MimeType: "text/plain", Size: rapid.Int64Range(0, 1<<40).Draw(t, "size"),
+			}
+		}), 0, 2).Draw(t, "files"),
+		PreviousContent: rapid.SliceOfN(drawText, 0, 2).Draw(t, "previous"),
+		RegeneratedFrom: rapid.SampledFrom([]string{"", "msg_old"}).Draw(t, "regenerated"),
+		Edited:          rapid.Bool().Draw(t, "edited"),
+		EditedFrom:      rapid.SampledFrom([]string{"", "msg_older"}).Draw(t, "edited from"),
+		Feedback:        drawFeedback(t),
+		Pending:         drawPending(t),
+	}
+}
+
+func drawFeedback(t *rapid.T) *conversationpb.Feedback {
+	if rapid.Bool().Draw(t, "unrated") {
+		return nil
+	}
+	return &conversationpb.Feedback{
+		Rating:  rapid.SampledFrom([]string{"", "up", "down"}).Draw(t, "rating"),
+		Reasons: rapid.SliceOfN(drawText, 0, 2).Draw(t, "reasons"), Comment: drawText.Draw(t, "comment"),
+		UserId: drawText.Draw(t, "rater"), CreatedAt: drawTime.Draw(t, "rated"), UpdatedAt: drawTime.Draw(t, "rerated"),
 	}
 }
 
@@ -184,51 +209,89 @@ var stopNames = map[conversationpb.StopReason]string{
 func plainPending(actions []*conversationpb.PendingAction) []pendingActionSchema {
 	var plain []pendingActionSchema
 	for _, a := range actions {
+		var asked []json.RawMessage
+		if a.GetKind() == "user_question" && strings.Contains(string(a.GetDetails())+string(a.GetArgs()), "questions") {
+			asked = []json.RawMessage{json.RawMessage(`{"question":"Why?"}`)}
+		}
 		plain = append(plain, pendingActionSchema{
-			ID: a.GetId(), Kind: a.GetKind(), RunID: a.GetRunId(), ToolName: a.GetToolName(), ToolCallID: a.GetToolCallId(),
-			Args: objectOf(a.GetArgs()), Details: objectOf(a.GetDetails()),
-			CreatedAt: isoTime(a.GetCreatedAt()), ExpiresAt: isoTime(a.GetExpiresAt()),
+			ID: a.GetId(), Kind: a.GetKind(), Status: "pending", RunID: a.GetRunId(), ToolName: a.GetToolName(),
+			ToolCallID: a.GetToolCallId(), Args: objectOf(a.GetArgs()), Questions: asked, Details: objectOf(a.GetDetails()),
+			UnknownOutcome: a.GetUnknownOutcome(), RequestedAt: isoTime(a.GetCreatedAt()), CreatedAt: isoTime(a.GetCreatedAt()), ExpiresAt: isoTime(a.GetExpiresAt()),
 		})
 	}
 	return plain
 }
 
-func plainMessage(conversation string, m *conversationpb.Message) messageSchema {
+func plainMessage(t require.TestingT, conversation string, m *conversationpb.Message) messageSchema {
 	plain := messageSchema{
 		ID: m.GetId(), ConversationID: conversation, Role: "user", Content: m.GetContent(), Name: m.GetName(),
-		Metadata:  objectOf(m.GetMetadata()),
 		CreatedAt: isoTime(m.GetCreatedAt()), UpdatedAt: isoTime(m.GetUpdatedAt()),
+	}
+	for _, file := range m.GetFiles() {
+		plain.Files = append(plain.Files, fileRefSchema{file.GetId(), file.GetName(), file.GetMimeType(), file.GetSize()})
 	}
 	for _, call := range m.GetToolCalls() {
 		plain.ToolCalls = append(plain.ToolCalls, toolCallSchema{
 			ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArguments(), Result: call.GetResult(), Error: call.GetError(),
 		})
 	}
+	own := messageMetadataSchema{PreviousContent: m.GetPreviousContent()}
 	if m.GetRole() == conversationpb.Role_ASSISTANT {
 		plain.Role, plain.Status = "assistant", m.GetStatus()
-		var members []string
-		if m.GetStatus() != "" {
-			members = append(members, `"status":"`+m.GetStatus()+`"`)
+		own.Status, own.StopReason = m.GetStatus(), stopNames[m.GetStopReason()]
+		own.RegeneratedFrom, own.PendingActions = m.GetRegeneratedFrom(), plainPending(m.GetPending())
+		if m.GetFeedback().GetRating() != "" {
+			own.Feedback = plainFeedback(m.GetFeedback())
 		}
-		if stop := stopNames[m.GetStopReason()]; stop != "" {
-			members = append(members, `"stopReason":"`+stop+`"`)
+		for _, call := range m.GetToolCalls() {
+			own.ToolCallDetails = append(own.ToolCallDetails, plainDetail(t, call))
 		}
-		plain.Metadata = with(m.GetMetadata(), members...)
+	} else {
+		own.Edited, own.EditedFrom = m.GetEdited(), m.GetEditedFrom()
+	}
+	members := reference(t, own)
+	plain.Metadata = messageMetadata(objectOf(m.GetMetadata()))
+	if members != "{}" {
+		plain.Metadata = messageMetadata(with(m.GetMetadata(), members[1:len(members)-1]))
 	}
 	return plain
 }
 
-func plainMessages(conversation string, messages []*conversationpb.Message) []messageSchema {
+func plainFeedback(f *conversationpb.Feedback) *feedbackSchema {
+	plain := &feedbackSchema{
+		Reasons: append([]string{}, f.GetReasons()...), Comment: f.GetComment(), UserID: f.GetUserId(),
+		CreatedAt: isoTime(f.GetCreatedAt()), UpdatedAt: isoTime(f.GetUpdatedAt()),
+	}
+	if rating := f.GetRating(); rating != "" {
+		plain.Rating = &rating
+	}
+	return plain
+}
+
+func plainDetail(t require.TestingT, call *conversationpb.ToolCall) toolCallDetailSchema {
+	plain := toolCallDetailSchema{ID: call.GetId(), Name: call.GetName(), Args: objectOf([]byte(call.GetArguments()))}
+	switch result := call.GetResult(); {
+	case call.GetError() != "":
+		plain.Result = json.RawMessage(reference(t, map[string]string{"error": call.GetError()}))
+	case result != "" && json.Valid([]byte(result)) && strings.ContainsRune("{[", rune(result[0])):
+		plain.Result = json.RawMessage(result)
+	case result != "":
+		plain.Result = json.RawMessage(reference(t, result))
+	}
+	return plain
+}
+
+func plainMessages(t require.TestingT, conversation string, messages []*conversationpb.Message) []messageSchema {
 	plain := []messageSchema{}
 	for _, m := range messages {
-		plain = append(plain, plainMessage(conversation, m))
+		plain = append(plain, plainMessage(t, conversation, m))
 	}
 	return plain
 }
 
-func plainTurn(conversation string, turn *conversationpb.TurnResult) turnResultSchema {
+func plainTurn(t require.TestingT, conversation string, turn *conversationpb.TurnResult) turnResultSchema {
 	plain := turnResultSchema{
-		Message: plainMessage(conversation, turn.GetUserMessage()), StopReason: stopNames[turn.GetStopReason()],
+		Message: plainMessage(t, conversation, turn.GetUserMessage()), StopReason: stopNames[turn.GetStopReason()],
 		RunID: turn.GetRunId(), PendingActions: plainPending(turn.GetPending()), Budget: plainBudget(turn.GetBudget()),
 		ConversationTitle: turn.GetTitle(),
 		Status: map[conversationpb.StopReason]string{
@@ -240,7 +303,7 @@ func plainTurn(conversation string, turn *conversationpb.TurnResult) turnResultS
 		plain.SpentUSD = &spent
 	}
 	if turn.GetResponse() != nil {
-		response := plainMessage(conversation, turn.GetResponse())
+		response := plainMessage(t, conversation, turn.GetResponse())
 		plain.Response = &response
 	}
 	if u := turn.GetUsage(); u != nil {
@@ -294,7 +357,7 @@ func TestAppendedRecordsAreWhatEncodingJSONMakesOfThem(t *testing.T) {
 		}
 		id := page.State.GetId()
 		return &conversationRead{page: page, limit: 100, order: "asc"}, conversationReadSchema{
-			Conversation: plainConversation(page.State), Messages: plainMessages(id, page.Messages),
+			Conversation: plainConversation(page.State), Messages: plainMessages(t, id, page.Messages),
 			MessagesPage: messagesPageSchema{
 				Limit: 100, Order: "asc", HasMoreBefore: page.HasMoreBefore, HasMoreAfter: page.HasMoreAfter,
 			},
@@ -305,13 +368,13 @@ func TestAppendedRecordsAreWhatEncodingJSONMakesOfThem(t *testing.T) {
 		page := &endpoint.MessagePage{State: drawState(t), Messages: drawMessages(t)}
 		total := int(page.State.GetMessageCount())
 		return &messageList{page: page, limit: 7, offset: 3}, messageListSchema{
-			Messages: plainMessages(page.State.GetId(), page.Messages), Total: total, Limit: 7, Offset: 3,
+			Messages: plainMessages(t, page.State.GetId(), page.Messages), Total: total, Limit: 7, Offset: 3,
 			HasMore: 3+len(page.Messages) < total,
 		}
 	})
 	check("turn_result", func(t *rapid.T) (endpoint.Appender, any) {
 		turn := drawTurn(t)
-		return &turnResult{conversationID: "conv_x", turn: turn}, plainTurn("conv_x", turn)
+		return &turnResult{conversationID: "conv_x", turn: turn}, plainTurn(t, "conv_x", turn)
 	})
 	check("cancel", func(t *rapid.T) (endpoint.Appender, any) {
 		c := &conversationpb.Cancelled{

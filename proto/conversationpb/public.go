@@ -31,6 +31,16 @@ const (
 	TypeToolForgotten   = "tool.forgotten"
 )
 
+// PublicTypes lists them. New ones are added at the end.
+func PublicTypes() [24]string {
+	return [...]string{
+		TypeUserMessage, TypeAgentMessage, TypeStatusRunning, TypeStatusWaiting, TypeStatusIdle, TypeRecovered,
+		TypeCancelRequested, TypeUpdated, TypeTruncated, TypeSessionUsage, TypeBudgetReserved, TypeBudgetReached,
+		TypeToolUse, TypeToolResult, TypePartial, TypeActionRequested, TypeActionResolved, TypeActionExpired,
+		TypeActionCancelled, TypeFeedback, TypeFileAdded, TypeFileRemoved, TypeToolRemembered, TypeToolForgotten,
+	}
+}
+
 // How an action is closed (ActionClosed.how, ClosedAction.how).
 const (
 	HowResolved  = "resolved"

@@ -1,0 +1,72 @@
+package convapi
+
+import (
+	"context"
+	"slices"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type resolveActionIn struct {
+	ID         string          `path:"id"`
+	ActionID   string          `path:"actionId"`
+	Resolution resolutionInput `json:"resolution" required:"true"`
+	Stream     bool            `json:"stream" doc:"true: answer with an event stream"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *resolveActionIn) Validate() *machine.Failure {
+	if in.Resolution.Kind == "" {
+		return machine.Fail(failurepb.Code_VALIDATION, "resolution is required")
+	}
+	return nil
+}
+
+// resolveAction decides a pending action; the turn goes on once none is pending any more.
+func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream endpoint.Stream) (*resumedTurn, error) {
+	state, err := a.readable(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(state.GetPending(), func(p *conversationpb.PendingAction) bool { return p.GetId() == in.ActionID })
+	var action *conversationpb.PendingAction
+	if at >= 0 {
+		action = state.GetPending()[at]
+	}
+	resolve := in.Resolution.command(in.ActionID)
+	if err := a.mayResolve(ctx, state, action, resolve); err != nil {
+		return nil, err
+	}
+	resolve.Agent, resolve.Wait = a.agentOf(state), !in.Stream
+	command := a.command(ctx, in.ID)
+	command.Body = &conversationpb.Command_Resolve{Resolve: resolve}
+	if !in.Stream {
+		return a.askResumed(ctx, command)
+	}
+	return nil, a.streamTurn(ctx, in.ID, stream, func() (*messageView, uint64, error) {
+		reply, err := a.ask(ctx, command)
+		if err != nil {
+			return nil, 0, err
+		}
+		view := newMessageView(in.ID, reply.GetAccepted())
+		view.resume(state)
+		view.resolve(resolve, action, reply.GetTurn())
+		// From the action's own end on, whichever way the turn goes from there.
+		return view, state.GetLastSeq(), nil
+	})
+}
+
+func (a *API) mayResolve(
+	ctx context.Context, state *conversationpb.State, action *conversationpb.PendingAction, resolve *conversationpb.Resolve,
+) error {
+	if a.authorizer == nil {
+		return nil
+	}
+	return a.authorizer.AuthorizeResolve(ctx, &endpoint.ActionDecision{
+		ConversationID: state.GetId(), AgentID: state.GetAgentId(), OwnerID: state.GetUserId(),
+		ActionID: resolve.GetActionId(), Action: action, Resolution: resolve,
+	})
+}

@@ -1,0 +1,56 @@
+package convapi
+
+import (
+	"context"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type editMessageIn struct {
+	ID        string             `path:"id"`
+	MessageID string             `path:"messageId" doc:"A user message"`
+	Content   string             `json:"content" doc:"The new text; required, here or as message"`
+	Message   string             `json:"message" doc:"Another name of content"`
+	FileIDs   optional[[]string] `json:"fileIds" doc:"Files of the message; without fileIds and files it keeps its own"`
+	Files     []fileInput        `json:"files" doc:"Stored first, then added to fileIds"`
+	Stream    bool               `json:"stream" doc:"true: answer with an event stream"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *editMessageIn) Validate() *machine.Failure {
+	if in.Content == "" {
+		in.Content = in.Message
+	}
+	if blank(in.Content) {
+		return machine.Fail(failurepb.Code_VALIDATION, "content is required")
+	}
+	return nil
+}
+
+// editMessage puts a new user message in the place of one, drops all after it, and answers it.
+func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoint.Stream) (*turnResult, error) {
+	files := filesInput{given: in.FileIDs.Value, inline: in.Files}
+	ask := func() (*conversationpb.Reply, error) {
+		return a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+			agent := a.agentOf(view.State)
+			ids, err := a.attach(ctx, view.State, agent, &files)
+			if err != nil {
+				return nil, err
+			}
+			command := a.command(ctx, in.ID)
+			command.Body = &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
+				Target: target(view), Content: in.Content, Agent: agent, Wait: !in.Stream,
+				SetFiles: in.FileIDs.Set && !in.FileIDs.Null || len(in.Files) > 0, FileIds: ids,
+			}}
+			return a.asker(!in.Stream)(ctx, command)
+		})
+	}
+	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {
+		reply, err := ask()
+		a.detach(ctx, in.ID, &files, err)
+		return reply, err
+	})
+}

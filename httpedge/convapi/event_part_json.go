@@ -1,0 +1,196 @@
+package convapi
+
+import (
+	"strconv"
+
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// appendPartData writes the data of the events inside a turn, and of those that belong to none.
+func appendPartData(dst []byte, event *conversationpb.Event) []byte {
+	switch body := event.GetBody().(type) {
+	case *conversationpb.Event_ToolUse:
+		return appendToolUse(dst, body.ToolUse)
+	case *conversationpb.Event_ToolResults:
+		return appendToolResults(dst, body.ToolResults.GetResults())
+	case *conversationpb.Event_Partial:
+		dst = append(dst, `{"text":`...)
+		dst = wire.AppendString(dst, body.Partial.GetText())
+		return append(appendUsageData(dst, body.Partial.GetUsage()), '}')
+	case *conversationpb.Event_Reserved:
+		dst = append(dst, `{"reserved_usd":`...)
+		dst = wire.AppendUSD(dst, body.Reserved.GetReservedNanoUsd())
+		return appendSpentData(dst, body.Reserved.GetSpentNanoUsd())
+	case *conversationpb.Event_SessionUsage:
+		start := len(dst)
+		dst = appendUsageData(dst, body.SessionUsage.GetUsage())
+		return openData(appendSpentData(dst, body.SessionUsage.GetSpentNanoUsd()), start)
+	case *conversationpb.Event_BudgetReached:
+		return appendBudgetReached(dst, body.BudgetReached)
+	case *conversationpb.Event_ActionRequested:
+		return appendActionData(dst, body.ActionRequested.GetAction())
+	case *conversationpb.Event_ActionClosed:
+		return appendActionClosed(dst, body.ActionClosed)
+	case *conversationpb.Event_Truncated:
+		dst = append(dst, `{"message_id":`...)
+		dst = wire.AppendString(dst, body.Truncated.GetMessageId())
+		dst = append(dst, `,"removed":`...)
+		return append(strconv.AppendUint(dst, body.Truncated.GetRemoved(), 10), '}')
+	case *conversationpb.Event_MessageChanged:
+		return appendFeedbackData(dst, body.MessageChanged.GetMessage())
+	case *conversationpb.Event_FileAdded:
+		return appendFileData(append(dst, `{"file":`...), body.FileAdded.GetFile(), "}}")
+	case *conversationpb.Event_FilesRemoved:
+		dst = append(dst, `{"file_ids":`...)
+		dst = appendStrings(dst, body.FilesRemoved.GetIds())
+		return append(appendOptional(dst, `,"reason":`, body.FilesRemoved.GetHow()), '}')
+	case *conversationpb.Event_ToolRemembered:
+		return append(wire.AppendString(append(dst, `{"tool_name":`...), body.ToolRemembered.GetTool()), '}')
+	default:
+		return append(dst, '{', '}')
+	}
+}
+
+func appendToolUse(dst []byte, use *conversationpb.ToolUse) []byte {
+	dst = append(dst, `{"text":`...)
+	dst = wire.AppendString(dst, use.GetText())
+	dst = append(dst, `,"tool_calls":[`...)
+	for i, call := range use.GetCalls() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"tool_call_id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = appendMember(dst, `,"tool_name":`, call.GetName())
+		dst = append(dst, `,"args":`...)
+		dst = append(appendArguments(dst, call.GetArguments()), '}')
+	}
+	return append(appendUsageData(append(dst, ']'), use.GetUsage()), '}')
+}
+
+func appendToolResults(dst []byte, results []*conversationpb.ToolCall) []byte {
+	dst = append(dst, `{"results":[`...)
+	for i, call := range results {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"tool_call_id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = appendMember(dst, `,"tool_name":`, call.GetName())
+		dst = append(dst, `,"result":`...)
+		dst = append(appendOutcome(dst, call), '}')
+	}
+	return append(dst, ']', '}')
+}
+
+// appendSpentData ends an object with what the conversation has spent.
+func appendSpentData(dst []byte, spent int64) []byte {
+	dst = append(dst, `,"spent_usd":`...)
+	return append(wire.AppendUSD(dst, spent), '}')
+}
+
+// openData makes members, each with its comma in front and the end in place, an object.
+func openData(dst []byte, start int) []byte {
+	dst[start] = '{'
+	return dst
+}
+
+func appendBudgetReached(dst []byte, reached *conversationpb.BudgetReached) []byte {
+	dst = append(dst, `{"max_cost_usd":`...)
+	dst = wire.AppendUSD(dst, reached.GetBudget().GetMaxCostNanoUsd())
+	dst = appendMember(dst, `,"on_reach":`, reached.GetBudget().GetOnReach())
+	return appendSpentData(dst, reached.GetSpentNanoUsd())
+}
+
+func appendActionData(dst []byte, action *conversationpb.PendingAction) []byte {
+	dst = append(dst, `{"action_id":`...)
+	dst = wire.AppendString(dst, action.GetId())
+	dst = appendMember(dst, `,"kind":`, action.GetKind())
+	dst = appendOptional(dst, `,"tool_name":`, action.GetToolName())
+	dst = appendOptional(dst, `,"tool_call_id":`, action.GetToolCallId())
+	dst = append(dst, `,"args":`...)
+	dst = appendObject(dst, action.GetArgs())
+	if questions := questionsOf(action); questions != nil {
+		dst = append(dst, `,"questions":`...)
+		dst = append(dst, questions...)
+	}
+	dst = append(dst, `,"details":`...)
+	dst = appendObject(dst, action.GetDetails())
+	if action.GetUnknownOutcome() {
+		dst = append(dst, `,"unknown_outcome":true`...)
+	}
+	dst = append(dst, `,"expires_at":`...)
+	return append(wire.AppendTime(dst, action.GetExpiresAt()), '}')
+}
+
+func appendActionClosed(dst []byte, closed *conversationpb.ActionClosed) []byte {
+	dst = append(dst, `{"action_id":`...)
+	dst = wire.AppendString(dst, closed.GetId())
+	dst = appendOptional(dst, `,"tool_call_id":`, closed.GetToolCallId())
+	dst = appendOptional(dst, `,"by":`, closed.GetBy())
+	if len(closed.GetResolution()) > 0 {
+		dst = append(dst, `,"resolution":`...)
+		dst = appendObject(dst, closed.GetResolution())
+	}
+	return append(dst, '}')
+}
+
+// appendFeedbackData tells a rating.
+func appendFeedbackData(dst []byte, message *conversationpb.Message) []byte {
+	feedback := message.GetFeedback()
+	dst = append(dst, `{"message_id":`...)
+	dst = wire.AppendString(dst, message.GetId())
+	dst = append(dst, `,"rating":`...)
+	if feedback.GetRating() == "" {
+		return append(dst, `null}`...)
+	}
+	dst = wire.AppendString(dst, feedback.GetRating())
+	dst = append(dst, `,"reasons":`...)
+	dst = appendStrings(dst, feedback.GetReasons())
+	dst = appendOptional(dst, `,"comment":`, feedback.GetComment())
+	return append(appendOptional(dst, `,"user_id":`, feedback.GetUserId()), '}')
+}
+
+// appendFileData writes a file of the log up to end, which closes it and what is around it.
+func appendFileData(dst []byte, file *conversationpb.File, end string) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, file.GetId())
+	dst = appendMember(dst, `,"name":`, file.GetName())
+	dst = appendMember(dst, `,"mime_type":`, file.GetMimeType())
+	dst = append(dst, `,"size":`...)
+	return append(strconv.AppendInt(dst, file.GetSize(), 10), end...)
+}
+
+// appendFilesData adds the files of a message, if any, with their comma in front.
+func appendFilesData(dst []byte, files []*conversationpb.FileRef) []byte {
+	if len(files) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"files":[`...)
+	for i, file := range files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendFileData(dst, &conversationpb.File{
+			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
+		}, "}")
+	}
+	return append(dst, ']')
+}
+
+// appendTurnPaused says what the turn waits for.
+func appendTurnPaused(dst []byte, answer *conversationpb.Message) []byte {
+	dst = append(dst, `{"stop_reason":"requires_action","message_id":`...)
+	dst = wire.AppendString(dst, answer.GetId())
+	dst = append(dst, `,"content":`...)
+	dst = wire.AppendString(dst, answer.GetContent())
+	dst = append(dst, `,"pending_action_ids":[`...)
+	for i, action := range answer.GetPending() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = wire.AppendString(dst, action.GetId())
+	}
+	return append(dst, ']', '}')
+}

@@ -1,0 +1,64 @@
+package convapi
+
+import (
+	"context"
+	"encoding/json"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type rateMessageIn struct {
+	ID        string          `path:"id"`
+	MessageID string          `path:"messageId" doc:"An answer"`
+	Rating    rated[string]   `json:"rating" required:"true" enum:"up,down" doc:"null takes the rating back"`
+	Reasons   rated[[]string] `json:"reasons" doc:"With down only, of the agent's list"`
+	Comment   rated[string]   `json:"comment" doc:"Plain text, as long as the agent allows"`
+}
+
+// rated is a field of a rating: whatever is of another type is an unacceptable rating, not a malformed request.
+type rated[T any] struct {
+	Set   bool
+	Value T
+}
+
+// UnmarshalJSON is only called for a field that is there.
+func (r *rated[T]) UnmarshalJSON(raw []byte) error {
+	r.Set = true
+	if !isNull(raw) && json.Unmarshal(raw, &r.Value) != nil {
+		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating and comment must be text, reasons a list of texts")
+	}
+	return nil
+}
+
+// Described implements openapi.Described.
+func (r rated[T]) Described() (value any, nullable bool) { return r.Value, true }
+
+// Validate implements endpoint.Validator.
+func (in *rateMessageIn) Validate() *machine.Failure {
+	switch {
+	case !in.Rating.Set:
+		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating is required: up, down or null")
+	case in.Rating.Value != "" && in.Rating.Value != "up" && in.Rating.Value != "down":
+		return machine.Fail(failurepb.Code_INVALID_FEEDBACK, "rating must be up, down or null")
+	}
+	return nil
+}
+
+// rateMessage stores what a person thinks of an answer; a rating replaces the one before.
+func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*feedbackResult, error) {
+	reply, err := a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+		command := a.command(ctx, in.ID)
+		command.Body = &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
+			Target: target(view), Rating: in.Rating.Value, Reasons: in.Reasons.Value, Comment: in.Comment.Value,
+			Agent: a.agentOf(view.State),
+		}}
+		return a.ask(ctx, command)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &feedbackResult{reply.GetRated()}, nil
+}

@@ -1,0 +1,56 @@
+package convapi
+
+import (
+	"context"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type regenerateIn struct {
+	ID        string   `path:"id"`
+	MessageID string   `path:"messageId" doc:"The newest answer; after a turn that left none, the user message"`
+	Stream    bool     `json:"stream" doc:"true: answer with an event stream"`
+	Metadata  metadata `json:"metadata" doc:"Of the new answer"`
+}
+
+// regenerateAnswer answers the newest user message again; the new answer takes the place of the old one.
+func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream endpoint.Stream) (*turnResult, error) {
+	ask := func() (*conversationpb.Reply, error) {
+		return a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+			question := view.Message
+			if question.GetRole() == conversationpb.Role_ASSISTANT {
+				question = view.InReplyTo
+			}
+			if question == nil {
+				return nil, machine.Fail(failurepb.Code_INVALID_MESSAGE_TARGET, "the message that was answered is gone")
+			}
+			command := a.command(ctx, in.ID)
+			command.Body = &conversationpb.Command_Regenerate{Regenerate: &conversationpb.Regenerate{
+				Target: target(view), UserMessage: question, Agent: a.agentOf(view.State), Metadata: in.Metadata,
+				Wait: !in.Stream,
+			}}
+			return a.asker(!in.Stream)(ctx, command)
+		})
+	}
+	return a.runTurn(ctx, in.ID, in.Stream, stream, ask)
+}
+
+// runTurn runs a turn that a command begins and answers with its result, or streams it.
+func (a *API) runTurn(
+	ctx context.Context, id string, streamed bool, stream endpoint.Stream, ask func() (*conversationpb.Reply, error),
+) (*turnResult, error) {
+	if streamed {
+		return nil, a.streamTurn(ctx, id, stream, func() (*messageView, uint64, error) {
+			reply, err := ask()
+			return accepted(id, reply, err)
+		})
+	}
+	reply, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	return a.turnResult(ctx, id, reply.GetTurn())
+}

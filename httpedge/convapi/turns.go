@@ -1,0 +1,110 @@
+package convapi
+
+import (
+	"context"
+	"errors"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// streamTurn has a command start or resume a turn and streams it: the opening, text and tool calls as they come,
+// stream.done or stream.error, and the response ends. Refusals are JSON with their status: nothing is streamed before
+// the command is accepted. The turn does not hang on the connection. ask sends the command and tells how its stream begins.
+func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream, ask func() (*messageView, uint64, error)) error {
+	if !plausible(id) {
+		return notFound("conversation")
+	}
+	if err := stream.Admit(); err != nil {
+		return err
+	}
+	// Followed before the command is sent, so that nothing of its turn must be read back from the log.
+	lease, err := a.hub.Acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	view, after, err := ask()
+	if err != nil {
+		lease.Release()
+		return err
+	}
+	err = stream.Start(func(take endpoint.Takeover) {
+		lease.Open(sse.Handover(take), sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true})
+	})
+	if err != nil {
+		lease.Release()
+	}
+	return err
+}
+
+// accepted is the view of a turn that a command began.
+func accepted(id string, reply *conversationpb.Reply, err error) (*messageView, uint64, error) {
+	if err != nil {
+		return nil, 0, err
+	}
+	begun := reply.GetAccepted()
+	return newMessageView(id, begun), begun.GetSeq(), nil
+}
+
+// about sends a command about a message as it is now. The rules refuse one whose message was read before messages were
+// replaced or removed; then it is read again, once.
+func (a *API) about(
+	ctx context.Context, id, messageID string, send func(view *endpoint.MessageView) (*conversationpb.Reply, error),
+) (*conversationpb.Reply, error) {
+	view, err := a.message(ctx, id, messageID)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := send(view)
+	if !changedMeanwhile(err) {
+		return reply, err
+	}
+	if view, err = a.message(ctx, id, messageID); err != nil {
+		return nil, err
+	}
+	return send(view)
+}
+
+// message reads a message of a conversation that the caller may see.
+func (a *API) message(ctx context.Context, id, messageID string) (*endpoint.MessageView, error) {
+	if !plausible(id) {
+		return nil, notFound("conversation")
+	}
+	if !plausible(messageID) {
+		if _, err := a.readable(ctx, id); err != nil { // the conversation's own refusals come first
+			return nil, err
+		}
+		return nil, notFound("message")
+	}
+	view, err := a.reader.Message(ctx, id, messageID)
+	if err != nil {
+		return nil, a.hideForeign(ctx, id, err)
+	}
+	return view, access(ctx, view.State)
+}
+
+// target is a message as a command names it.
+func target(view *endpoint.MessageView) *conversationpb.Target {
+	return &conversationpb.Target{Message: view.Message, AsOf: view.State.GetLastSeq()}
+}
+
+// changedMeanwhile says that the rules want the message of a command read again.
+func changedMeanwhile(err error) bool {
+	var failure *machine.Failure
+	if !errors.As(err, &failure) || failure.Code != failurepb.Code_UNAVAILABLE {
+		return false
+	}
+	again, _ := failure.Details["readAgain"].(bool)
+	return again
+}
+
+// asker is the way to ask: once for a stream, which refuses soon, or again and again for a caller who waits.
+func (a *API) asker(wait bool) func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
+	if wait {
+		return a.askUntilSettled
+	}
+	return a.ask
+}

@@ -1,0 +1,116 @@
+package convapi
+
+import (
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// appendMessageMetadata writes the message's object with the server's keys in it, which win: what an answer is and
+// became, what an edited message was.
+func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
+	var own [128]byte
+	keys := own[:0]
+	if message.GetRole() == conversationpb.Role_ASSISTANT {
+		keys = appendAnswerMetadata(keys, message)
+	} else {
+		keys = appendQuestionMetadata(keys, message)
+	}
+	client := message.GetMetadata()
+	if len(keys) == 0 {
+		return wire.AppendObject(dst, client)
+	}
+	if len(client) > len("{}") {
+		client = without(client, metadataKeys())
+	}
+	return appendMerged(dst, client, closeData(keys, 0))
+}
+
+// metadataKeys are the server's.
+func metadataKeys() map[string]struct{} {
+	return map[string]struct{}{
+		"status": {}, "stopReason": {}, "previousContent": {}, "regeneratedFrom": {}, "pendingActions": {},
+		"feedback": {}, "edited": {}, "editedFrom": {}, "toolCallDetails": {},
+	}
+}
+
+func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
+	keys = appendOptional(keys, `,"status":`, message.GetStatus())
+	keys = appendOptional(keys, `,"stopReason":`, stopText(message.GetStopReason()))
+	keys = appendPreviousContent(keys, message)
+	keys = appendOptional(keys, `,"regeneratedFrom":`, message.GetRegeneratedFrom())
+	keys = appendPendingActions(keys, message.GetPending())
+	if message.GetFeedback().GetRating() != "" {
+		keys = append(keys, `,"feedback":`...)
+		keys = appendFeedback(keys, message.GetFeedback())
+	}
+	return appendToolCallDetails(keys, message.GetToolCalls())
+}
+
+func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte {
+	if message.GetEdited() {
+		keys = append(keys, `,"edited":true`...)
+	}
+	keys = appendOptional(keys, `,"editedFrom":`, message.GetEditedFrom())
+	return appendPreviousContent(keys, message)
+}
+
+func appendPreviousContent(keys []byte, message *conversationpb.Message) []byte {
+	if len(message.GetPreviousContent()) == 0 {
+		return keys
+	}
+	return appendStrings(append(keys, `,"previousContent":`...), message.GetPreviousContent())
+}
+
+// appendToolCallDetails adds what clients draw tool calls from: [{id, name, args, result}].
+func appendToolCallDetails(dst []byte, calls []*conversationpb.ToolCall) []byte {
+	if len(calls) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"toolCallDetails":[`...)
+	for i, call := range calls {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = appendMember(dst, `,"name":`, call.GetName())
+		dst = append(dst, `,"args":`...)
+		dst = appendArguments(dst, call.GetArguments())
+		if call.GetResult() != "" || call.GetError() != "" {
+			dst = append(dst, `,"result":`...)
+			dst = appendOutcome(dst, call)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// feedbackResult is {feedback, messageId}.
+type feedbackResult struct{ rated *conversationpb.Rated }
+
+// AppendJSON implements endpoint.Appender.
+func (r *feedbackResult) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"feedback":`...)
+	dst = appendFeedback(dst, r.rated.GetFeedback())
+	return append(appendMember(dst, `,"messageId":`, r.rated.GetMessageId()), '}')
+}
+
+// Described implements openapi.Described.
+func (r *feedbackResult) Described() (value any, nullable bool) { return feedbackResultSchema{}, false }
+
+func appendFeedback(dst []byte, feedback *conversationpb.Feedback) []byte {
+	dst = append(dst, `{"rating":`...)
+	if feedback.GetRating() == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = wire.AppendString(dst, feedback.GetRating())
+	}
+	dst = append(dst, `,"reasons":`...)
+	dst = appendStrings(dst, feedback.GetReasons())
+	dst = appendOptional(dst, `,"comment":`, feedback.GetComment())
+	dst = appendOptional(dst, `,"userId":`, feedback.GetUserId())
+	dst = append(dst, `,"createdAt":`...)
+	dst = wire.AppendTime(dst, feedback.GetCreatedAt())
+	dst = append(dst, `,"updatedAt":`...)
+	return append(wire.AppendTime(dst, feedback.GetUpdatedAt()), '}')
+}

@@ -1,0 +1,132 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Authorizer asks authorizeBudget and authorizeResolve. One that is off permits.
+func (h *Hooks) Authorizer() endpoint.Authorizer {
+	return &authorizer{budget: h.budget, resolve: h.resolve}
+}
+
+type authorizer struct{ budget, resolve *asker }
+
+// subject is the conversation that a question is about.
+type subject struct {
+	ConversationID string `json:"conversationId"`
+	AgentID        string `json:"agentId"`
+	OwnerID        string `json:"ownerId,omitempty"`
+}
+
+type budgetQuestion struct {
+	Hook   string `json:"hook"`
+	Caller person `json:"caller"`
+	subject
+	Budget   *money  `json:"budget"` // null = no limit any more
+	Previous *money  `json:"previous"`
+	SpentUSD dollars `json:"spentUsd"`
+}
+
+type money struct {
+	MaxCostUSD dollars `json:"maxCostUsd"`
+	OnReach    string  `json:"onReach,omitempty"`
+}
+
+// AuthorizeBudget implements endpoint.Authorizer.
+func (a *authorizer) AuthorizeBudget(ctx context.Context, raise *endpoint.BudgetRaise) error {
+	question := &budgetQuestion{
+		Hook: authorizeBudget, Caller: personOf(endpoint.CallerFrom(ctx)),
+		subject: subject{raise.ConversationID, raise.AgentID, raise.OwnerID},
+		Budget:  moneyOf(raise.To), Previous: moneyOf(raise.From), SpentUSD: dollars(raise.SpentNanoUSD),
+	}
+	return permitted(ctx, a.budget, question, failurepb.Code_BUDGET_FORBIDDEN)
+}
+
+type resolveQuestion struct {
+	Hook   string `json:"hook"`
+	Caller person `json:"caller"`
+	subject
+	ActionID   string          `json:"actionId"`
+	Kind       string          `json:"kind,omitempty"` // of the action, when it is pending
+	ToolName   string          `json:"toolName,omitempty"`
+	Args       json.RawMessage `json:"args,omitempty"`
+	Resolution resolution      `json:"resolution"`
+}
+
+// resolution is a decision in the form of the API.
+type resolution struct {
+	Type               string          `json:"type"`
+	Decision           string          `json:"decision,omitempty"`
+	RememberForSession bool            `json:"rememberForSession,omitempty"`
+	ApprovedArgs       json.RawMessage `json:"approvedArgs,omitempty"`
+	Answers            json.RawMessage `json:"answers,omitempty"`
+	Cancelled          bool            `json:"cancelled,omitempty"`
+	Error              string          `json:"error,omitempty"` // a client tool's output is not told: it may be large
+}
+
+// AuthorizeResolve implements endpoint.Authorizer.
+func (a *authorizer) AuthorizeResolve(ctx context.Context, decision *endpoint.ActionDecision) error {
+	question := &resolveQuestion{
+		Hook: authorizeResolve, Caller: personOf(endpoint.CallerFrom(ctx)),
+		subject:  subject{decision.ConversationID, decision.AgentID, decision.OwnerID},
+		ActionID: decision.ActionID, Kind: decision.Action.GetKind(), ToolName: decision.Action.GetToolName(),
+		Args: decision.Action.GetArgs(), Resolution: resolutionOf(decision.Resolution),
+	}
+	return permitted(ctx, a.resolve, question, failurepb.Code_ACTION_FORBIDDEN)
+}
+
+func resolutionOf(resolve *conversationpb.Resolve) resolution {
+	switch {
+	case resolve.GetAnswers() != nil:
+		answers := resolve.GetAnswers()
+		return resolution{Type: "user_question", Answers: answers.GetAnswers(), Cancelled: answers.GetCancelled()}
+	case resolve.GetClient() != nil:
+		return resolution{Type: "client_tool", Error: resolve.GetClient().GetError()}
+	}
+	approval := resolve.GetApproval()
+	out := resolution{
+		Type: "tool_approval", Decision: "deny", RememberForSession: approval.GetRemember(),
+		ApprovedArgs: approval.GetApprovedArgs(),
+	}
+	if approval.GetAllow() {
+		out.Decision = "allow"
+	}
+	return out
+}
+
+// permitted asks and words a no with the hook's own code.
+func permitted(ctx context.Context, hook *asker, question any, code failurepb.Code) error {
+	if hook == nil {
+		return nil
+	}
+	got, err := hook.ask(ctx, question)
+	switch {
+	case err != nil && hook.lenient():
+		return nil
+	case err != nil:
+		return machine.Fail(code, "permission cannot be asked for now, try again")
+	case got.denied() || got.Allowed == nil:
+		return refusal(code, got, "not permitted")
+	}
+	return nil
+}
+
+// dollars is nano-dollars, written as a number of dollars.
+type dollars int64
+
+func moneyOf(budget *conversationpb.Budget) *money {
+	if budget == nil {
+		return nil
+	}
+	return &money{MaxCostUSD: dollars(budget.GetMaxCostNanoUsd()), OnReach: budget.GetOnReach()}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (d dollars) MarshalJSON() ([]byte, error) { return wire.AppendUSD(nil, int64(d)), nil }

@@ -1,0 +1,112 @@
+package hook
+
+import (
+	"context"
+	"net/http"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// person is a caller as hooks are told of it.
+type person struct {
+	UserID     string `json:"userId,omitempty"`
+	Identified bool   `json:"identified"`
+	ProjectID  string `json:"projectId"`
+}
+
+func personOf(caller endpoint.Caller) person {
+	return person{UserID: caller.UserID, Identified: caller.Identified, ProjectID: caller.ProjectID}
+}
+
+// Authenticator asks resolveContext for the user of those whom inner lets in without knowing who they are. It returns
+// inner itself when the hook is off.
+func (h *Hooks) Authenticator(inner endpoint.Authenticator) endpoint.Authenticator {
+	if h.context == nil {
+		return inner
+	}
+	return &authenticator{inner: inner, hook: h.context, headers: h.headers}
+}
+
+type authenticator struct {
+	inner   endpoint.Authenticator
+	hook    *asker
+	headers []string
+}
+
+type contextQuestion struct {
+	Hook     string            `json:"hook"`
+	Method   string            `json:"method"`
+	Path     string            `json:"path"`
+	RemoteIP string            `json:"remoteIp"`
+	Headers  map[string]string `json:"headers"`
+	Query    map[string]string `json:"query"`
+}
+
+// Authenticate implements endpoint.Authenticator. Whoever the application does not name is nobody: neither what the
+// request claims nor the trust of a server without authentication counts beside this hook.
+func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	caller, failure := a.inner.Authenticate(ctx, request)
+	if failure != nil || caller.Identified {
+		return caller, failure
+	}
+	caller.UserID, caller.Trusted = "", false
+	got, err := a.hook.ask(ctx, a.question(request))
+	switch {
+	case err != nil && a.hook.lenient():
+		return caller, nil
+	case err != nil:
+		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
+	case got.status == http.StatusUnauthorized:
+		return endpoint.Caller{}, refusal(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
+	case got.denied():
+		return endpoint.Caller{}, refusal(failurepb.Code_FORBIDDEN, got, "Access denied")
+	case got.UserID == nil || *got.UserID == "":
+		return caller, nil
+	case !validUserID(*got.UserID):
+		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
+	}
+	caller.UserID, caller.Identified = *got.UserID, true
+	return caller, nil
+}
+
+func (a *authenticator) question(request endpoint.Request) *contextQuestion {
+	question := &contextQuestion{
+		Hook: resolveContext, Method: request.Method(), Path: request.Path(), RemoteIP: request.RemoteIP(),
+		Headers: map[string]string{}, Query: map[string]string{},
+	}
+	for _, name := range a.headers {
+		if value := request.Header(name); value != "" {
+			question.Headers[name] = value
+		}
+	}
+	if claimed := request.Query("userId"); claimed != "" {
+		question.Query["userId"] = claimed
+	}
+	return question
+}
+
+// refusal words a no of the application.
+func refusal(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
+	if got != nil && got.Message != "" {
+		return machine.Fail(code, "%s", got.Message)
+	}
+	return machine.Fail(code, "%s", otherwise)
+}
+
+// validUserID is what authentication by token asks of one, too.
+func validUserID(userID string) bool {
+	const longest = 256
+	if len(userID) > longest || !utf8.ValidString(userID) {
+		return false
+	}
+	for _, r := range userID {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package hook
+
+import (
+	"context"
+	"math"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// Limiter asks rateLimit about each request that inner allows. It returns inner itself when the hook is off.
+func (h *Hooks) Limiter(inner endpoint.Limiter) endpoint.Limiter {
+	if h.rate == nil {
+		return inner
+	}
+	return &limiter{Limiter: inner, hook: h.rate}
+}
+
+type limiter struct {
+	endpoint.Limiter // places for streams are inner's business
+	hook             *asker
+}
+
+type rateQuestion struct {
+	Hook     string `json:"hook"`
+	Method   string `json:"method"`
+	Route    string `json:"route"` // as in the API document
+	Path     string `json:"path"`
+	RemoteIP string `json:"remoteIp"`
+	Caller   person `json:"caller"`
+}
+
+// Allow implements endpoint.Limiter.
+func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route *endpoint.Row) *machine.Failure {
+	if failure := l.Limiter.Allow(caller, request, route); failure != nil {
+		return failure
+	}
+	got, err := l.hook.ask(context.Background(), &rateQuestion{ // the hook's timeout bounds it
+		Hook: rateLimit, Method: request.Method(), Route: route.Path, Path: request.Path(),
+		RemoteIP: request.RemoteIP(), Caller: personOf(caller),
+	})
+	switch {
+	case err != nil && l.hook.lenient():
+		return nil
+	case err != nil:
+		return machine.Fail(failurepb.Code_RATE_LIMITED, "the rate limit cannot be checked now, try again").With("retryAfter", 1)
+	case got.denied() || got.Allowed == nil:
+		return refusal(failurepb.Code_RATE_LIMITED, got, "too many requests").With("retryAfter", seconds(got.RetryAfter))
+	}
+	return nil
+}
+
+// seconds is a wait in whole seconds, at least one and at most a day.
+func seconds(wait float64) int {
+	const longest = 24 * 60 * 60
+	if math.IsNaN(wait) || wait < 1 {
+		return 1
+	}
+	return int(math.Ceil(min(wait, longest)))
+}
