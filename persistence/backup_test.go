@@ -57,6 +57,7 @@ func TestBackupIsTheModel(t *testing.T) {
 		defer func() { s.Stop() }()
 		draw := func() {
 			for range rapid.IntRange(0, 40).Draw(t, "steps") {
+				model.DrawBlob(ctx, t, s)
 				group, a := model.Draw(t)
 				want := model.Append(group, a)
 				got, err := s.Append(ctx, group, a)

@@ -1,6 +1,7 @@
 package persistence_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,6 +69,13 @@ func script(s *persistence.Store, w, conversations, events int, l *ledger) error
 			} else {
 				a.Listings = append(a.Listings, &logpb.Listing{List: "updated", Score: int64(seq) - 1, Member: id, Delete: true})
 			}
+			if seq == crashFileAt {
+				change, err := putCrashFile(s, crashGroup(w), id)
+				if err != nil {
+					return err
+				}
+				a.Blobs = append(a.Blobs, change)
+			}
 			r, err := s.Append(ctx, crashGroup(w), a)
 			if err != nil {
 				return err
@@ -79,6 +87,33 @@ func script(s *persistence.Store, w, conversations, events int, l *ledger) error
 		}
 	}
 	return nil
+}
+
+// crashFileAt is the event with which a conversation of a script gets its file.
+const crashFileAt = 3
+
+func crashFile(id string) []byte { return bytes.Repeat([]byte("bytes of "+id), 200) }
+
+// putCrashFile puts the bytes of a conversation's file and returns its commit.
+func putCrashFile(s *persistence.Store, group uint32, id string) (*logpb.BlobChange, error) {
+	data := crashFile(id)
+	c := &logpb.BlobChange{Id: "file of " + id, Chunks: 1, Size: int64(len(data)), Record: []byte("record of " + id)}
+	return c, s.PutChunk(ctx, group, c.GetId(), 0, data)
+}
+
+// verifyCrashFile checks that a file is there and whole when it was committed, and otherwise not readable.
+func verifyCrashFile(t require.TestingT, s *persistence.Store, group uint32, id string, committed bool) {
+	b, found, err := s.Blob(ctx, group, "file of "+id)
+	require.NoError(t, err)
+	require.Equal(t, committed, found && b.Committed, "file of %s", id)
+	if !committed {
+		return
+	}
+	want := persistence.Blob{Chunks: 1, Size: int64(len(crashFile(id))), Record: []byte("record of " + id), Owner: id, Committed: true}
+	require.Equal(t, want, b)
+	data, err := s.Chunk(ctx, group, "file of "+id, 0, nil)
+	require.NoError(t, err)
+	require.Equal(t, crashFile(id), data)
 }
 
 func runScripts(s *persistence.Store, conversations, events int, l *ledger) error {
@@ -118,6 +153,7 @@ func verify(t require.TestingT, s *persistence.Store, conversations int, acked m
 			}
 			require.EqualValues(t, head.Seq+1, n)
 			require.Equal(t, fmt.Sprintf("head %d", head.Seq), string(head.Value))
+			verifyCrashFile(t, s, crashGroup(w), id, head.Seq >= crashFileAt)
 			events += n
 			entities++
 		}

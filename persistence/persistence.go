@@ -313,12 +313,7 @@ func (s *Store) close() error {
 	if s.driver != nil {
 		s.driver.Stop()
 	}
-	if s.flusher != nil {
-		select {
-		case <-s.flusher:
-		case <-time.After(engineTimeout): // it hangs in a failed engine
-		}
-	}
+	s.awaitFlusher()
 	if !s.uses.close(readsTimeout) {
 		return errors.New("reads are still in progress; the process must end")
 	}
@@ -333,6 +328,26 @@ func (s *Store) close() error {
 	}
 	return err
 }
+
+// awaitFlusher waits for the goroutine that flushes; in a failed engine it may hang, as others may.
+func (s *Store) awaitFlusher() {
+	if s.flusher == nil {
+		return
+	}
+	timeout := engineTimeout
+	if s.condition.failure() != nil {
+		timeout = flusherTimeout
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-s.flusher:
+	case <-timer.C:
+	}
+}
+
+// flusherTimeout is enough for what does not hang.
+const flusherTimeout = 100 * time.Millisecond
 
 // uses counts reads in progress, so that the database is not closed under them. It is a counter and not a lock:
 // readers must not wait for each other.

@@ -24,6 +24,7 @@ type Model struct {
 	listings map[uint32]map[listing][]byte
 	counts   map[string]int64
 	ids      map[uint32]map[string]bool // ever seen, to check that what is deleted is gone
+	blobs    map[uint32]map[string]*file
 }
 
 type entity struct {
@@ -48,12 +49,13 @@ type listing struct {
 func NewModel(shards int) *Model {
 	m := &Model{
 		shards: uint32(shards), entities: map[uint32]map[string]*entity{}, listings: map[uint32]map[listing][]byte{},
-		counts: map[string]int64{}, ids: map[uint32]map[string]bool{},
+		counts: map[string]int64{}, ids: map[uint32]map[string]bool{}, blobs: map[uint32]map[string]*file{},
 	}
 	for g := range m.shards {
 		m.entities[g+1] = map[string]*entity{}
 		m.listings[g+1] = map[listing][]byte{}
 		m.ids[g+1] = map[string]bool{}
+		m.blobs[g+1] = map[string]*file{}
 	}
 	return m
 }
@@ -62,7 +64,13 @@ func NewModel(shards int) *Model {
 func (m *Model) Append(group uint32, a *logpb.Append) *logpb.Result {
 	m.ids[group][a.GetId()] = true
 	e := m.entities[group][a.GetId()]
-	if outcome := m.compare(e, a); outcome != logpb.Outcome_APPLIED {
+	outcome := m.compare(e, a)
+	for _, c := range a.GetBlobs() {
+		if outcome == logpb.Outcome_APPLIED {
+			outcome = m.blobs[group][c.GetId()].fits(c, a.GetId())
+		}
+	}
+	if outcome != logpb.Outcome_APPLIED {
 		r := &logpb.Result{Outcome: outcome}
 		if e != nil {
 			r.Seq, r.Epoch = e.seq, e.epoch
@@ -84,8 +92,12 @@ func (m *Model) Append(group uint32, a *logpb.Append) *logpb.Result {
 		put(e.items, item{uint8(i.GetTable()), string(i.GetKey())}, i.GetValue(), i.GetDelete())
 	}
 	m.entities[group][a.GetId()] = e
+	for _, c := range a.GetBlobs() {
+		m.change(group, c, a.GetId())
+	}
 	if a.GetDeleteEntity() {
 		delete(m.entities[group], a.GetId())
+		maps.DeleteFunc(m.blobs[group], func(_ string, f *file) bool { return f.owner == a.GetId() })
 	}
 	for _, l := range a.GetListings() {
 		put(m.listings[group], listing{l.GetList(), l.GetScore(), l.GetMember()}, l.GetValue(), l.GetDelete())
@@ -133,6 +145,7 @@ func (m *Model) Check(ctx context.Context, t require.TestingT, s *persistence.St
 		for id := range m.ids[group] {
 			m.checkEntity(ctx, t, s, group, id)
 		}
+		m.checkBlobs(ctx, t, s, group)
 	}
 	m.checkLists(ctx, t, s)
 	for name, want := range m.counts {

@@ -30,6 +30,7 @@ func Suite(t *testing.T, open Opener) {
 		"one of many racing writers wins": racingWriters,
 		"limits are kept":                 limitsAreKept,
 		"directory records":               directoryRecords,
+		"bytes of files":                  bytesOfFiles,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
