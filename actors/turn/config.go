@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/actors/turn/model"
+	"parley/actors/turn/tool"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
@@ -24,7 +26,22 @@ type History interface {
 	// Before visits the messages numbered below a number, newest first, until visit returns false. The messages are
 	// only read.
 	Before(ctx context.Context, conversationID string, number uint64, visit func(*conversationpb.Message) bool) error
+	// Steps are the journalled steps of a turn, in order. They are only read.
+	Steps(ctx context.Context, conversationID, runID string) ([]*conversationpb.Step, error)
 }
+
+// Tools makes the tools of an agent ready. The error says what is wrong with the agent's definition.
+type Tools interface {
+	Open(ctx context.Context, agent *agentpb.Agent) (tool.Set, error)
+}
+
+// Files gives the bytes of stored files.
+type Files interface {
+	Open(ctx context.Context, fileID string) (io.ReadCloser, error)
+}
+
+// Documents makes text of a document: at most limit bytes of it. The error may say that there is none in this type.
+type Documents func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error)
 
 // Publisher carries a run's text to whoever follows its conversation.
 type Publisher interface {
@@ -49,6 +66,9 @@ type Config struct {
 	History   History
 	Providers map[agentpb.Provider]model.Provider
 	Publisher Publisher
+	Tools     Tools     // nil = agents have none
+	Files     Files     // nil = models are told of files by name only
+	Documents Documents // nil = models are told of documents by name only
 
 	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
 	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.
@@ -63,6 +83,21 @@ type Config struct {
 	// ReportTimeout bounds one try to report. Default 10 s.
 	ReportTimeout time.Duration
 
+	// MeterTokens is how many tokens of output a model call may get ahead of what the budget has granted: less spends less
+	// when a call is lost, more asks the journal less often. Default 256.
+	MeterTokens int
+	// MaxToolResult bounds the result of one tool call, in bytes; the rest is cut. Default 64 KiB.
+	MaxToolResult int
+	// MaxTurnResults bounds arguments and results of all the tool calls of a turn, in bytes: they become part of one
+	// message. Default 1 MiB.
+	MaxTurnResults int
+	// MaxParallelTools bounds the tool calls of a turn that run at one time. Default 8.
+	MaxParallelTools int
+	// ToolTimeout bounds one tool call whose policy does not. Default 60 s.
+	ToolTimeout time.Duration
+	// TitleTimeout bounds the making of a title. Default 20 s.
+	TitleTimeout time.Duration
+
 	// Logger; nil = silent.
 	Logger *slog.Logger
 	// Registerer for metrics; nil = none.
@@ -75,6 +110,12 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxText, 512<<10)
 	orDefault(&c.Timeout, 15*time.Minute)
 	orDefault(&c.ReportTimeout, 10*time.Second)
+	orDefault(&c.MeterTokens, 256)
+	orDefault(&c.MaxToolResult, 64<<10)
+	orDefault(&c.MaxTurnResults, 1<<20)
+	orDefault(&c.MaxParallelTools, 8)
+	orDefault(&c.ToolTimeout, time.Minute)
+	orDefault(&c.TitleTimeout, 20*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -99,6 +140,12 @@ func (c *Config) validate() error {
 		{"MaxText", int64(c.MaxText)},
 		{"Timeout", int64(c.Timeout)},
 		{"ReportTimeout", int64(c.ReportTimeout)},
+		{"MeterTokens", int64(c.MeterTokens)},
+		{"MaxToolResult", int64(c.MaxToolResult)},
+		{"MaxTurnResults", int64(c.MaxTurnResults)},
+		{"MaxParallelTools", int64(c.MaxParallelTools)},
+		{"ToolTimeout", int64(c.ToolTimeout)},
+		{"TitleTimeout", int64(c.TitleTimeout)},
 	}
 	for _, limit := range limits {
 		if limit.value < 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -13,59 +12,6 @@ import (
 
 	"parley/actors/turn/model"
 	"parley/proto/conversationpb"
-)
-
-// Place is where a run belongs, and the epoch under which it was started.
-type Place struct {
-	Shard          uint32
-	Epoch          uint64
-	ConversationID string
-}
-
-// Job is one turn to run. What it points to is only read.
-type Job struct {
-	Place
-	RunID, AgentID string
-	UserMessage    *conversationpb.Message
-	// TenantID, ProjectID and UserID are whose conversation it is.
-	TenantID, ProjectID, UserID string
-	Mode                        conversationpb.Mode
-	// HistoryBefore is the number below which the messages before UserMessage are.
-	HistoryBefore uint64
-	// Attempt is above 1 when an earlier runner of the turn was lost since it was last started or resumed.
-	Attempt uint32
-	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
-	Steps, ResumedAt uint32
-	// Usage is of the model calls that are journalled, nil = none.
-	Usage *conversationpb.Usage
-	// Answer is the message that the turn stored when it paused, nil = none.
-	Answer *conversationpb.Message
-	// Budget says that the conversation has one: money is asked for before it is spent.
-	Budget bool
-	// Untitled says that this is the first message of a conversation without a title.
-	Untitled bool
-	// RuntimeContext is the conversation's, a JSON object or nothing.
-	RuntimeContext []byte
-	// Progress journals a step, or asks for money, and returns what the rules say. ErrFenced and ErrRefused are final,
-	// other errors may be tried again.
-	Progress func(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error)
-	// SetTitle stores a title that came after the turn's report; errors as those of Progress.
-	SetTitle func(ctx context.Context, title *conversationpb.SetTitle) error
-	// Report tells the conversation how the turn ended. ErrFenced and ErrRefused are final, other errors are tried
-	// again.
-	Report func(ctx context.Context, finish *conversationpb.Finish) error
-}
-
-// What Start and Job.Report return.
-var (
-	// ErrOverloaded: the node runs as many turns as it may.
-	ErrOverloaded = errors.New("too many turns are running")
-	// ErrStopping: the runner is draining.
-	ErrStopping = errors.New("the runner is stopping")
-	// ErrFenced: the run is not the conversation's any more. Nobody wants its report.
-	ErrFenced = errors.New("the run was fenced")
-	// ErrRefused: the conversation will never take this report.
-	ErrRefused = errors.New("the report was refused")
 )
 
 // Causes with which a run's contexts end.
@@ -89,7 +35,8 @@ type Runner struct {
 	metrics *metrics
 	mu      struct {
 		sync.Mutex
-		runs     map[string]*run // by run id; abandoned ones are not in it
+		runs     map[string]*run   // by run id; abandoned ones are not in it
+		tails    map[*run]struct{} // the turn has ended, its title is being made
 		shards   map[uint32]*busy
 		count    int // goroutines, abandoned ones included
 		draining bool
@@ -121,6 +68,7 @@ func New(config Config) (*Runner, error) {
 	}
 	r := &Runner{config: config, metrics: newMetrics(config.Registerer)}
 	r.mu.runs = make(map[string]*run)
+	r.mu.tails = make(map[*run]struct{})
 	r.mu.shards = make(map[uint32]*busy)
 	r.mu.idle = make(chan struct{})
 	return r, nil
@@ -225,6 +173,11 @@ func (r *Runner) Release(shard uint32, epoch uint64) {
 			r.abandonLocked(t)
 		}
 	}
+	for t := range r.mu.tails {
+		if t.job.Shard == shard && t.job.Epoch <= epoch {
+			t.abandon(errAbandoned)
+		}
+	}
 }
 
 // removeLocked takes a run off the books.
@@ -268,6 +221,9 @@ func (r *Runner) Drain(ctx context.Context) {
 	for _, t := range r.mu.runs {
 		r.abandonLocked(t)
 	}
+	for t := range r.mu.tails {
+		t.abandon(errAbandoned)
+	}
 	r.mu.Unlock()
 	if left > 0 {
 		r.config.Logger.Info("turns left to recovery", slog.Int("count", left))
@@ -285,15 +241,32 @@ func (r *Runner) Drain(ctx context.Context) {
 func (r *Runner) run(life, calls context.Context, t *run) {
 	defer r.ended(t)
 	calls, cancel := context.WithTimeoutCause(calls, r.config.Timeout, errTimeout)
-	finish := r.answer(calls, t)
+	finish, title := r.answer(life, calls, t)
 	cancel()
 	t.stop(nil)
+	defer title.cancel()
 	if life.Err() != nil {
 		return
 	}
-	finish.RunId, finish.Epoch = t.job.RunID, t.job.Epoch
-	r.metrics.ended.WithLabelValues(finish.GetStopReason().String()).Inc()
-	r.report(life, t, finish)
+	if finish != nil {
+		finish.RunId, finish.Epoch = t.job.RunID, t.job.Epoch
+		r.metrics.ended.WithLabelValues(finish.GetStopReason().String()).Inc()
+		r.report(life, t, finish)
+	}
+	if title.pending() && life.Err() == nil {
+		r.retire(t)
+		title.tell(life)
+	}
+}
+
+// retire takes a run off the books whose turn has ended and whose title is still being made: nobody waits for it.
+func (r *Runner) retire(t *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.runs[t.job.RunID] == t {
+		r.removeLocked(t)
+		r.mu.tails[t] = struct{}{}
+	}
 }
 
 func (r *Runner) ended(t *run) {
@@ -303,6 +276,7 @@ func (r *Runner) ended(t *run) {
 	if r.mu.runs[t.job.RunID] == t {
 		r.removeLocked(t)
 	}
+	delete(r.mu.tails, t)
 	r.mu.count--
 	r.metrics.running.Dec()
 	if r.mu.draining && r.mu.count == 0 {
@@ -310,83 +284,42 @@ func (r *Runner) ended(t *run) {
 	}
 }
 
-// answer asks the model and returns how that ended. A fault of a provider ends the turn, not the process.
-func (r *Runner) answer(ctx context.Context, t *run) (finish *conversationpb.Finish) {
+// answer has the turn answered and returns its report, nil when there is nothing to report. A fault of a provider ends the
+// turn, not the process.
+func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversationpb.Finish, title *title) {
+	talk := &talk{runner: r, run: t}
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.config.Logger.Error("turn panicked", slog.String("run", t.job.RunID),
 				slog.String("conversation", t.job.ConversationID), slog.String("fault", fmt.Sprint(fault)),
 				slog.String("stack", string(debug.Stack())))
-			finish = failedWith("internal_error", "The turn ended by a fault of the server.")
-			finish.Content = t.output.Seal()
+			finish, title = failedWith("internal_error", "The turn ended by a fault of the server."), talk.title
+			finish.Content = talk.before + t.output.Seal()
 		}
 	}()
 	agent, found := r.config.Agents.Agent(t.job.AgentID)
 	if !found {
 		t.output.Seal()
-		return failedWith("agent_not_found", "The agent of this conversation does not exist any more.")
+		return failedWith("agent_not_found", "The agent of this conversation does not exist any more."), nil
 	}
 	provider := r.config.Providers[agent.GetModel().GetProvider()]
 	if provider == nil {
 		t.output.Seal()
-		return failedWith("provider_error", "The agent's model provider is not configured.")
+		return failedWith("provider_error", "The agent's model provider is not configured."), nil
 	}
-	talk := &talk{runner: r, run: t, agent: agent, provider: provider}
-	end := talk.hold(ctx)
-	finish = talk.finish(ctx, end)
-	finish.Content = t.output.Seal()
-	return finish
+	talk.agent, talk.provider = agent, provider
+	end := talk.hold(life, ctx)
+	switch {
+	case end.paused:
+		// What waits to be published goes out with the event of the pause.
+		t.output.Seal()
+		r.metrics.ended.WithLabelValues(conversationpb.StopReason_REQUIRES_ACTION.String()).Inc()
+		return nil, talk.title
+	case errors.Is(end.err, ErrFenced):
+		t.output.Release()
+		return nil, talk.title
+	}
+	return talk.finish(ctx, end), talk.title
 }
 
-// report repeats the report until it is taken, final, or the run is abandoned. One that can never be taken as it is
-// gives way to a bare one, so that the conversation does not stay open.
-func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Finish) {
-	log := r.config.Logger
-	about := func(err error) []slog.Attr {
-		return []slog.Attr{
-			slog.String("run", t.job.RunID), slog.String("conversation", t.job.ConversationID), slog.Any("err", err),
-		}
-	}
-	bare := false
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		try, cancel := context.WithTimeout(ctx, r.config.ReportTimeout)
-		err := t.job.Report(try, finish)
-		cancel()
-		switch {
-		case err == nil:
-			return
-		case errors.Is(err, ErrFenced):
-			log.LogAttrs(ctx, slog.LevelDebug, "report not wanted", about(err)...)
-			return
-		case errors.Is(err, ErrRefused) && bare:
-			log.LogAttrs(ctx, slog.LevelError, "report refused", about(err)...)
-			return
-		case errors.Is(err, ErrRefused):
-			log.LogAttrs(ctx, slog.LevelError, "report refused, sending a bare one", about(err)...)
-			usage := finish.GetUsage()
-			finish = failedWith("internal_error", "The answer could not be stored.")
-			finish.RunId, finish.Epoch, finish.Usage = t.job.RunID, t.job.Epoch, usage
-			bare = true
-			continue
-		case ctx.Err() != nil:
-			return
-		}
-		r.metrics.reports.Inc()
-		timer := time.NewTimer(pause/2 + rand.N(pause/2)) // jitter: a full disk holds up many turns at once
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
-}
-
-func failedWith(code, message string) *conversationpb.Finish {
-	return &conversationpb.Finish{
-		StopReason: conversationpb.StopReason_ERROR,
-		Error:      &conversationpb.TurnError{Code: code, Message: message},
-	}
-}
-
-var _ model.Stream = (*talk)(nil)
+var _ model.Overhearer = (*talk)(nil)

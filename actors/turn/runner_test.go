@@ -66,6 +66,10 @@ func (m messages) Before(_ context.Context, _ string, number uint64, visit func(
 	return nil
 }
 
+func (messages) Steps(context.Context, string, string) ([]*conversationpb.Step, error) {
+	return nil, nil
+}
+
 // page is a Publisher that keeps what it is told.
 type page struct {
 	mu       sync.Mutex
@@ -154,7 +158,8 @@ func (d *desk) job() Job {
 		Place: Place{Shard: 3, Epoch: 7, ConversationID: "conv_1"},
 		RunID: "run_1", AgentID: "a",
 		UserMessage:   &conversationpb.Message{Number: 9, Role: conversationpb.Role_USER, Content: "hello"},
-		HistoryBefore: 9,
+		HistoryBefore: 9, Attempt: 1,
+		Progress: (&book{epoch: 7}).progress,
 		Report: func(_ context.Context, finish *conversationpb.Finish) error {
 			d.reports <- finish
 			if len(d.answers) == 0 {
@@ -251,7 +256,8 @@ func TestStopIsFinalForTheStream(t *testing.T) {
 		require.Equal(t, conversationpb.StopReason_CANCELLED, finish.GetStopReason())
 		require.Equal(t, "to be or ", finish.GetContent())
 		require.Nil(t, finish.GetError())
-		require.False(t, finish.GetUsage().GetPriced(), "a call that was cut off does not say what it cost")
+		require.True(t, finish.GetUsage().GetPriced(), "what a call that was cut off did not say is estimated")
+		require.EqualValues(t, 5, finish.GetUsage().GetOutputTokens(), "with what came too late to be heard")
 		d.Stop("run_1")
 	})
 }
@@ -364,7 +370,8 @@ func TestEndings(t *testing.T) {
 				if test.name == "tools" {
 					require.Len(t, finish.GetToolCalls(), 3)
 					require.Equal(t, "there is no such tool", finish.GetToolCalls()[0].GetError())
-					require.EqualValues(t, 3, finish.GetUsage().GetModelCalls())
+					require.Equal(t, "not run: the turn has used all its model calls", finish.GetToolCalls()[2].GetError())
+					require.EqualValues(t, 1, finish.GetUsage().GetModelCalls(), "two are journalled with their steps")
 				}
 			})
 		})
@@ -595,6 +602,10 @@ func TestWindow(t *testing.T) {
 }
 
 type unreadable struct{}
+
+func (unreadable) Steps(context.Context, string, string) ([]*conversationpb.Step, error) {
+	return nil, errors.New("disk")
+}
 
 func (unreadable) Before(context.Context, string, uint64, func(*conversationpb.Message) bool) error {
 	return errors.New("disk")

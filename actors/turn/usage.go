@@ -9,29 +9,25 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// usage adds up the model calls of a turn.
+// usage adds up model calls of one price.
 type usage struct {
 	input, cached, output int64
 	calls                 int32
 	unknown               bool // a call did not say what it consumed
 }
 
-func (u *usage) add(answer *model.Answer) {
+func (u *usage) add(call model.Usage) {
 	u.calls++
-	if answer == nil {
-		u.unknown = true
-		return
-	}
-	u.unknown = u.unknown || !answer.Usage.Known
-	u.input += max(answer.Usage.InputTokens, 0)
-	u.cached += min(max(answer.Usage.CachedInputTokens, 0), max(answer.Usage.InputTokens, 0))
-	u.output += max(answer.Usage.OutputTokens, 0)
+	u.unknown = u.unknown || !call.Known
+	u.input += max(call.InputTokens, 0)
+	u.cached += min(max(call.CachedInputTokens, 0), max(call.InputTokens, 0))
+	u.output += max(call.OutputTokens, 0)
 }
 
 // priced is the usage of the turn with its cost: the sum over the turn, in whole nano-dollars, rounded up once, so
 // that what is charged is never below what was consumed. Cached input counts as part of the input; a price without one
-// for cached input charges it like the rest. Where a call did not say what it consumed, the cost is a lower bound and
-// the turn is not marked as priced.
+// for cached input charges it like the rest. Where it is not known what a call consumed, not even about, the cost is a
+// lower bound and the turn is not marked as priced.
 func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
 	if u.calls == 0 {
 		return nil
@@ -42,16 +38,47 @@ func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
 	if price == nil {
 		return total
 	}
+	total.CostNanoUsd, total.Priced = cost(price, u.input, u.cached, u.output), !u.unknown
+	return total
+}
+
+// cost is the price of so many tokens in nano-dollars, rounded up.
+func cost(price *agentpb.Price, input, cached, output int64) int64 {
 	cachedPrice := price.GetCachedInputNanoUsdPerMtok()
 	if cachedPrice == 0 {
 		cachedPrice = price.GetInputNanoUsdPerMtok()
 	}
 	var sum wide
-	sum.add(u.input-u.cached, price.GetInputNanoUsdPerMtok())
-	sum.add(u.cached, cachedPrice)
-	sum.add(u.output, price.GetOutputNanoUsdPerMtok())
-	total.CostNanoUsd, total.Priced = sum.perMillion(), !u.unknown
-	return total
+	sum.add(input-cached, price.GetInputNanoUsdPerMtok())
+	sum.add(cached, cachedPrice)
+	sum.add(output, price.GetOutputNanoUsdPerMtok())
+	return sum.perMillion()
+}
+
+// plus adds two usages; nil is none.
+func plus(a, b *conversationpb.Usage) *conversationpb.Usage {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &conversationpb.Usage{
+		InputTokens:       a.GetInputTokens() + b.GetInputTokens(),
+		OutputTokens:      a.GetOutputTokens() + b.GetOutputTokens(),
+		CachedInputTokens: a.GetCachedInputTokens() + b.GetCachedInputTokens(),
+		CostNanoUsd:       sumCosts(a.GetCostNanoUsd(), b.GetCostNanoUsd()),
+		Priced:            a.GetPriced() && b.GetPriced(),
+		ModelCalls:        a.GetModelCalls() + b.GetModelCalls(),
+	}
+}
+
+// sumCosts adds amounts that are not negative and stays at the largest number rather than wrap.
+func sumCosts(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // wide is an unsigned 128-bit sum of products: tokens times a price may leave 64 bits.

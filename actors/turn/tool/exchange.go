@@ -42,9 +42,7 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 	if asked.body != nil {
 		setDefault(request.Header, "Content-Type", "application/json")
 	}
-	if call.IdempotencyKey != "" {
-		request.Header.Set(IdempotencyHeader, call.IdempotencyKey)
-	}
+	setKey(request.Header, call)
 	response, err := b.client.Do(request)
 	if err != nil {
 		return "", err
@@ -60,6 +58,20 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 		return "", failure("the tool answered with status %d: %s", response.StatusCode, text)
 	}
 	return text, nil
+}
+
+// setKey sets the idempotency key. net/http takes the header, when it finds it, for leave to send the request again by
+// itself after a connection broke; where the tool does not promise to run once for a key, it must not find it. Names of
+// headers are the same in any case.
+func setKey(header http.Header, call *Call) {
+	if call.IdempotencyKey == "" {
+		return
+	}
+	if call.idempotent {
+		header.Set(IdempotencyHeader, call.IdempotencyKey)
+		return
+	}
+	header[strings.ToLower(IdempotencyHeader)] = []string{call.IdempotencyKey}
 }
 
 func setDefault(header http.Header, name, value string) {

@@ -235,7 +235,7 @@ func (s *server) runTool(name string, idempotent bool) func(context.Context, *Ca
 		}
 		var answered *jsonrpc.Error
 		switch {
-		case errors.As(err, &answered):
+		case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
 			return "", failure("the tool answered with an error: %s", answered.Message)
 		case err != nil:
 			return "", err
@@ -247,6 +247,10 @@ func (s *server) runTool(name string, idempotent bool) func(context.Context, *Ca
 		return nonEmpty(content(result), "(no content)"), nil
 	}
 }
+
+// ownCodes are errors that the client library makes itself, in the form of an answer: the connection ends or has ended, or
+// the request could not be sent.
+var ownCodes = []int64{-32003, -32004, -32005} //nolint:gochecknoglobals // a list; nothing writes to it
 
 func nonEmpty(text, otherwise string) string {
 	if strings.TrimSpace(text) == "" {

@@ -21,7 +21,7 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.timeout, fmt.Errorf("%w after %s", errTimeout, t.timeout))
 	defer cancel()
-	call.limit = max(t.limit, maxErrorText)
+	call.limit, call.idempotent = max(t.limit, maxErrorText), t.Policy.GetIdempotent()
 	text, err := t.run(ctx, &call)
 	if err != nil {
 		return "", plainError(ctx, err)

@@ -58,5 +58,6 @@ type Call struct {
 	UserID         string
 	Args           []byte // JSON object, as judged or as a person approved it
 
-	limit int // bytes of the result that are of use
+	limit      int // bytes of the result that are of use
+	idempotent bool
 }

@@ -1,0 +1,376 @@
+package turn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/actors/turn/model"
+	"parley/actors/turn/tool"
+	"parley/proto/conversationpb"
+)
+
+const (
+	// maxPending bounds the calls of one answer that need a person; the rules keep no more.
+	maxPending = 32
+	// maxArguments bounds the arguments of one call.
+	maxArguments = 64 << 10
+	// maxToolError bounds the text of a call's error.
+	maxToolError = 4 << 10
+)
+
+// toolCall is a call of the newest step that asked for tools.
+type toolCall struct {
+	at      int        // its record's place among the turn's calls
+	key     string     // idempotency key
+	tool    *tool.Tool // nil when it cannot be run
+	args    []byte     // to run it with
+	details []byte     // what a person is shown beside the arguments
+	problem string     // why it is not run
+	changed bool       // a person set other arguments
+	open    *conversationpb.OpenCall
+	done    bool
+}
+
+// judge says what a call needs before it has a result. One that cannot be run, for what is wrong with it, needs only
+// that its error is told; running it again is then harmless.
+func (k *talk) judge(at int, key string) *toolCall {
+	record := k.calls[at]
+	c := &toolCall{at: at, key: key, open: &conversationpb.OpenCall{
+		Id: record.GetId(), Name: record.GetName(), Need: conversationpb.Need_RUN, Idempotent: true,
+	}}
+	if k.set != nil {
+		c.tool, _ = k.set.Find(record.GetName())
+	}
+	if c.tool == nil {
+		c.problem = "there is no such tool"
+		return c
+	}
+	judged, err := c.tool.Judge(record.GetArguments())
+	if err != nil {
+		c.problem = err.Error()
+		return c
+	}
+	c.args, c.details = judged.Args, judged.Details
+	c.open.Need = judged.Need
+	c.open.Idempotent = c.tool.Policy.GetIdempotent()
+	if judged.Need != conversationpb.Need_RUN {
+		c.open.Args, c.open.Schema, c.open.Details = judged.Args, c.tool.Schema, judged.Details
+		c.open.ActionTimeoutMs = judged.ActionTimeout.Milliseconds()
+	}
+	return c
+}
+
+// use journals an answer that asks for tools and sees to it that every call gets a result. nil = the model can be
+// asked again.
+func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
+	use := &conversationpb.ToolUse{Text: k.callText(answer)}
+	first := len(k.calls)
+	problems := k.record(answer.ToolCalls)
+	use.Calls = slices.Clone(k.calls[first:])
+	people := 0
+	for index := range use.GetCalls() {
+		c := k.judge(first+index, k.key(k.steps+1, index))
+		if c.open.GetNeed() != conversationpb.Need_RUN {
+			people++
+		}
+		if problem := cmp.Or(problems[index], tooMany(people, c)); problem != "" {
+			c.problem, c.open = problem, &conversationpb.OpenCall{
+				Id: c.open.GetId(), Name: c.open.GetName(), Need: conversationpb.Need_RUN, Idempotent: true,
+			}
+		}
+		k.newest = append(k.newest, c)
+		use.Open = append(use.Open, c.open)
+	}
+	k.newestText = use.GetText()
+	use.Usage = k.owed()
+	reply, err := k.journal(life, &conversationpb.Progress{
+		Content: k.whole.String(), ToolCalls: slices.Clone(k.calls), Body: &conversationpb.Progress_Use{Use: use},
+	})
+	if err != nil {
+		return &ending{err: err}
+	}
+	k.settled()
+	k.steps++
+	if reply.GetPaused() {
+		return &ending{paused: true}
+	}
+	return k.complete(ctx, reply.GetCalls())
+}
+
+func tooMany(people int, c *toolCall) string {
+	if c.open.GetNeed() == conversationpb.Need_RUN || people <= maxPending {
+		return ""
+	}
+	return "too many calls at once need a person"
+}
+
+// key is the idempotency key of a call: the same however often the call is tried.
+func (k *talk) key(step uint32, index int) string {
+	return fmt.Sprintf("%s/%d/%d", k.run.job.RunID, step, index)
+}
+
+// record takes the calls of an answer into the turn's, each under an id of its own, and says what is wrong with them
+// from the outset.
+func (k *talk) record(calls []model.ToolCall) []string {
+	problems := make([]string, len(calls))
+	for index, call := range calls {
+		id := call.ID
+		if id == "" || k.ids[id] {
+			// Some servers number the calls of every answer from the start.
+			id = fmt.Sprintf("call_%s_%d_%d", strings.TrimPrefix(k.run.job.RunID, "run_"), k.steps+1, index)
+		}
+		arguments := call.Arguments
+		switch {
+		case len(arguments) > maxArguments:
+			arguments, problems[index] = "{}", fmt.Sprintf("the arguments are longer than %d bytes", maxArguments)
+		case k.size+len(arguments) > k.runner.config.MaxTurnResults:
+			arguments, problems[index] = "{}", "the tool calls of this turn are too long in all"
+		}
+		k.size += len(arguments)
+		k.ids[id] = true
+		k.calls = append(k.calls, &conversationpb.ToolCall{Id: id, Name: call.Name, Arguments: arguments})
+	}
+	return problems
+}
+
+// complete runs the calls that need nobody and journals their results as they come. nil = every call has one.
+func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *ending {
+	todo := k.runnable(open)
+	if len(todo) > 0 {
+		if end := k.runAll(ctx, todo); end != nil {
+			return end
+		}
+	}
+	for _, c := range k.newest {
+		if !c.done {
+			return &ending{err: fmt.Errorf("call %s of step %d was neither run nor asked about", c.open.GetId(), k.steps)}
+		}
+	}
+	k.sayNewest()
+	return nil
+}
+
+// runnable is what is left to be run, as the rules see it, with the arguments that a person approved.
+func (k *talk) runnable(open []*conversationpb.OpenCall) []*toolCall {
+	var todo []*toolCall
+	for _, c := range k.newest {
+		index := slices.IndexFunc(open, func(o *conversationpb.OpenCall) bool { return o.GetId() == c.open.GetId() })
+		if c.done || index < 0 || open[index].GetNeed() != conversationpb.Need_RUN || open[index].GetDone() {
+			continue
+		}
+		if approved := open[index].GetArgs(); len(approved) > 0 && c.tool != nil && !bytes.Equal(approved, c.args) {
+			k.approve(c, approved)
+		}
+		todo = append(todo, c)
+	}
+	return todo
+}
+
+// approve replaces the arguments by those that a person set. The model is told of them as if they had been its own.
+func (k *talk) approve(c *toolCall, args []byte) {
+	judged, err := c.tool.Judge(string(args))
+	if err != nil {
+		c.problem = err.Error()
+		return
+	}
+	c.args, c.problem, c.changed = judged.Args, "", true
+	if !bytes.Equal(judged.Args, []byte(k.calls[c.at].GetArguments())) {
+		k.change(c, func(record *conversationpb.ToolCall) { record.Arguments = string(judged.Args) })
+	}
+}
+
+// change replaces a call's record: the one before may be in somebody else's hands.
+func (k *talk) change(c *toolCall, with func(record *conversationpb.ToolCall)) {
+	former := k.calls[c.at]
+	record := &conversationpb.ToolCall{
+		Id: former.GetId(), Name: former.GetName(), Arguments: former.GetArguments(),
+		Result: former.GetResult(), Error: former.GetError(),
+	}
+	with(record)
+	k.calls[c.at] = record
+}
+
+// outcome is what a call came to.
+type outcome struct {
+	call *toolCall
+	text string
+	err  error
+}
+
+// runAll runs calls side by side, not more at a time than allowed, and journals what they come to. When it returns,
+// none of them runs any more.
+func (k *talk) runAll(ctx context.Context, todo []*toolCall) *ending {
+	if ctx.Err() != nil {
+		return &ending{err: context.Cause(ctx)}
+	}
+	running, cancel := context.WithCancel(ctx)
+	outcomes := make(chan outcome, len(todo))
+	next := make(chan *toolCall, len(todo))
+	var group sync.WaitGroup
+	defer func() {
+		cancel()
+		group.Wait()
+	}()
+	for _, c := range todo {
+		if c.problem != "" {
+			outcomes <- outcome{call: c, err: errors.New(c.problem)}
+			continue
+		}
+		next <- c
+	}
+	close(next)
+	for range min(len(next), k.runner.config.MaxParallelTools) {
+		group.Go(func() {
+			for c := range next {
+				if running.Err() != nil {
+					return
+				}
+				outcomes <- k.runTool(running, c)
+			}
+		})
+	}
+	for left := len(todo); left > 0; {
+		batch, err := gather(ctx, outcomes)
+		if err != nil {
+			return &ending{err: err}
+		}
+		left -= len(batch)
+		reply, err := k.results(ctx, batch)
+		if err != nil {
+			return &ending{err: err}
+		}
+		if reply.GetPaused() {
+			return &ending{paused: true}
+		}
+	}
+	return nil
+}
+
+// gather waits for one outcome and takes those that have come meanwhile. After ctx has ended nothing counts any more.
+func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
+	var batch []outcome
+	select {
+	case first := <-outcomes:
+		batch = append(batch, first)
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for {
+		select {
+		case another := <-outcomes:
+			batch = append(batch, another)
+		default:
+			return batch, nil
+		}
+	}
+}
+
+// results journals what calls came to, as one step.
+func (k *talk) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
+	results := &conversationpb.ToolResults{}
+	for _, o := range batch {
+		text, failure := k.bounded(o)
+		k.change(o.call, func(record *conversationpb.ToolCall) { record.Result, record.Error = text, failure })
+		o.call.done = true
+		record := k.calls[o.call.at]
+		result := &conversationpb.ToolCall{Id: record.GetId(), Name: record.GetName(), Result: text, Error: failure}
+		if o.call.changed {
+			result.Arguments = record.GetArguments()
+		}
+		results.Results = append(results.Results, result)
+	}
+	reply, err := k.journal(ctx, &conversationpb.Progress{
+		Content: k.whole.String(), ToolCalls: slices.Clone(k.calls), Body: &conversationpb.Progress_Results{Results: results},
+	})
+	if err == nil {
+		k.steps++
+	}
+	return reply, err
+}
+
+// bounded cuts what a call came to: each result, and those of a turn in all, must fit into its message.
+func (k *talk) bounded(o outcome) (text, failure string) {
+	text = o.text
+	limit := k.runner.config.MaxToolResult
+	if o.err != nil {
+		text, limit = cmp.Or(o.err.Error(), "the tool failed"), maxToolError
+	}
+	limit = min(limit, max(k.runner.config.MaxTurnResults-k.size, 0))
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > limit {
+		note := "\n[cut: the result is too long]"
+		text = strings.ToValidUTF8(text[:max(limit-len(note), 0)], "") + note
+	}
+	k.size += len(text)
+	if o.err != nil {
+		return "", text
+	}
+	return text, ""
+}
+
+// runTool runs a call. A fault in a tool is its error, not the process's.
+func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
+	config := &k.runner.config
+	defer func() {
+		if fault := recover(); fault != nil {
+			config.Logger.Error("tool panicked", slog.String("run", k.run.job.RunID), slog.String("tool", c.tool.Name),
+				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
+			result = outcome{call: c, err: errors.New("the tool failed by a fault of the server")}
+		}
+	}()
+	limit := cmp.Or(time.Duration(c.tool.Policy.GetTimeoutMs())*time.Millisecond, config.ToolTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
+	defer cancel()
+	text, err := c.tool.Run(ctx, tool.Call{
+		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: k.run.job.ConversationID, RunID: k.run.job.RunID,
+		UserID: k.run.job.UserID, Args: c.args,
+	})
+	return outcome{call: c, text: text, err: err}
+}
+
+var errToolTime = errors.New("it took too long")
+
+// sayNewest makes the newest step, whose results are complete, part of what the model reads next.
+func (k *talk) sayNewest() {
+	asked := model.Message{Role: model.Assistant, Content: k.newestText}
+	var results []model.Message
+	for _, c := range k.newest {
+		record := k.calls[c.at]
+		asked.ToolCalls = append(asked.ToolCalls, model.ToolCall{
+			ID: record.GetId(), Name: record.GetName(), Arguments: record.GetArguments(),
+		})
+		results = append(results, model.Message{Role: model.ToolRole, ToolID: record.GetId(), Content: resultText(record)})
+	}
+	k.request.Messages = append(append(k.request.Messages, asked), results...)
+	k.request.Step++
+	k.rounds++
+	k.newest, k.newestText = nil, ""
+}
+
+// resultText is a call's result as a model reads it.
+func resultText(call *conversationpb.ToolCall) string {
+	if call.GetError() != "" {
+		return "error: " + call.GetError()
+	}
+	return call.GetResult()
+}
+
+// closeCalls gives every call of the turn that has no result an error in its place.
+func (k *talk) closeCalls(why string) {
+	for _, c := range k.newest {
+		if !c.done {
+			k.change(c, func(record *conversationpb.ToolCall) { record.Error = why })
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+const (
+	// maxImage bounds one image for a model, in bytes: the least of the providers' limits.
+	maxImage = 5 << 20
+	// maxImages bounds the images of a window, and maxImageBytes their bytes in all.
+	maxImages     = 8
+	maxImageBytes = 16 << 20
+	// maxDocuments bounds the documents that are read for a window.
+	maxDocuments = 16
+	// bytesPerToken is what a token is taken for when room in the window becomes a limit in bytes.
+	bytesPerToken = 3
+)
+
+// attachments reads the files of messages for one window: images as they are, where the agent's model takes them, else the
+// text of a document. A file that can be neither is told of by its name, so that the model need not guess.
+type attachments struct {
+	files     Files
+	documents Documents
+	agent     *agentpb.Agent
+
+	images, imageBytes, read int
+}
+
+// to adds a message's files to it, documents up to so many tokens. The error is that of ctx: a file that cannot be read
+// does not end the turn.
+func (a *attachments) to(ctx context.Context, message *model.Message, files []*conversationpb.FileRef, tokens int) error {
+	limit := tokens * bytesPerToken
+	for _, file := range files {
+		note := ""
+		switch {
+		case a.files == nil:
+			note = "it cannot be read here"
+		case a.showable(file):
+			note = a.show(ctx, message, file)
+		default:
+			text, problem := a.text(ctx, file, limit)
+			if note = problem; note == "" {
+				limit -= len(text)
+				appendBlock(message, file, text)
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if note != "" {
+			appendNote(message, file, note)
+		}
+	}
+	return nil
+}
+
+// showable says that the model can look at a file.
+func (a *attachments) showable(file *conversationpb.FileRef) bool {
+	return a.agent.GetCapabilities().GetAttachments().GetAcceptsImages() &&
+		slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, file.GetMimeType())
+}
+
+// show adds an image, or says why not.
+func (a *attachments) show(ctx context.Context, message *model.Message, file *conversationpb.FileRef) string {
+	if file.GetSize() > maxImage || a.images == maxImages || a.imageBytes+int(file.GetSize()) > maxImageBytes {
+		return "the image is too large to be shown"
+	}
+	reader, err := a.files.Open(ctx, file.GetId())
+	if err != nil {
+		return "it is not there any more"
+	}
+	defer func() { _ = reader.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(reader, maxImage+1))
+	if err != nil || len(data) > maxImage {
+		return "it could not be read"
+	}
+	a.images++
+	a.imageBytes += len(data)
+	message.Images = append(message.Images, model.Image{MIME: file.GetMimeType(), Data: data})
+	return ""
+}
+
+// text is a document's text, or why there is none.
+func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, limit int) (text, problem string) {
+	if strings.HasPrefix(file.GetMimeType(), "image/") {
+		return "", "images are not shown to this model"
+	}
+	if a.documents == nil || a.read == maxDocuments || limit <= 0 {
+		return "", "it was left out"
+	}
+	a.read++
+	reader, err := a.files.Open(ctx, file.GetId())
+	if err != nil {
+		return "", "it is not there any more"
+	}
+	defer func() { _ = reader.Close() }() // it was only read
+	text, err = a.documents(ctx, file.GetMimeType(), reader, limit)
+	if err != nil {
+		return "", "it has no text that can be read"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD"), ""
+}
+
+// appendBlock adds a document's text under its name. The text is not the user's word: the label says where it comes from.
+func appendBlock(message *model.Message, file *conversationpb.FileRef, text string) {
+	appendPart(message, fmt.Sprintf("<file name=%q type=%q>\n%s\n</file>", file.GetName(), file.GetMimeType(),
+		strings.ReplaceAll(text, "</file>", "<\\/file>")))
+}
+
+func appendNote(message *model.Message, file *conversationpb.FileRef, note string) {
+	appendPart(message, fmt.Sprintf("<file name=%q type=%q>(%s)</file>", file.GetName(), file.GetMimeType(), note))
+}
+
+func appendPart(message *model.Message, part string) {
+	if message.Content != "" {
+		message.Content += separator
+	}
+	message.Content += part
+}

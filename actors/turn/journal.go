@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"parley/proto/conversationpb"
+)
+
+// errUnstorable ends a turn of which a step can never be journalled.
+var errUnstorable = errors.New("a step of the turn could not be stored")
+
+// journal gives the conversation a step, or asks it for money, and waits for the answer. The same step is given again until it
+// is answered: the rules answer one that they have already alike. When ctx ends first it is not known whether the
+// step was taken.
+func (k *talk) journal(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error) {
+	progress.RunId, progress.Epoch = k.run.job.RunID, k.run.job.Epoch
+	if progress.Step == 0 {
+		progress.Step = k.steps + 1
+	}
+	if k.run.job.Progress == nil {
+		return nil, fmt.Errorf("%w: there is no journal", errUnstorable)
+	}
+	var reply *conversationpb.Progressed
+	err := k.runner.persist(ctx, func(ctx context.Context) (err error) {
+		reply, err = k.run.job.Progress(ctx, progress)
+		return err
+	})
+	if errors.Is(err, ErrRefused) {
+		k.runner.config.Logger.LogAttrs(ctx, slog.LevelError, "step refused", about(k.run, err)...)
+		return nil, errUnstorable
+	}
+	return reply, err
+}
+
+// persist tries until it is done, final, or ctx ends.
+func (r *Runner) persist(ctx context.Context, try func(ctx context.Context) error) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		bounded, cancel := context.WithTimeout(ctx, r.config.ReportTimeout)
+		err := try(bounded)
+		cancel()
+		switch {
+		case err == nil, errors.Is(err, ErrFenced), errors.Is(err, ErrRefused):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		r.metrics.reports.Inc()
+		timer := time.NewTimer(pause/2 + rand.N(pause/2)) // jitter: a full disk holds up many turns at once
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// report repeats the report until it is taken, final, or the run is abandoned. One that can never be taken as it is
+// gives way to a bare one, so that the conversation does not stay open.
+func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Finish) {
+	send := func(ctx context.Context) error { return t.job.Report(ctx, finish) }
+	err := r.persist(ctx, send)
+	if errors.Is(err, ErrRefused) {
+		r.config.Logger.LogAttrs(ctx, slog.LevelError, "report refused, sending a bare one", about(t, err)...)
+		usage := finish.GetUsage()
+		finish = failedWith("internal_error", "The answer could not be stored.")
+		finish.RunId, finish.Epoch, finish.Usage = t.job.RunID, t.job.Epoch, usage
+		err = r.persist(ctx, send)
+	}
+	switch {
+	case errors.Is(err, ErrRefused):
+		r.config.Logger.LogAttrs(ctx, slog.LevelError, "report refused", about(t, err)...)
+	case errors.Is(err, ErrFenced):
+		r.config.Logger.LogAttrs(ctx, slog.LevelDebug, "report not wanted", about(t, err)...)
+	}
+}
+
+// about is what the log is told of a run.
+func about(t *run, err error) []slog.Attr {
+	return []slog.Attr{
+		slog.String("run", t.job.RunID), slog.String("conversation", t.job.ConversationID), slog.Any("err", err),
+	}
+}
+
+func failedWith(code, message string) *conversationpb.Finish {
+	return &conversationpb.Finish{
+		StopReason: conversationpb.StopReason_ERROR,
+		Error:      &conversationpb.TurnError{Code: code, Message: message},
+	}
+}

@@ -1,0 +1,228 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// errBudget cuts a model call that has cost what it may.
+var errBudget = errors.New("the budget is reached")
+
+// blindCap is the most output that is asked of a model whose own limit is not known: providers refuse to be asked for more
+// than the model can say, and every model takes this.
+const blindCap = 4096
+
+// meter watches what a model call costs while it is made. It counts always, since a budget may be set meanwhile, and
+// limits the call only when there is one: money is granted a step at a time, the next one is asked for while the last
+// is being used, and the call is cut when what it has used reaches what was granted. Only the goroutine of the call uses
+// it.
+type meter struct {
+	count  model.Meter
+	price  *agentpb.Price
+	prompt int64 // tokens
+	step   int64 // nano-dollars of one metering step
+	aside  int64 // nano-dollars that were granted for something else
+
+	limited bool
+	granted int64 // nano-dollars for this call
+	final   bool  // the budget has no more
+	asking  bool
+	answers chan grant
+
+	raised *atomic.Bool // the budget was set or raised
+	ask    func(upto int64)
+	cut    context.CancelCauseFunc
+	done   <-chan struct{}
+}
+
+// grant is the answer to a request for money.
+type grant struct {
+	asked, granted, left int64
+	unlimited            bool
+	err                  error
+}
+
+func newMeter(count model.Meter, price *agentpb.Price, stepTokens int) *meter {
+	return &meter{
+		count: count, price: price, prompt: count.Input(),
+		step: max(cost(price, 0, 0, int64(stepTokens)), 1), answers: make(chan grant, 1),
+	}
+}
+
+// used is what the call has cost so far, by the meter.
+func (m *meter) used() int64 { return cost(m.price, m.prompt, 0, m.count.Output()) }
+
+// room is how many tokens of output an amount buys beside the prompt, -1 when output is free.
+func (m *meter) room(amount int64) int64 {
+	rate := m.price.GetOutputNanoUsdPerMtok()
+	if rate <= 0 {
+		return -1
+	}
+	left := max(amount-cost(m.price, m.prompt, 0, 0), 0)
+	return left/rate*1_000_000 + left%rate*1_000_000/rate
+}
+
+// check asks for more in time, and cuts the call when there is no more. It waits only where the model is faster than the
+// journal.
+func (m *meter) check() {
+	if m.raised.Load() && m.raised.CompareAndSwap(true, false) {
+		m.limited, m.final = true, false
+	}
+	if !m.limited {
+		return
+	}
+	select {
+	case answer := <-m.answers:
+		m.take(answer)
+	default:
+	}
+	used := m.used()
+	if m.limited && !m.final && !m.asking && used > m.granted-m.step/2 {
+		m.begin(max(used, m.granted) + m.step)
+	}
+	for m.limited && used >= m.granted {
+		switch {
+		case m.asking:
+			select {
+			case answer := <-m.answers:
+				m.take(answer)
+			case <-m.done:
+				return
+			}
+		case m.final:
+			m.cut(errBudget)
+			return
+		default:
+			m.begin(used + m.step)
+		}
+	}
+}
+
+func (m *meter) begin(upto int64) {
+	m.asking = true
+	m.ask(upto + m.aside)
+}
+
+// take takes an answer in. A budget that does not answer grants nothing more.
+func (m *meter) take(answer grant) {
+	m.asking = false
+	switch {
+	case answer.err != nil:
+		m.final = true
+		m.cut(answer.err)
+	case answer.unlimited:
+		m.limited = false
+	default:
+		m.granted = max(m.granted, answer.granted-m.aside)
+		m.final = answer.granted < answer.asked
+	}
+}
+
+// close waits for the answer that is still under way: one that came after the call's end would be taken for the next one's.
+func (m *meter) close() {
+	if m.asking {
+		m.take(<-m.answers)
+	}
+}
+
+// reserve asks for money for the model call under way.
+func (k *talk) reserve(ctx context.Context, upto int64) grant {
+	reply, err := k.journal(ctx, &conversationpb.Progress{
+		Step: k.steps + 1, Body: &conversationpb.Progress_Reserve{Reserve: &conversationpb.Reserve{UptoNanoUsd: upto}},
+	})
+	return grant{
+		asked: upto, granted: reply.GetGrantedNanoUsd(), left: reply.GetLeftNanoUsd(), unlimited: reply.GetUnlimited(), err: err,
+	}
+}
+
+// openMeter starts the meter of a call, and begins to make a title where the money is there. It lowers the request's
+// cap to what the budget buys. The call must not be made when it returns an error: errBudget when there is not enough.
+func (k *talk) openMeter(ctx context.Context, cut context.CancelCauseFunc) error {
+	k.meter, k.capped = nil, false
+	price := k.agent.GetModel().GetPrice()
+	if price == nil {
+		k.title.start()
+		return nil
+	}
+	m := newMeter(model.NewMeter(k.provider, k.request), price, k.runner.config.MeterTokens)
+	m.cut, m.done, m.raised = cut, ctx.Done(), &k.run.metered
+	m.ask = func(upto int64) {
+		go func() { m.answers <- k.reserve(ctx, upto) }()
+	}
+	if k.run.metered.Swap(false) {
+		k.limited = true
+	}
+	if k.limited {
+		if err := k.firstGrant(ctx, m); err != nil {
+			return err
+		}
+	} else {
+		k.title.start()
+	}
+	m.limited = k.limited
+	k.meter = m
+	return nil
+}
+
+// firstGrant asks for the prompt, one step, and the title. A call that could not say a word is not made.
+func (k *talk) firstGrant(ctx context.Context, m *meter) error {
+	extra, needed := k.title.estimate(), m.used()
+	g := k.reserve(ctx, needed+m.step+extra)
+	switch {
+	case g.err != nil:
+		return g.err
+	case g.unlimited:
+		k.limited = false
+		k.title.start()
+		return nil
+	}
+	if g.granted >= g.asked && extra > 0 {
+		k.title.start()
+		m.aside = extra
+	}
+	m.granted, m.final = g.granted-m.aside, g.granted < g.asked
+	if m.granted < needed || m.room(m.granted) == 0 {
+		return errBudget
+	}
+	left := m.granted
+	if !m.final && g.left > g.granted {
+		left = g.left - m.aside
+	} else if !m.final {
+		return nil // how much is left was not said
+	}
+	k.lowerCap(m.room(left))
+	return nil
+}
+
+// lowerCap caps the answer at so many tokens where the agent's own cap is higher.
+func (k *talk) lowerCap(tokens int64) {
+	own := int64(k.agent.GetModel().GetMaxOutputTokens())
+	if own <= 0 {
+		own = blindCap + 1
+	}
+	if tokens > 0 && tokens < own {
+		k.request.MaxOutputTokens, k.capped = int(tokens), true
+	}
+}
+
+// consumed is what a call has used: what the provider said, else what the meter counted, when anything was heard.
+func (k *talk) consumed(answer *model.Answer) model.Usage {
+	var said model.Usage
+	if answer != nil {
+		said = answer.Usage
+	}
+	if said.Known || k.meter == nil || k.meter.count.Output() == 0 {
+		return said
+	}
+	if said.InputTokens == 0 {
+		said.InputTokens = k.meter.prompt
+	}
+	said.OutputTokens = max(said.OutputTokens, k.meter.count.Output())
+	said.Known = true // estimated, and charged
+	return said
+}

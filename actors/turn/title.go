@@ -1,0 +1,232 @@
+package turn
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+const (
+	titlePrompt = "Give the conversation that begins with the user's message a title of three or four words, in the language of " +
+		"the message. Answer with the title alone: no quotation marks, no full stop, no explanation."
+	// titleTokens caps a title; models that think first need more than the words.
+	titleTokens = 200
+	// titleSource is how many bytes of the message a title is made from.
+	titleSource = 4 << 10
+	// maxTitle is document 2, "Limits", in characters.
+	maxTitle = 200
+	// standInWords is how many words of the message are the title with the scripted model, which can make none.
+	standInWords = 4
+)
+
+// title is a small model call beside the first answer of a conversation. Its failure is silent. A nil title is one that
+// is not made.
+type title struct {
+	runner   *Runner
+	run      *run
+	provider model.Provider
+	request  *model.Request
+	meter    model.Meter
+	begin    func() (context.Context, context.CancelFunc) // its time begins; it outlives the answer
+
+	end   context.CancelFunc
+	done  chan struct{} // nil = not started; closed when the call has ended
+	said  string
+	used  *conversationpb.Usage
+	given bool // with the turn's report
+}
+
+// newTitle returns nil when the turn makes no title.
+func newTitle(life context.Context, k *talk) *title {
+	if !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
+		return nil
+	}
+	text := head(k.run.job.UserMessage.GetContent(), titleSource)
+	maker := titleMaker(k.agent, text)
+	provider := k.runner.config.Providers[maker.GetProvider()]
+	if provider == nil || k.limited && maker.GetPrice() == nil {
+		return nil
+	}
+	t := &title{runner: k.runner, run: k.run, provider: provider, request: &model.Request{
+		Agent: &agentpb.Agent{Id: k.agent.GetId(), Instructions: titlePrompt, Model: maker},
+		RunID: k.run.job.RunID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
+	}}
+	t.meter = model.NewMeter(provider, t.request)
+	t.begin = func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(life, k.runner.config.TitleTimeout)
+	}
+	return t
+}
+
+// titleMaker is the model that makes titles.
+func titleMaker(agent *agentpb.Agent, text string) *agentpb.Model {
+	if own := agent.GetTitleModel(); own != nil {
+		return own
+	}
+	maker, ok := proto.Clone(agent.GetModel()).(*agentpb.Model)
+	if !ok {
+		return nil
+	}
+	if maker.GetProvider() == agentpb.Provider_SCRIPTED {
+		words := strings.Fields(text)
+		maker.Script = &agentpb.Script{Text: strings.Join(words[:min(len(words), standInWords)], " ")}
+	}
+	return maker
+}
+
+// estimate is what making it costs at most, in nano-dollars.
+func (t *title) estimate() int64 {
+	if t == nil || t.done != nil {
+		return 0
+	}
+	return cost(t.request.Agent.GetModel().GetPrice(), t.meter.Input(), 0, titleTokens)
+}
+
+// start begins to make it, once. It is the run's: abandoning the run ends it.
+func (t *title) start() {
+	if t == nil || t.done != nil {
+		return
+	}
+	ctx, cancel := t.begin()
+	t.end, t.done = cancel, make(chan struct{})
+	go func() {
+		defer close(t.done)
+		defer cancel()
+		t.make(ctx)
+	}()
+}
+
+func (t *title) make(ctx context.Context) {
+	log := t.runner.config.Logger
+	defer func() {
+		if fault := recover(); fault != nil {
+			log.Error("title panicked", slog.String("run", t.run.job.RunID), slog.Any("fault", fault))
+		}
+	}()
+	heard := &titleStream{meter: t.meter}
+	answer, err := t.provider.Generate(ctx, t.request, heard)
+	var call usage
+	consumed := model.Usage{}
+	if answer != nil {
+		consumed = answer.Usage
+	}
+	if !consumed.Known && t.meter.Output() > 0 {
+		consumed = model.Usage{
+			InputTokens:  max(consumed.InputTokens, t.meter.Input()),
+			OutputTokens: max(consumed.OutputTokens, t.meter.Output()), Known: true,
+		}
+	}
+	if consumed.Known {
+		call.add(consumed)
+		t.used = call.priced(t.request.Agent.GetModel().GetPrice())
+	}
+	if err != nil || answer == nil {
+		log.LogAttrs(ctx, slog.LevelDebug, "no title", about(t.run, err)...)
+		return
+	}
+	t.said = cleanTitle(answer.Text)
+}
+
+// cancel ends the making and waits for that.
+func (t *title) cancel() {
+	if t == nil || t.done == nil {
+		return
+	}
+	t.end()
+	<-t.done
+}
+
+// bill is what it cost, once it is known; told once.
+func (t *title) bill() *conversationpb.Usage {
+	if !t.ready() {
+		return nil
+	}
+	used := t.used
+	t.used = nil
+	return used
+}
+
+// text is the title if it is ready by now.
+func (t *title) text() string {
+	if !t.ready() {
+		return ""
+	}
+	t.given = true
+	return t.said
+}
+
+func (t *title) ready() bool {
+	if t == nil || t.done == nil {
+		return false
+	}
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// pending says that there is, or may be, something to tell after the turn.
+func (t *title) pending() bool {
+	switch {
+	case t == nil || t.done == nil:
+		return false
+	case !t.ready():
+		return true
+	}
+	return t.used != nil || t.said != "" && !t.given
+}
+
+// tell waits for the title and stores it. It is tried once: a repeat could charge it twice.
+func (t *title) tell(ctx context.Context) {
+	<-t.done
+	if !t.pending() || t.run.job.SetTitle == nil {
+		return
+	}
+	set := &conversationpb.SetTitle{RunId: t.run.job.RunID, Usage: t.used}
+	if !t.given {
+		set.Title = t.said
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.runner.config.ReportTimeout)
+	defer cancel()
+	if err := t.run.job.SetTitle(ctx, set); err != nil {
+		t.runner.config.Logger.LogAttrs(ctx, slog.LevelDebug, "title not stored", about(t.run, err)...)
+	}
+}
+
+// cleanTitle is one line without the quotation marks that models like to add.
+func cleanTitle(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "")), "\n")
+	text = strings.Join(strings.Fields(strings.Trim(text, " \t\r\"'`*#\u201c\u201d\u201e\u00ab\u00bb")), " ")
+	text = strings.TrimSuffix(text, ".")
+	if runes := []rune(text); len(runes) > maxTitle {
+		text = strings.TrimSpace(string(runes[:maxTitle]))
+	}
+	return text
+}
+
+// titleStream only counts.
+type titleStream struct{ meter model.Meter }
+
+func (s *titleStream) Text(piece string)       { s.meter.Text(piece) }
+func (s *titleStream) Unsaid(piece string)     { s.meter.Unsaid(piece) }
+func (s *titleStream) ToolCall(model.ToolCall) {}
+
+// head is the start of a text, at most limit bytes, without a rune in pieces.
+func head(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
