@@ -165,7 +165,7 @@ func port(request *http.Request) string {
 // forAll names the headers that say nothing secret and that another host needs.
 func forAll(name string) bool {
 	switch http.CanonicalHeaderKey(name) {
-	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Length", "Content-Type", "User-Agent":
+	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Length", "Content-Type", "Idempotency-Key", "User-Agent":
 		return true
 	}
 	return false
