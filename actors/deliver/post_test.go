@@ -134,7 +134,9 @@ func TestPostRedirects(t *testing.T) {
 		require.ErrorIs(t, err, deliver.ErrRedirect, status)
 	}
 	require.Empty(t, got)
-	start := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, end.URL, http.StatusPermanentRedirect) })
+	start := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, end.URL, http.StatusPermanentRedirect)
+	})
 	_, err := poster(t, deliver.PosterConfig{}, start, end).Post(t.Context(), deliver.Post{URL: start.URL, Body: []byte("{}"), Secret: "s"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"POST {} "}, got) // the signature is for the host that was named

@@ -12,7 +12,9 @@ import (
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	guard := NewGuard(GuardConfig{})
-	hop := func(target string) *http.Request { return httptest.NewRequest(http.MethodGet, target, nil) }
+	hop := func(target string) *http.Request {
+		return httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	}
 	require.ErrorIs(t, guard.redirect(hop("http://a.example/"), []*http.Request{hop("https://a.example/")}), ErrRedirect)
 	up := hop("https://a.example/")
 	up.Header.Set("X-Key", "1")

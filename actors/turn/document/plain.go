@@ -103,6 +103,7 @@ func (s *sink) tag(name atom.Atom, hidden *int, step int) error {
 		if *hidden == 0 && s.built.Len() > 0 && !strings.HasSuffix(s.built.String(), "\n") {
 			return s.write("\n")
 		}
+	default:
 	}
 	return nil
 }

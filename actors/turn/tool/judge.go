@@ -23,8 +23,8 @@ func (t *Tool) Judge(args string) (Judgement, error) {
 	if err != nil {
 		return Judgement{}, err
 	}
-	if err := schema.Validate(t.Schema, normal); err != nil {
-		return Judgement{}, fmt.Errorf("the arguments do not fit the tool's schema: %s", clean(err.Error(), maxErrorText))
+	if misfit := schema.Validate(t.Schema, normal); misfit != nil {
+		return Judgement{}, fmt.Errorf("the arguments do not fit the tool's schema: %s", clean(misfit.Error(), maxErrorText))
 	}
 	judged := Judgement{
 		Args: normal, Need: conversationpb.Need_RUN,

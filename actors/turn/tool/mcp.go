@@ -142,7 +142,7 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	offers := make([]*offer, len(servers))
 	waits := make([]<-chan struct{}, len(servers))
 	for index, server := range servers {
-		offers[index], waits[index] = server.ask()
+		offers[index], waits[index] = server.ask() //nolint:contextcheck // a try belongs to the pool
 	}
 	for index, server := range servers {
 		if offers[index] != nil || waits[index] == nil {

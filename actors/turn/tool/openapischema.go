@@ -145,15 +145,20 @@ func (p *properties) translate(reference *openapi3.SchemaRef) (any, error) {
 	if reference == nil {
 		return map[string]any{}, nil
 	}
-	raw, err := json.Marshal(reference)
+	value, err := generic(reference)
 	if err != nil {
 		return nil, err
 	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return nil, err
-	}
 	return p.schema(value, 0)
+}
+
+// generic gives a schema of the document as it was written, references and all.
+func generic(reference *openapi3.SchemaRef) (value any, err error) {
+	raw, err := json.Marshal(reference)
+	if err == nil {
+		err = json.Unmarshal(raw, &value)
+	}
+	return value, err
 }
 
 // schema translates one schema and those in it.
@@ -178,7 +183,7 @@ func (p *properties) schema(value any, depth int) (any, error) {
 	strip(made)
 	exclusive(made, "exclusiveMinimum", "minimum")
 	exclusive(made, "exclusiveMaximum", "maximum")
-	if object["nullable"] == true {
+	if isTrue(object["nullable"]) {
 		made = nullable(made)
 	}
 	return made, nil
@@ -239,12 +244,8 @@ func (p *properties) reference(value any, depth int) (any, error) {
 	}
 	if _, there := p.defs[name]; !there {
 		p.defs[name] = map[string]any{} // it may refer to itself
-		raw, err := json.Marshal(target)
+		inner, err := generic(target)
 		if err != nil {
-			return nil, err
-		}
-		var inner any
-		if err := json.Unmarshal(raw, &inner); err != nil {
 			return nil, err
 		}
 		schema, err := p.schema(inner, depth+1)
@@ -262,7 +263,7 @@ func strip(object map[string]any) {
 	var gone []string
 	maps.DeleteFunc(own, func(name string, schema any) bool {
 		inner, ok := schema.(map[string]any)
-		readOnly := ok && inner["readOnly"] == true
+		readOnly := ok && isTrue(inner["readOnly"])
 		if readOnly {
 			gone = append(gone, name)
 		}
@@ -280,6 +281,11 @@ func strip(object map[string]any) {
 		}
 		object["required"] = kept
 	}
+}
+
+func isTrue(value any) bool {
+	is, _ := value.(bool)
+	return is
 }
 
 // exclusive turns a bound that is said to be exclusive (3.0) into an exclusive bound (3.1, JSON Schema).

@@ -99,7 +99,7 @@ func checkDefinition(definition []byte) error {
 	return nil
 }
 
-var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) //nolint:gochecknoglobals // a compiled constant
+var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func validName(name string) bool { return nameRule.MatchString(name) }
 
@@ -113,7 +113,7 @@ func safeName(name string) string {
 	}, name[:min(len(name), 64)])
 }
 
-var placeholder = regexp.MustCompile(`\{([^{}]*)\}`) //nolint:gochecknoglobals // a compiled constant
+var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
 
 // target is a URL with arguments in it, checked when it is read: what is to be filled in never decides where a request
 // goes.

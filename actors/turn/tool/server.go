@@ -76,7 +76,7 @@ func (s *server) tryLocked() <-chan struct{} {
 		return nil
 	}
 	ended := make(chan struct{})
-	if !s.pool.start(func() { s.try(ended) }) {
+	if !s.pool.start(func() { s.try(ended) }) { // not under the context of whoever asks first: others wait for it too
 		return nil
 	}
 	s.mu.trying = ended
@@ -223,7 +223,8 @@ func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.Cal
 	defer s.leave(open)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.pool.ctx, cancel)() // or the end of the session would wait for the call
+	//nolint:contextcheck // the end of the pool ends the call; else the end of the session would wait for it
+	defer context.AfterFunc(s.pool.ctx, cancel)()
 	result, err := open.CallTool(ctx, params)
 	if errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
 		s.drop(open)
@@ -238,7 +239,7 @@ func (s *server) reach(ctx context.Context) (*session, error) {
 			return open, nil
 		}
 		s.mu.Lock()
-		ended := s.tryLocked()
+		ended := s.tryLocked() //nolint:contextcheck // a try belongs to the pool
 		s.mu.Unlock()
 		if ended == nil {
 			return nil, errServerGone
