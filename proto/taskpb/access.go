@@ -1,3 +1,4 @@
+// Package taskpb is the data of background tasks, and who may touch them.
 package taskpb
 
 import "parley/proto/conversationpb"

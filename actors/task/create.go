@@ -1,0 +1,156 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+	"parley/proto/taskpb"
+)
+
+const (
+	maxUserID = 256  // bytes
+	maxURL    = 2048 // bytes
+	maxFiles  = 100
+)
+
+// ServerKeyPrefix begins the names of the metadata keys that the server owns. Clients do not set them.
+const ServerKeyPrefix = "parley."
+
+// create makes a task and opens its first run (document 5, section 5). A repeat of the command is answered with the task
+// as it is now.
+func (r *request) create(c *taskpb.Create) (machine.Decision, *machine.Failure) {
+	if r.state != nil {
+		if f := r.allowed(); f != nil {
+			return machine.Decision{}, f
+		}
+		if r.outcome() != nil {
+			return r.decide(), nil
+		}
+		return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the task exists")
+	}
+	state, f := r.newTask(c)
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	created := &taskpb.Event{CreatedAt: r.now, Body: &taskpb.Event_Created{Created: &taskpb.Created{State: state}}}
+	return machine.Decision{
+		Create: true, Events: []proto.Message{created}, Reply: &taskpb.Reply{Task: state},
+		Effects: []machine.Effect{Drive{Task: state}},
+	}, nil
+}
+
+func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
+	caller := r.command.GetCaller()
+	metadata, f := r.checkCreate(c)
+	if f != nil {
+		return nil, f
+	}
+	state := &taskpb.State{
+		Id:             r.command.GetTaskId(),
+		TenantId:       caller.GetTenantId(),
+		ProjectId:      caller.GetProjectId(),
+		UserId:         caller.GetUserId(),
+		AgentId:        c.GetAgentId(),
+		Input:          c.GetInput(),
+		Files:          c.GetFiles(),
+		CallbackUrl:    c.GetCallbackUrl(),
+		Metadata:       metadata,
+		Status:         taskpb.Status_PENDING,
+		CreatedAt:      r.now,
+		UpdatedAt:      r.now,
+		ConversationId: c.GetConversationId(),
+		Runs:           1,
+		Run:            &taskpb.Run{Number: 1, OpenedAt: r.now},
+	}
+	if id := r.command.GetCommandId(); id != "" {
+		state.Outcomes = []*taskpb.Outcome{{CommandId: id}}
+	}
+	return state, nil
+}
+
+func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Failure) {
+	invalid := func(format string, args ...any) ([]byte, *machine.Failure) {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, format, args...)
+	}
+	user := r.command.GetCaller().GetUserId()
+	switch {
+	case r.command.GetTaskId() == "" || c.GetConversationId() == "":
+		return invalid("a task needs an id and a conversation")
+	case c.GetAgentId() == "":
+		return invalid("agentId is required")
+	case len(user) > maxUserID || !utf8.ValidString(user):
+		return invalid("a user id is text of at most %d bytes", maxUserID)
+	case len(c.GetFiles()) > maxFiles:
+		return nil, machine.Fail(failurepb.Code_TOO_MANY_FILES, "a task takes at most %d files", maxFiles)
+	}
+	if f := checkText(failurepb.Code_VALIDATION, "input", c.GetInput(), r.limits.InputBytes); f != nil {
+		return nil, f
+	}
+	if f := checkCallback(c.GetCallbackUrl()); f != nil {
+		return nil, f
+	}
+	if f := r.checkCommandID(); f != nil {
+		return nil, f
+	}
+	return r.object(c.GetMetadata())
+}
+
+// checkText refuses a missing text with the given code.
+func checkText(missing failurepb.Code, name, text string, limit int) *machine.Failure {
+	switch {
+	case len(text) > limit:
+		return machine.Fail(failurepb.Code_VALIDATION, "%s is longer than %d bytes", name, limit).With("maxBytes", limit)
+	case !utf8.ValidString(text):
+		return machine.Fail(failurepb.Code_VALIDATION, "%s is not valid UTF-8", name)
+	case strings.TrimSpace(text) == "":
+		return machine.Fail(missing, "%s is required", name)
+	}
+	return nil
+}
+
+// checkCallback refuses what can never be called. The edge has read it as an address; where it leads is judged when it is
+// connected to.
+func checkCallback(text string) *machine.Failure {
+	web := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
+	if text != "" && !web || len(text) > maxURL || !utf8.ValidString(text) {
+		return machine.Fail(failurepb.Code_VALIDATION, "callbackUrl must be an absolute http or https URL of at most %d bytes", maxURL)
+	}
+	return nil
+}
+
+// object checks a client's JSON object and returns what is stored of it: nil for none, on one line, and never a key of
+// the server's.
+func (r *request) object(raw []byte) ([]byte, *machine.Failure) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if limit := r.limits.MetadataBytes; len(raw) > limit {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "metadata is larger than %d bytes", limit).With("maxBytes", limit)
+	}
+	var fields map[string]json.RawMessage
+	if !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "metadata is not a JSON object")
+	}
+	owned := false
+	for key := range fields {
+		if strings.HasPrefix(key, ServerKeyPrefix) {
+			delete(fields, key)
+			owned = true
+		}
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	if owned {
+		raw, _ = json.Marshal(fields) // what came out of a decoder goes into an encoder
+	}
+	var line bytes.Buffer
+	_ = json.Compact(&line, raw) // it has just been decoded
+	return line.Bytes(), nil
+}

@@ -1,0 +1,15 @@
+// Package task is the rules of background tasks: an agent is given an input, works on it in a conversation of the task's
+// own, and leaves a result.
+//
+// pending, running, then completed, failed, canceled, or waiting_for_input when the agent asks. A user's comment makes a
+// task pending again from any state, and it runs anew: the comment answers the agent's question, or is the next message.
+// What comes while a run is open is said when that has ended. At most one run is open.
+//
+// A run is a turn of the conversation. The rules open it; a driver (effect Drive) creates the conversation, sends the
+// message or answers the question, waits for the turn and tells the rules (Started, Ended). Its commands have ids made of
+// task and run, so a driver that starts over after a crash does nothing twice. Open runs stand in ListRunning, where a new
+// owner of the shard finds them; callbacks and looks at paused turns are due times in ListDue.
+//
+// A callback tells the newest state that somebody waits for (completed, failed, waiting_for_input). The attempt and when
+// the next one is due are stored before it is made: each is made at least once, in case of doubt twice, six times at most.
+package task
