@@ -42,7 +42,7 @@ func (r *request) rate(c *conversationpb.Rate) (machine.Decision, *machine.Failu
 	if f = r.ratable(c.GetTarget()); f != nil {
 		return machine.Decision{}, f
 	}
-	feedback.UserId, feedback.CreatedAt, feedback.UpdatedAt = r.command.GetCaller().GetUserId(), r.now, r.now
+	feedback.UserId, feedback.CreatedAt, feedback.UpdatedAt = clean(r.command.GetCaller().GetUserId()), r.now, r.now
 	message := c.GetTarget().GetMessage()
 	was := message.GetFeedback()
 	if was != nil {
@@ -107,8 +107,8 @@ func rating(c *conversationpb.Rate, experience *agentpb.Experience) (*conversati
 	}
 	var reasons []string
 	for _, reason := range c.GetReasons() {
-		if !slices.Contains(allowed, reason) {
-			return bad("reasons are of: %s", strings.Join(allowed, ", "))
+		if !slices.Contains(allowed, reason) || !utf8.ValidString(reason) {
+			return bad("reasons are of: %s", clean(strings.Join(allowed, ", ")))
 		}
 		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)

@@ -23,6 +23,13 @@ func fuzzEnv(e *machinetest.Entity) machine.Env {
 	return machine.Env{Now: time.UnixMilli(1000), Node: "n1", Epoch: 1, NewID: e.NewID}
 }
 
+// target is a message as the edge would have read it just now.
+func target(number uint64, role conversationpb.Role) *conversationpb.Target {
+	return &conversationpb.Target{
+		Message: &conversationpb.Message{Id: "msg_x", Number: number, Role: role, Content: "x"}, AsOf: 1 << 60,
+	}
+}
+
 // FuzzText puts any text where text from outside goes: it is refused or stored, and what is stored can be written.
 func FuzzText(f *testing.F) {
 	f.Add("title", "hello", `{"a":{"b":[1,2]}}`, "ann", "c1", "answer")
@@ -47,6 +54,23 @@ func FuzzText(f *testing.F) {
 			{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{
 				Title: &title, Metadata: []byte(metadata), RuntimeContext: []byte(metadata),
 			}}}},
+			{Body: &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{
+				File: &conversationpb.File{Id: "file_1", Name: title, MimeType: content, Metadata: []byte(metadata)},
+				Agent: &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{
+					Enabled: true, AllowedMimeTypes: []string{answer, "*"},
+				}}},
+			}}},
+			{Body: &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
+				Target: target(2, conversationpb.Role_ASSISTANT), Rating: "down", Comment: answer, Reasons: []string{title},
+				Agent: &agentpb.Agent{Experience: &agentpb.Experience{
+					FeedbackEnabled: true, FeedbackComments: true, FeedbackReasons: []string{title},
+				}},
+			}}},
+			{Body: &conversationpb.Command_SetTitle{SetTitle: &conversationpb.SetTitle{RunId: "run_1", Title: answer}}},
+			{Body: &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}},
+			{CommandId: id + "e", Body: &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
+				Target: target(1, conversationpb.Role_USER), Content: answer, SetFiles: true, FileIds: []string{"file_1", id},
+			}}},
 		} {
 			command.ConversationId, command.Caller = "conv_1", caller
 			_, failure, err := e.Do(command, fuzzEnv(e))
@@ -65,6 +89,19 @@ func FuzzCommand(f *testing.F) {
 		{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{}}},
 		{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{RunId: "run_1"}}},
 		{Body: &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}},
+		{Body: &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
+			Target: target(1, conversationpb.Role_USER), Content: "y",
+		}}},
+		{Body: &conversationpb.Command_Regenerate{Regenerate: &conversationpb.Regenerate{
+			Target: target(1, conversationpb.Role_USER),
+		}}},
+		{Body: &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
+			Target: target(1, conversationpb.Role_ASSISTANT), Rating: "up",
+		}}},
+		{Body: &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{
+			File:  &conversationpb.File{Id: "file_1", Name: "a"},
+			Agent: &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{Enabled: true}}},
+		}}},
 	} {
 		raw, err := proto.Marshal(command)
 		require.NoError(f, err)
