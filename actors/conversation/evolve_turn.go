@@ -74,7 +74,7 @@ func changeCall(
 		return calls
 	}
 	changed := slices.Clone(calls)
-	changed[i], _ = proto.Clone(calls[i]).(*conversationpb.OpenCall)
+	changed[i] = proto.CloneOf(calls[i])
 	change(changed[i])
 	return changed
 }
@@ -109,13 +109,23 @@ func turnPaused(next *conversationpb.State, event *conversationpb.Event, answer 
 		next.TakenOver = lease.GetEpoch()
 	}
 	next.Paused = park(lease)
-	next.Paused.Answer = answer
+	next.Paused.Answer = withPending(answer, nil)
 	next.Lease = nil
 	next.Status = conversationpb.Status_WAITING
 	next.StopReason = conversationpb.StopReason_REQUIRES_ACTION
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 	addMessage(next, event, answer)
 	answered(next, answer)
+}
+
+// withPending is the stored answer of a turn with the actions that it waits for; the head has those apart.
+func withPending(answer *conversationpb.Message, pending []*conversationpb.PendingAction) *conversationpb.Message {
+	if answer == nil {
+		return nil
+	}
+	shown := proto.CloneOf(answer)
+	shown.Pending = pending
+	return shown
 }
 
 // park is the lease as it is kept while nobody runs the turn.
@@ -145,10 +155,6 @@ func (m *Machine) actionClosed(next *conversationpb.State, event *conversationpb
 	case closed.GetResult() != nil:
 		turn.Steps++
 		turn.Calls = changeCall(turn.GetCalls(), closed.GetToolCallId(), callDone)
-	}
-	if answer, ok := proto.Clone(turn.GetAnswer()).(*conversationpb.Message); ok && answer != nil {
-		answer.Pending = next.GetPending()
-		turn.Answer = answer
 	}
 	next.Paused = turn
 

@@ -57,7 +57,7 @@ func (r *request) lapse() machine.Decision {
 func tellLate(action *conversationpb.PendingAction) string {
 	switch {
 	case action.GetUnknownOutcome():
-		return tellUnknown
+		return tellLateUnknown
 	case action.GetKind() == kindQuestion:
 		return tellLateAnswer
 	case action.GetKind() == kindClient:

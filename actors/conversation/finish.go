@@ -55,9 +55,7 @@ func (r *request) end(
 	}
 	spent := spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	r.settled(run, usage)
-	if turn == r.state.GetLease() {
-		r.reached(run, ended.GetStopReason(), spent)
-	}
+	r.reached(run, ended.GetStopReason(), spent)
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{TurnEnded: ended}})
 	return &conversationpb.TurnResult{
 		RunId:        run,
@@ -101,10 +99,18 @@ func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnd
 		return nil
 	}
 	answer := r.newAnswer(lease, status, ended.GetStopReason())
-	answer.Content = clean(c.GetContent())
-	answer.ToolCalls = cleanCalls(c.GetToolCalls())
+	say(answer, lease.GetAnswer(), c.GetContent(), c.GetToolCalls())
 	answer.Usage = ended.GetUsage()
 	return answer
+}
+
+// say gives an answer its text and calls. A runner that knows of neither, because it could not even read what there is,
+// does not take away what was stored.
+func say(answer, stored *conversationpb.Message, content string, calls []*conversationpb.ToolCall) {
+	answer.Content, answer.ToolCalls = clean(content), cleanCalls(calls)
+	if content == "" && len(calls) == 0 {
+		answer.Content, answer.ToolCalls = stored.GetContent(), stored.GetToolCalls()
+	}
 }
 
 func answerStatus(reason conversationpb.StopReason) string {

@@ -44,8 +44,7 @@ func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.Open
 	}
 	lease := r.after().GetLease()
 	answer := r.newAnswer(lease, statusWaiting, conversationpb.StopReason_REQUIRES_ACTION)
-	answer.Content = clean(c.GetContent())
-	answer.ToolCalls = cleanCalls(c.GetToolCalls())
+	say(answer, lease.GetAnswer(), c.GetContent(), c.GetToolCalls())
 	answer.Usage = lease.GetUsage()
 	answer.Pending = actions
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnPaused{
@@ -138,7 +137,7 @@ func pausedResult(s *conversationpb.State) *conversationpb.TurnResult {
 	return &conversationpb.TurnResult{
 		RunId:        paused.GetRunId(),
 		UserMessage:  paused.GetUserMessage(),
-		Response:     paused.GetAnswer(),
+		Response:     withPending(paused.GetAnswer(), s.GetPending()),
 		StopReason:   s.GetStopReason(),
 		Usage:        paused.GetUsage(),
 		Budget:       s.GetBudget(),

@@ -57,7 +57,7 @@ func projectItems(was, is *conversationpb.State, events []proto.Message, into *l
 		}
 	}
 	if paused := turnOf(is).GetAnswer(); closed && answer == 0 && paused != nil {
-		projectMessage(paused, into) // it names the actions that are still pending
+		projectMessage(withPending(paused, is.GetPending()), into)
 	}
 }
 

@@ -41,7 +41,7 @@ func (r *request) knownResult(run string) *conversationpb.Reply {
 		Partial:      true,
 	}
 	for _, o := range s.GetOutcomes() {
-		if o.GetRunId() == run {
+		if o.GetRunId() == run && o.GetUserMessageId() != "" {
 			result.UserMessage = &conversationpb.Message{
 				Id: o.GetUserMessageId(), Role: conversationpb.Role_USER, RunId: run,
 			}

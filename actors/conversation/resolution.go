@@ -14,6 +14,7 @@ import (
 const (
 	tellDenied      = "not run: the user denied this call"
 	tellUnknown     = "it is not known whether this call ran: the server was interrupted, and the user does not want it to run again"
+	tellLateUnknown = "it is not known whether this call ran: the server was interrupted, and nobody said in time what to do"
 	tellUnanswered  = "the user did not answer"
 	tellLateApprove = "not run: nobody approved this call in time"
 	tellLateAnswer  = "nobody answered in time"
@@ -76,14 +77,15 @@ func (r *request) decideApproval(
 		return closedWith(action, resolution{Type: kindApproval, Decision: "deny", Comment: given.GetComment()}, "", tell), nil
 	}
 	args, f := r.approvedArgs(action, given.GetApprovedArgs())
-	if f == nil && given.GetRemember() {
+	remember := given.GetRemember() && !action.GetUnknownOutcome() // that it may run again says nothing of other calls
+	if f == nil && remember {
 		f = r.roomToRemember(action.GetToolName())
 	}
 	if f != nil {
 		return nil, f
 	}
 	return &conversationpb.ActionClosed{Run: true, Args: args, Resolution: resolution{
-		Type: kindApproval, Decision: "allow", Remember: given.GetRemember(), ApprovedArgs: args, Comment: given.GetComment(),
+		Type: kindApproval, Decision: "allow", Remember: remember, ApprovedArgs: args, Comment: given.GetComment(),
 	}.encode()}, nil
 }
 

@@ -14,6 +14,11 @@ func suite() machinetest.Suite {
 	limits := conversation.DefaultLimits()
 	limits.MessageBytes, limits.MetadataBytes, limits.ContextBytes = 64, 48, 48
 	limits.TitleRunes, limits.Outcomes, limits.Attempts = 20, 3, 3
+	limits.ClientToolOutputBytes, limits.ActionArgsBytes, limits.MaxPending, limits.RememberedTools = 48, 120, 3, 2
+	return suiteOf(limits)
+}
+
+func suiteOf(limits conversation.Limits) machinetest.Suite {
 	return machinetest.Suite{
 		Machine: conversation.New(limits),
 		Command: func() proto.Message { return new(conversationpb.Command) },
@@ -35,6 +40,13 @@ func prepare(message proto.Message) {
 
 func TestScripts(t *testing.T) {
 	suite().Scripts(t, "testdata")
+}
+
+// TestCancellingPolicies: a server on which pending actions give way, to a new message and to time.
+func TestCancellingPolicies(t *testing.T) {
+	limits := conversation.DefaultLimits()
+	limits.OnActionTimeout, limits.PendingPolicy = "cancel", "cancel"
+	suiteOf(limits).Script(t, "testdata/policy/cancel")
 }
 
 func TestRecordedHistories(t *testing.T) {

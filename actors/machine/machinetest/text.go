@@ -106,6 +106,13 @@ func writeFields(b *strings.Builder, value reflect.Value) {
 			b.WriteByte(' ')
 		}
 		b.WriteString(name.Name + ": ")
+		if field.Kind() == reflect.Slice && field.Type().Elem().Implements(reflect.TypeFor[proto.Message]()) {
+			for j := range field.Len() {
+				message, _ := field.Index(j).Interface().(proto.Message)
+				b.WriteString(Text(message))
+			}
+			continue
+		}
 		switch x := field.Interface().(type) {
 		case proto.Message:
 			b.WriteString(Text(x))
