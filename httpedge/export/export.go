@@ -10,6 +10,7 @@
 package export
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -118,15 +119,22 @@ func remark(message *conversationpb.Message, locale *Locale) string {
 	return locale.Statuses[message.GetStatus()]
 }
 
-// pretty indents JSON; what is no JSON stays as it is.
+// pretty indents JSON; what is no JSON stays as it is, and so does what nests so deep that indenting would blow it up.
 func pretty(text string) string {
-	var value json.RawMessage
-	if json.Unmarshal([]byte(text), &value) != nil {
+	const deepest = 32
+	depth, most := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	var indented bytes.Buffer
+	if most > deepest || json.Indent(&indented, []byte(text), "", "  ") != nil {
 		return text
 	}
-	indented, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return text
-	}
-	return string(indented)
+	return indented.String()
 }

@@ -44,7 +44,7 @@ type ChromiumConfig struct {
 	MaxWaiting int
 	// MaxBytes bounds the page and the PDF, each. Default 64 MiB.
 	MaxBytes int64
-	// TempDir holds the browsers' folders. Default: the system's.
+	// TempDir holds the browsers' folders. Default: the system's. A long path fails: a browser puts a socket there.
 	TempDir string
 	// NoSandbox starts the browser without its own sandbox, as it needs when this process is root or may not make
 	// namespaces. The pages run no scripts and load nothing either way. Root implies it.
@@ -119,8 +119,9 @@ func (c *Chromium) PDF(ctx context.Context, html io.Reader, out io.Writer) error
 }
 
 const (
-	htmlFile = "page.html"
-	pdfFile  = "page.pdf"
+	htmlFile   = "page.html"
+	pdfFile    = "page.pdf"
+	profileDir = "profile"
 )
 
 // print has a browser make the PDF in dir.
@@ -136,6 +137,9 @@ func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error 
 	if n > c.config.MaxBytes {
 		return ErrTooLarge
 	}
+	if err := writeProfile(dir); err != nil {
+		return err
+	}
 	said := &tail{}
 	command := exec.CommandContext(ctx, c.program, c.arguments(dir)...)
 	command.Dir, command.Stderr = dir, said
@@ -150,6 +154,20 @@ func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error 
 	return nil
 }
 
+// writeProfile turns scripts off for all pages. The command line's way of it also stops the page that prints.
+func writeProfile(dir string) error {
+	const noScripts = `{"profile":{"default_content_setting_values":{"javascript":2}}}`
+	folder := filepath.Join(dir, profileDir, "Default")
+	err := os.MkdirAll(folder, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "Preferences"), []byte(noScripts), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("export: write the browser's profile: %w", err)
+	}
+	return nil
+}
+
 func (c *Chromium) arguments(dir string) []string {
 	arguments := []string{
 		"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio",
@@ -158,8 +176,7 @@ func (c *Chromium) arguments(dir string) []string {
 		"--disable-domain-reliability", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
 		// No way out: no name resolves, and what needs none meets a proxy that is not there.
 		"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
-		"--blink-settings=scriptEnabled=false",
-		"--user-data-dir=" + filepath.Join(dir, "profile"),
+		"--user-data-dir=" + filepath.Join(dir, profileDir),
 		"--no-pdf-header-footer", "--print-to-pdf=" + filepath.Join(dir, pdfFile),
 	}
 	if c.config.NoSandbox {
