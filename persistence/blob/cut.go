@@ -110,11 +110,12 @@ type Range struct {
 // NewReader reads a part of a committed blob, a piece at a time, each in the memory of the one before. get returns a
 // piece, in buf if that has room. The reader is for one goroutine.
 func NewReader(part Range, get func(index uint32, buf []byte) ([]byte, error)) io.Reader {
+	at := max(part.Offset, 0)
 	end := part.Size
-	if part.Length >= 0 {
-		end = min(part.Size, part.Offset+part.Length)
+	if part.Length >= 0 && part.Length < end-at {
+		end = at + part.Length
 	}
-	return &reader{size: part.Size, at: max(part.Offset, 0), end: end, get: get}
+	return &reader{size: part.Size, at: at, end: end, get: get}
 }
 
 type reader struct {
