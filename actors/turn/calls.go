@@ -25,6 +25,8 @@ const (
 	maxArguments = 64 << 10
 	// maxToolError bounds the text of a call's error.
 	maxToolError = 4 << 10
+	// minToolResult is left to every call, however long the results before it were: an error must be told.
+	minToolResult = 256
 )
 
 // toolCall is a call of the newest step that asked for tools.
@@ -306,7 +308,7 @@ func (k *talk) bounded(o outcome) (text, failure string) {
 	if o.err != nil {
 		text, limit = cmp.Or(o.err.Error(), "the tool failed"), maxToolError
 	}
-	limit = min(limit, max(k.runner.config.MaxTurnResults-k.size, 0))
+	limit = min(limit, max(k.runner.config.MaxTurnResults-k.size, minToolResult))
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > limit {
 		note := "\n[cut: the result is too long]"
@@ -324,7 +326,7 @@ func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	config := &k.runner.config
 	defer func() {
 		if fault := recover(); fault != nil {
-			config.Logger.Error("tool panicked", slog.String("run", k.run.job.RunID), slog.String("tool", c.tool.Name),
+			config.Logger.Error("tool panicked", slog.String("run", k.run.job.RunID), slog.String("tool", c.open.GetName()),
 				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
 			result = outcome{call: c, err: errors.New("the tool failed by a fault of the server")}
 		}
@@ -371,6 +373,7 @@ func (k *talk) closeCalls(why string) {
 	for _, c := range k.newest {
 		if !c.done {
 			k.change(c, func(record *conversationpb.ToolCall) { record.Error = why })
+			c.done = true
 		}
 	}
 }
