@@ -35,6 +35,7 @@ func TestWalk(t *testing.T) {
 		"user.message", "agent.message", "session.status_running", "session.status_idle", "session.recovered",
 		"session.cancel_requested", "session.updated", "delete", "resume", "wait", "repeat", "refused",
 		"wait for silence",
+		"session.truncated", "message.feedback", "file.added", "file.removed",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
 	}
@@ -47,6 +48,7 @@ type walk struct {
 	starts  int            // of the turn under way
 	foreign string         // the last run that was active when an epoch began
 	seen    map[string]int // what walks have met
+	reads   []*conversationpb.Target
 }
 
 func newWalk(t *rapid.T) *walk {
@@ -179,6 +181,8 @@ func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decis
 			require.Empty(w.t, decision.Events)
 			require.Equal(w.t, before.GetLease().GetRunId(), effect.RunID)
 			require.Equal(w.t, w.env.Epoch, effect.Epoch)
+		case conversation.TellFeedback, conversation.MeterTurn:
+			require.NotEmpty(w.t, decision.Events)
 		case machine.Timer:
 			require.Positive(w.t, effect.After)
 		default:
@@ -236,7 +240,6 @@ func (w *walk) checkState(before *conversationpb.State) {
 		require.NotEmpty(w.t, lease.GetUserMessage().GetContent())
 	}
 	require.GreaterOrEqual(w.t, s.GetSpentNanoUsd(), before.GetSpentNanoUsd())
-	require.GreaterOrEqual(w.t, s.GetNextMessage(), max(1, before.GetNextMessage()))
 	require.GreaterOrEqual(w.t, s.GetUpdatedAt(), before.GetUpdatedAt())
 	require.LessOrEqual(w.t, len(s.GetOutcomes()), 3)
 	folded := suite().Machine.Evolve(nil, w.entity.Journal)
@@ -263,36 +266,15 @@ func (w *walk) checkRows() {
 		place := machinetest.Place{List: conversation.ListRunning, Score: s.GetLease().GetStartedAt(), Member: s.GetId()}
 		want.Listings[place] = ""
 	}
+	for place := range w.entity.Rows.Listings {
+		if place.List == conversation.ListDue {
+			want.Listings[place] = ""
+		}
+	}
 	require.Equal(w.t, want.Listings, w.entity.Rows.Listings)
 	require.Equal(w.t, want.Counts, w.entity.Rows.Counts)
 
-	messages, runs := 0, 0
-	for _, event := range events(w.entity.Journal) {
-		message := event.GetUserMessage().GetMessage()
-		if message == nil {
-			message = event.GetAgentMessage().GetMessage()
-		}
-		if message != nil {
-			messages++
-			key := conversation.MessageKey(message.GetNumber())
-			stored := new(conversationpb.Message)
-			row := w.entity.Rows.Items[machinetest.Item{Table: conversation.TableMessages, Key: string(key)}]
-			require.NoError(w.t, proto.Unmarshal([]byte(row), stored))
-			require.True(w.t, proto.Equal(message, stored))
-			id := machinetest.Item{Table: conversation.TableMessageIDs, Key: message.GetId()}
-			require.Equal(w.t, string(key), w.entity.Rows.Items[id])
-		}
-		if ended := event.GetTurnEnded(); ended != nil {
-			runs++
-			stored := new(conversationpb.Run)
-			row := w.entity.Rows.Items[machinetest.Item{Table: conversation.TableRuns, Key: event.GetRunId()}]
-			require.NoError(w.t, proto.Unmarshal([]byte(row), stored))
-			require.Equal(w.t, ended.GetStopReason(), stored.GetStopReason())
-			require.NotZero(w.t, stored.GetUserMessage())
-		}
-	}
-	require.Equal(w.t, uint64(messages), s.GetMessageCount())
-	require.Len(w.t, w.entity.Rows.Items, 2*messages+runs)
+	w.checkContent()
 }
 
 func events(messages []proto.Message) []*conversationpb.Event {
@@ -329,6 +311,10 @@ func (w *walk) command() *conversationpb.Command {
 	}
 	if w.state() == nil {
 		kind = rapid.SampledFrom([]int{12, 12, 12, 12, 1, 5}).Draw(t, "first")
+	}
+	if w.state() != nil && rapid.IntRange(0, 2).Draw(t, "content") == 1 {
+		rapid.SampledFrom(w.contentCommands()).Draw(t, "content command")(c)
+		return c
 	}
 	switch kind {
 	case 12:

@@ -1,0 +1,214 @@
+package conversation_test
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"parley/actors/conversation"
+	"parley/actors/machine/machinetest"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// contentCommands are the commands about what was said, files and titles.
+func (w *walk) contentCommands() []func(c *conversationpb.Command) {
+	return []func(c *conversationpb.Command){
+		func(c *conversationpb.Command) {
+			c.Body = &conversationpb.Command_Regenerate{Regenerate: w.regenerate()}
+		},
+		func(c *conversationpb.Command) { c.Body = &conversationpb.Command_Edit{Edit: w.edit()} },
+		func(c *conversationpb.Command) { c.Body = &conversationpb.Command_Rate{Rate: w.rate()} },
+		func(c *conversationpb.Command) { c.Body = &conversationpb.Command_AddFile{AddFile: w.addFile()} },
+		func(c *conversationpb.Command) {
+			c.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: w.fileID()}}
+		},
+		func(c *conversationpb.Command) {
+			c.Body = &conversationpb.Command_SetTitle{SetTitle: &conversationpb.SetTitle{
+				RunId: rapid.SampledFrom([]string{"run_1", "run_2", w.state().GetLastRunId()}).Draw(w.t, "titled run"),
+				Title: rapid.SampledFrom([]string{"", "a title", "\xff much longer than twenty characters"}).Draw(w.t, "made title"),
+				Usage: &conversationpb.Usage{
+					CostNanoUsd: rapid.Int64Range(-1, 5).Draw(w.t, "title cost"), Priced: rapid.Bool().Draw(w.t, "title priced"),
+				},
+			}}
+		},
+	}
+}
+
+// read is a message as somebody has read it, now or some time ago; at times it is nonsense.
+func (w *walk) read(number uint64) *conversationpb.Target {
+	now := &conversationpb.Target{
+		AsOf:    w.state().GetLastSeq(),
+		Message: w.rows()[number],
+	}
+	w.reads = append(w.reads, now)
+	w.reads = w.reads[max(0, len(w.reads)-6):]
+	if rapid.IntRange(0, 3).Draw(w.t, "read before") == 2 {
+		return rapid.SampledFrom(w.reads).Draw(w.t, "read")
+	}
+	return now
+}
+
+func (w *walk) someNumber() uint64 {
+	return rapid.Uint64Range(0, w.state().GetNextMessage()).Draw(w.t, "number")
+}
+
+func (w *walk) experience(allowed *agentpb.Experience) *agentpb.Agent {
+	if rapid.IntRange(0, 9).Draw(w.t, "switched off") == 7 {
+		allowed = &agentpb.Experience{}
+	}
+	return &agentpb.Agent{Id: "a/1", Model: &agentpb.Model{Price: &agentpb.Price{}}, Experience: allowed}
+}
+
+func (w *walk) regenerate() *conversationpb.Regenerate {
+	number := w.state().GetNextMessage() - 1
+	if rapid.IntRange(0, 7).Draw(w.t, "any target") == 5 {
+		number = w.someNumber()
+	}
+	target := w.read(number)
+	return &conversationpb.Regenerate{
+		Target:      target,
+		UserMessage: w.rows()[w.state().GetLastUserMessage()],
+		Agent:       w.experience(&agentpb.Experience{Regenerate: true}),
+		Metadata:    rapid.SampledFrom([][]byte{nil, nil, []byte(`{"m":1}`), []byte(`[`)}).Draw(w.t, "new metadata"),
+		Wait:        rapid.Bool().Draw(w.t, "wait"),
+	}
+}
+
+func (w *walk) edit() *conversationpb.Edit {
+	edit := &conversationpb.Edit{
+		Target:   w.read(w.someNumber()),
+		Content:  rapid.SampledFrom([]string{"other", "words", "again", ""}).Draw(w.t, "new content"),
+		Agent:    w.experience(&agentpb.Experience{Edit: true}),
+		SetFiles: rapid.Bool().Draw(w.t, "set files"),
+		Wait:     rapid.Bool().Draw(w.t, "wait"),
+	}
+	if rapid.Bool().Draw(w.t, "with files") {
+		edit.FileIds = []string{w.fileID()}
+	}
+	return edit
+}
+
+func (w *walk) rate() *conversationpb.Rate {
+	return &conversationpb.Rate{
+		Target:  w.read(w.someNumber()),
+		Rating:  rapid.SampledFrom([]string{"up", "down", "", "down", "x"}).Draw(w.t, "rating"),
+		Reasons: rapid.SampledFrom([][]string{nil, nil, {"other"}, {"unheard of"}}).Draw(w.t, "reasons"),
+		Comment: rapid.SampledFrom([]string{"", "", "fine", "\xff"}).Draw(w.t, "comment"),
+		Agent:   w.experience(&agentpb.Experience{FeedbackEnabled: true, FeedbackComments: true}),
+	}
+}
+
+func (w *walk) fileID() string {
+	return rapid.SampledFrom([]string{"file_1", "file_2", "file_3", "file_4", "file_5"}).Draw(w.t, "file")
+}
+
+func (w *walk) addFile() *conversationpb.AddFile {
+	return &conversationpb.AddFile{
+		File: &conversationpb.File{
+			Id: w.fileID(), Name: "a file", Size: rapid.Int64Range(-1, 1<<20).Draw(w.t, "size"),
+			MimeType: rapid.SampledFrom([]string{"text/plain", "image/png", "video/mp4"}).Draw(w.t, "type"),
+		},
+		Agent: &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: &agentpb.Attachments{
+			Enabled: rapid.IntRange(0, 9).Draw(w.t, "no files") != 7, MaxFiles: 3, AllowedMimeTypes: []string{"text/*", "image/png"},
+			RetentionDays: rapid.Int32Range(0, 1).Draw(w.t, "retention"),
+		}}},
+	}
+}
+
+// rows are the stored messages by number.
+func (w *walk) rows() map[uint64]*conversationpb.Message {
+	rows := map[uint64]*conversationpb.Message{}
+	for item, value := range w.entity.Rows.Items {
+		if item.Table != conversation.TableMessages {
+			continue
+		}
+		message := new(conversationpb.Message)
+		require.NoError(w.t, proto.Unmarshal([]byte(value), message))
+		require.Equal(w.t, string(conversation.MessageKey(message.GetNumber())), item.Key)
+		rows[message.GetNumber()] = message
+	}
+	return rows
+}
+
+// checkContent: the messages are 1, 2, 3, ..., each found by its id, each answer behind the message it answers; they are
+// what the journal says. The bytes of files are there exactly while the files are.
+func (w *walk) checkContent() {
+	s, rows := w.state(), w.rows()
+	require.Equal(w.t, s.GetNextMessage()-1, s.GetMessageCount())
+	require.Len(w.t, rows, int(s.GetMessageCount()))
+	for number := uint64(1); number < s.GetNextMessage(); number++ {
+		message := rows[number]
+		require.NotNil(w.t, message, "message %d", number)
+		id := machinetest.Item{Table: conversation.TableMessageIDs, Key: message.GetId()}
+		require.Equal(w.t, string(conversation.MessageKey(number)), w.entity.Rows.Items[id])
+		require.LessOrEqual(w.t, len(message.GetPreviousContent()), 5)
+		require.Equal(w.t, message.GetEdited(), message.GetEditedFrom() != "")
+		if message.GetRole() == conversationpb.Role_ASSISTANT {
+			require.Equal(w.t, rows[number-1].GetId(), message.GetInReplyTo())
+			require.Equal(w.t, conversationpb.Role_USER, rows[number-1].GetRole())
+			require.False(w.t, message.GetEdited())
+			continue
+		}
+		require.Nil(w.t, message.GetFeedback())
+		require.Empty(w.t, message.GetRegeneratedFrom())
+		require.LessOrEqual(w.t, number, s.GetLastUserMessage())
+	}
+	w.checkTold(rows)
+	if last := s.GetLastAnswer(); last != nil {
+		require.Equal(w.t, last.GetId(), rows[last.GetNumber()].GetId())
+		require.Equal(w.t, last.GetStatus(), rows[last.GetNumber()].GetStatus())
+	}
+	require.LessOrEqual(w.t, len(s.GetFiles()), 6, "three, and some that are due") // a file that expired takes no place
+	blobs := map[string]machinetest.Blob{}
+	for _, file := range s.GetFiles() {
+		record, err := proto.Marshal(file)
+		require.NoError(w.t, err)
+		blobs[file.GetId()] = machinetest.Blob{Owner: s.GetId(), Size: file.GetSize(), Record: string(record)}
+	}
+	require.Equal(w.t, blobs, w.entity.Rows.Blobs)
+}
+
+// checkTold: a follower of the event log ends up with the messages that are stored.
+func (w *walk) checkTold(rows map[uint64]*conversationpb.Message) {
+	told := map[uint64]*conversationpb.Message{}
+	for _, event := range events(w.entity.Journal) {
+		switch body := event.GetBody().(type) {
+		case *conversationpb.Event_Truncated:
+			for number := range told {
+				if number >= body.Truncated.GetFrom() {
+					delete(told, number)
+				}
+			}
+		case *conversationpb.Event_TurnPaused:
+			told[body.TurnPaused.GetAnswer().GetNumber()] = body.TurnPaused.GetAnswer()
+		}
+		message := cmp.Or(
+			event.GetUserMessage().GetMessage(), event.GetAgentMessage().GetMessage(), event.GetMessageChanged().GetMessage(),
+		)
+		if message != nil {
+			told[message.GetNumber()] = message
+		}
+	}
+	require.Len(w.t, rows, len(told))
+	for number, message := range told {
+		stored := proto.CloneOf(rows[number])
+		message = proto.CloneOf(message)
+		// Which actions are still pending is told by events of their own.
+		stored.Pending, message.Pending = nil, nil
+		if !proto.Equal(message, stored) {
+			require.Equal(w.t, machinetest.Text(message), machinetest.Text(stored))
+		}
+	}
+	numbers := slices.Sorted(func(yield func(uint64) bool) {
+		for number := range told {
+			if !yield(number) {
+				return
+			}
+		}
+	})
+	require.True(w.t, len(numbers) == 0 || numbers[len(numbers)-1] == uint64(len(numbers)))
+}
