@@ -27,6 +27,16 @@
 //	running  delete                  only_idle                      running  refused CONVERSATION_BUSY    bulk-delete
 //	waiting  send                                                   waiting  refused ACTION_PENDING       409
 //	waiting  cancel                                                 idle     idle (cancelled)             cancel
+//	idle     regenerate              of the newest answer           running  running                      regenerate
+//	idle     regenerate              any other message              idle     refused INVALID_MESSAGE_TARGET 409
+//	running  finish                  regenerate, with an answer     idle     agent.message in its place   regenerate
+//	idle     edit                    of a user message              running  truncated, user.message, running edit
+//	any      rate                    of an answer that is whole     same     message.feedback             feedback
+//	any      regenerate, edit, rate  read before a rewrite          same     refused UNAVAILABLE          -
+//	any      add_file                the agent takes it             same     file.added                   files
+//	any      remove_file                                            same     file.removed                 files
+//	any      due                     files are past their time      same     file.removed                 retentionDays
+//	any      set_title               no title yet                   same     updated, session.usage       titles
 //	any      update                  changes something              same     updated                      budget raised
 //	any      send, cancel, update    the command came before        same     none: answered as it was     -
 //	any      delete                                                 none     none: everything goes        delete
@@ -39,12 +49,21 @@
 // are not here yet; the state already has their place.
 //
 // Invariants: event numbers have no gap and begin at 1 after the created event's 0; there is a lease exactly while
-// the conversation runs; what was spent never falls; message numbers are never used again. The scripts in testdata
-// hold every row of this table, the random walk in the tests holds the invariants.
+// the conversation runs; what was spent never falls; the messages are numbered 1, 2, 3, ... without a gap, and each answer stands
+// behind the message it answers. The scripts in testdata hold every row of this table, the random walk in the tests holds
+// the invariants.
+//
+// A message's number is its place. A new answer takes over the place of the one it replaces, an edited message that of
+// the old one, with a new id each; all behind an edited message are removed. What the head does not hold is read before
+// the command is given, by who gives it (Target): State.rewritten, the newest event that changed what stands at a place,
+// says whether it may have changed since. Then the command is refused as UNAVAILABLE and worth a second reading.
+//
+// The bytes of a file are committed by the append that adds the file, and removed by the one that removes it; those of a
+// conversation that goes are its own, and go with it. Messages keep naming a file that is no more.
 //
 // Messages that come out of Decide and Evolve (events, replies, effects, state) point into one another: nobody may
 // change them.
 //
-// The package does not read clocks, mint ids, store, stream or run turns, and it does not invent titles: a
-// conversation without one stays so.
+// The package does not read clocks, mint ids, store, stream or run turns, and it does not invent titles: it takes one
+// from the runner for a conversation that has none, and says that it is not the client's.
 package conversation
