@@ -146,13 +146,14 @@ type bench struct {
 	talks  *dialogue
 	agent  *agentpb.Agent
 	titles chan *conversationpb.SetTitle
+	runID  string
 }
 
 func newBench(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error)) *bench {
 	t.Helper()
 	b := &bench{
 		shop: newWorkshop(t), book: &book{epoch: 7, attempt: 1}, talks: &dialogue{rounds: rounds},
-		titles: make(chan *conversationpb.SetTitle, 10),
+		titles: make(chan *conversationpb.SetTitle, 10), runID: "run_1",
 	}
 	b.agent = b.shop.agent()
 	b.renew(t)
@@ -177,6 +178,7 @@ func (past) Before(context.Context, string, uint64, func(*conversationpb.Message
 func (b *bench) start(t *testing.T) {
 	t.Helper()
 	job := b.book.on(b.job())
+	job.RunID = b.runID
 	job.SetTitle = func(_ context.Context, title *conversationpb.SetTitle) error {
 		b.titles <- title
 		return nil
