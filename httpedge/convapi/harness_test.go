@@ -24,6 +24,7 @@ import (
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/export"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -85,6 +86,11 @@ type kit struct {
 	config  convapi.Config
 	auth    endpointtest.Authenticate
 	client  *http.Client
+	files   *endpointtest.Files
+	agents  endpointtest.Agents
+	pdf     export.Printer
+
+	authorizer endpoint.Authorizer
 }
 
 type setting func(*kit)
@@ -99,6 +105,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 		t: t, runtime: &endpointtest.Runtime{}, store: &endpointtest.Store{},
 		config: convapi.DefaultConfig(), auth: endpointtest.Off,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second},
+		files:  &endpointtest.Files{}, agents: agents(),
 	}
 	for _, set := range settings {
 		set(k)
@@ -115,7 +122,8 @@ func serve(t *testing.T, settings ...setting) *kit {
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
 	api := convapi.New(k.config, convapi.Parts{
-		Runtime: k.runtime, Reader: k.store, Agents: agents(), IDs: &endpointtest.IDs{}, Hub: hub,
+		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
+		Files: k.files, PDF: k.pdf, Authorizer: k.authorizer,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())
@@ -163,6 +171,7 @@ func agents() endpointtest.Agents {
 		},
 		{Id: "strict", Name: "Strict", Experience: &agentpb.Experience{}},
 		{Id: "plain", Name: "Plain"},
+		{Id: "metered", Name: "Metered", DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 2_000_000_000, OnReach: "stop"}},
 	}
 }
 
