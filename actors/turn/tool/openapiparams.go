@@ -63,7 +63,7 @@ func newParameter(spec *openapi3.Parameter) (parameter, error) {
 // request makes the request of a call.
 func (o *operation) request(base *url.URL, values map[string]json.RawMessage) (*exchange, error) {
 	asked := &exchange{method: o.method, header: make(http.Header)}
-	query, path := base.Query(), o.path
+	query, path := make(url.Values), o.path
 	for index := range o.parameters {
 		one := &o.parameters[index]
 		value, given := values[one.property]
@@ -93,6 +93,7 @@ func (o *operation) request(base *url.URL, values map[string]json.RawMessage) (*
 	if err := o.writeBody(asked, values); err != nil {
 		return nil, err
 	}
+	maps.Copy(query, base.Query()) // the operator's win
 	asked.url = base.Scheme + "://" + base.Host + strings.TrimSuffix(base.EscapedPath(), "/") + path
 	if len(query) > 0 {
 		asked.url += "?" + query.Encode()

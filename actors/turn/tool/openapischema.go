@@ -31,13 +31,36 @@ func (p *properties) definition() ([]byte, error) {
 		slices.Sort(p.required)
 		definition["required"] = slices.Compact(p.required)
 	}
-	if len(p.defs) > 0 {
-		definition["$defs"] = p.defs
-	}
 	if p.more != nil {
 		definition["additionalProperties"] = p.more
 	}
+	used := make(map[string]any)
+	p.use(definition, used)
+	if len(used) > 0 {
+		definition["$defs"] = used
+	}
 	return json.Marshal(definition)
+}
+
+// use collects the definitions that are referred to: a body that became part of the arguments needs its own no more.
+func (p *properties) use(value any, used map[string]any) {
+	switch value := value.(type) {
+	case []any:
+		for _, inner := range value {
+			p.use(inner, used)
+		}
+	case map[string]any:
+		for keyword, inner := range value {
+			text, _ := inner.(string)
+			name, reference := strings.CutPrefix(text, defs)
+			if keyword != "$ref" || !reference {
+				p.use(inner, used)
+			} else if used[name] == nil {
+				used[name] = p.defs[name]
+				p.use(p.defs[name], used)
+			}
+		}
+	}
 }
 
 // free is a name for a property: the parameter's own, unless another parameter has it.
@@ -134,8 +157,11 @@ func texts(value any) []string {
 	return found
 }
 
-// schemas is where documents keep the schemas they refer to.
-const schemas = "#/components/schemas/"
+// Where documents keep the schemas they refer to, and where they are kept here.
+const (
+	schemas = "#/components/schemas/"
+	defs    = "#/$defs/"
+)
 
 // maxNesting bounds the depth of a schema; the document is the operator's, but may be somebody else's work.
 const maxNesting = 64
@@ -254,7 +280,7 @@ func (p *properties) reference(value any, depth int) (any, error) {
 		}
 		p.defs[name] = schema
 	}
-	return "#/$defs/" + name, nil
+	return defs + name, nil
 }
 
 // strip takes the read-only properties from an object: they are the answer's, and must not be sent.

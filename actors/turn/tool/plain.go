@@ -237,14 +237,18 @@ func inQuery(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions
 }
 
-// addQuery adds the arguments to a URL: an array as one parameter each, an object as its JSON.
+// addQuery adds the arguments to a URL: an array as one parameter each, an object as its JSON. What the URL has already is
+// the operator's.
 func addQuery(address string, values map[string]json.RawMessage) (string, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return "", failure("the arguments make no valid URL")
 	}
-	query := parsed.Query()
+	fixed, query := parsed.Query(), parsed.Query()
 	for name, value := range values {
+		if fixed.Has(name) {
+			continue
+		}
 		for _, one := range spread(value) {
 			query.Add(name, one)
 		}
