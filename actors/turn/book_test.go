@@ -24,6 +24,7 @@ type book struct {
 
 	budget, spent, reserved int64 // budget 0 = none
 	asked                   []int64
+	quiet                   bool                  // does not tell what is left
 	usage                   *conversationpb.Usage // journalled
 	stored                  *conversationpb.Progress
 	doubted                 int
@@ -113,7 +114,11 @@ func (b *book) reserve(upto int64) *conversationpb.Progressed {
 	}
 	left := max(b.budget-b.spent, 0)
 	b.reserved = max(b.reserved, min(upto, left))
-	return &conversationpb.Progressed{Steps: uint32(len(b.steps)), GrantedNanoUsd: b.reserved, LeftNanoUsd: left}
+	reply := &conversationpb.Progressed{Steps: uint32(len(b.steps)), GrantedNanoUsd: b.reserved}
+	if !b.quiet {
+		reply.LeftNanoUsd = left
+	}
+	return reply
 }
 
 func (b *book) settle(usage *conversationpb.Usage) {

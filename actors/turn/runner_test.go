@@ -78,6 +78,7 @@ type page struct {
 	pieces   int
 	sealed   bool
 	released bool
+	onWrite  func(pieces int)
 }
 
 func (p *page) Begin(_ Place, runID string, _ *conversationpb.Message) Output {
@@ -93,6 +94,9 @@ func (p *page) Write(piece string) {
 	if !p.sealed {
 		p.text.WriteString(piece)
 		p.pieces++
+	}
+	if p.onWrite != nil {
+		p.onWrite(p.pieces)
 	}
 }
 

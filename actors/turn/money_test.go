@@ -1,0 +1,231 @@
+package turn
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// till is a desk with the real scripted model, which says exactly what a call costs, and a book that keeps a budget.
+type till struct {
+	*desk
+	book  *book
+	agent *agentpb.Agent
+}
+
+// newTill has a model that says so many words; each costs 2,000 nano-dollars, a word of the prompt 1,000.
+func newTill(t testing.TB, tokens int32, budget int64, change ...func(*Config)) *till {
+	t.Helper()
+	l := &till{book: &book{epoch: 7, attempt: 1, budget: budget}, agent: &agentpb.Agent{
+		Id: "a", Model: &agentpb.Model{
+			Provider: agentpb.Provider_SCRIPTED, Price: testPrice, Script: &agentpb.Script{Tokens: tokens},
+		},
+	}}
+	l.desk = &desk{page: &page{}, reports: make(chan *conversationpb.Finish, 100)}
+	config := Config{
+		Agents: agents{"a": l.agent}, History: past{l.book}, Publisher: l.page, MeterTokens: 10,
+		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: model.New(model.Config{})[agentpb.Provider_SCRIPTED]},
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	var err error
+	l.Runner, err = New(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Drain(context.Background()) })
+	return l
+}
+
+func (l *till) whole(t testing.TB) *conversationpb.Finish {
+	t.Helper()
+	require.NoError(t, l.Start(l.book.on(l.job())))
+	finish := <-l.reports
+	l.Wait(t.Context(), 3)
+	return finish
+}
+
+func TestMoneyIsAskedForInSteps(t *testing.T) {
+	l := newTill(t, 25, 1_000_000)
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_END_TURN, finish.GetStopReason())
+	require.EqualValues(t, 1_000+25*2_000, l.book.spent)
+	require.Equal(t, []int64{1_000 + 20_000, 41_000, 61_000}, l.book.asked)
+}
+
+func TestNothingIsAskedForWithoutABudget(t *testing.T) {
+	l := newTill(t, 25, 0)
+	finish := l.whole(t)
+	require.Empty(t, l.book.asked)
+	require.EqualValues(t, 51_000, finish.GetUsage().GetCostNanoUsd())
+}
+
+func TestTheBudgetCutsTheAnswer(t *testing.T) {
+	// The prompt and 12 words and a half.
+	l := newTill(t, 100, 1_000+25_000)
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_BUDGET_REACHED, finish.GetStopReason())
+	require.Len(t, strings.Fields(finish.GetContent()), 12)
+	require.Equal(t, finish.GetContent(), finish.GetPartial().GetText())
+	require.EqualValues(t, 25_000, finish.GetUsage().GetCostNanoUsd())
+	require.EqualValues(t, 25_000, finish.GetPartial().GetUsage().GetCostNanoUsd())
+	require.True(t, finish.GetUsage().GetPriced())
+	require.LessOrEqual(t, l.book.spent, l.book.budget)
+}
+
+func TestABudgetThatBuysNothing(t *testing.T) {
+	for _, budget := range []int64{1, 999, 1_000, 2_999} {
+		l := newTill(t, 100, budget)
+		finish := l.whole(t)
+		require.Equal(t, conversationpb.StopReason_BUDGET_REACHED, finish.GetStopReason())
+		require.Empty(t, finish.GetContent())
+		require.Nil(t, finish.GetPartial())
+		require.Nil(t, finish.GetUsage(), "no call was made")
+	}
+}
+
+func TestContinueGoesOnWhereTheBudgetCut(t *testing.T) {
+	l := newTill(t, 100, 1_000+25_000)
+	first := l.whole(t)
+	l.book.goOn()
+	l.book.budget = 10_000_000
+	l.agent.Model.Script = &agentpb.Script{Text: " and the rest"}
+	l.page.text.Reset()
+	l.page.sealed = false
+	second := l.whole(t)
+	require.Equal(t, first.GetContent()+" and the rest", second.GetContent())
+	require.Equal(t, conversationpb.StopReason_END_TURN, second.GetStopReason())
+	require.EqualValues(t, 1, second.GetUsage().GetModelCalls())
+}
+
+func TestTheModelIsToldToGoOn(t *testing.T) {
+	b := newBench(t, says("never"), says("two."))
+	b.book.add(&conversationpb.Step{Body: &conversationpb.Step_Partial{Partial: &conversationpb.Partial{Text: "One, "}}})
+	b.book.resumed = 1
+	finish := b.whole(t)
+	require.Equal(t, "One, two.", finish.GetContent())
+	require.Equal(t, "two.", b.page.text.String())
+	require.Equal(t, []string{"user: hello", "assistant: One, ", "user: " + goOn}, messagesOf(b.talks.last().Messages))
+}
+
+func TestABudgetThatIsSetWhileTheModelAnswers(t *testing.T) {
+	l := newTill(t, 1000, 0)
+	l.page.onWrite = func(pieces int) {
+		if pieces == 50 {
+			l.book.mu.Lock()
+			l.book.budget = 1_000 + 70*2_000
+			l.book.mu.Unlock()
+			l.Meter("run_1")
+		}
+	}
+	job := l.book.on(l.job())
+	job.Budget = false
+	require.NoError(t, l.Start(job))
+	finish := <-l.reports
+	require.Equal(t, conversationpb.StopReason_BUDGET_REACHED, finish.GetStopReason())
+	require.Len(t, strings.Fields(finish.GetContent()), 70)
+}
+
+func TestABudgetThatIsRaisedWhileTheModelAnswers(t *testing.T) {
+	l := newTill(t, 200, 1_000+100*2_000)
+	l.agent.Model.Price = &agentpb.Price{InputNanoUsdPerMtok: 1_000_000_000, OutputNanoUsdPerMtok: 2_000_000_000}
+	l.book.quiet = true // does not tell what is left: the model is not capped
+	l.page.onWrite = func(pieces int) {
+		if pieces == 99 {
+			l.book.mu.Lock()
+			l.book.budget = 10_000_000
+			l.book.mu.Unlock()
+			l.Meter("run_1")
+		}
+	}
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_END_TURN, finish.GetStopReason())
+	require.EqualValues(t, 1_000+200*2_000, l.book.spent)
+}
+
+func TestABudgetThatIsTakenAwayWhileTheModelAnswers(t *testing.T) {
+	l := newTill(t, 200, 1_000+100*2_000)
+	l.book.quiet = true
+	l.page.onWrite = func(pieces int) {
+		if pieces == 20 {
+			l.book.mu.Lock()
+			l.book.budget = 0
+			l.book.mu.Unlock()
+		}
+	}
+	require.Equal(t, conversationpb.StopReason_END_TURN, l.whole(t).GetStopReason())
+}
+
+// TestSpendingHolds: whatever the budget, the price and the answer, nothing is spent beyond the budget, and everything
+// that was consumed is charged once.
+func TestSpendingHolds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tokens := rapid.Int32Range(1, 80).Draw(rt, "tokens")
+		budget := rapid.Int64Range(1, 200_000).Draw(rt, "budget")
+		l := newTill(t, tokens, budget)
+		l.agent.Model.Price = &agentpb.Price{
+			InputNanoUsdPerMtok:  rapid.Int64Range(0, 3_000_000_000).Draw(rt, "input price"),
+			OutputNanoUsdPerMtok: rapid.Int64Range(0, 3_000_000_000).Draw(rt, "output price"),
+		}
+		l.agent.Model.MaxOutputTokens = rapid.Int32Range(0, 50).Draw(rt, "cap")
+		l.agent.Instructions = strings.Repeat("be kind ", rapid.IntRange(0, 20).Draw(rt, "prompt"))
+		l.book.quiet = rapid.Bool().Draw(rt, "does not tell what is left")
+		if rapid.Bool().Draw(rt, "own usage") {
+			l.agent.Model.Script.Usage = &agentpb.Script_Usage{
+				InputTokens: rapid.Int64Range(0, 50).Draw(rt, "input"), OutputTokens: rapid.Int64Range(0, 500).Draw(rt, "output"),
+			}
+		}
+		finish := l.whole(t)
+		usage := finish.GetUsage()
+		price := l.agent.GetModel().GetPrice()
+		require.Equal(rt, cost(price, usage.GetInputTokens(), 0, usage.GetOutputTokens()), usage.GetCostNanoUsd())
+		require.Equal(rt, usage.GetCostNanoUsd(), l.book.spent)
+		// A piece of the answer is the least that can be cut off.
+		piece := cost(price, 0, 0, 1+l.agent.GetModel().GetScript().GetUsage().GetOutputTokens()/int64(tokens))
+		require.LessOrEqual(rt, l.book.spent, budget+piece)
+		if finish.GetStopReason() == conversationpb.StopReason_END_TURN {
+			require.Len(rt, strings.Fields(finish.GetContent()), int(tokens))
+		}
+	})
+}
+
+func TestOverheardToolCallsCost(t *testing.T) {
+	b := newBench(t, func(stream model.Stream) (*model.Answer, error) {
+		overhears, ok := stream.(model.Overhearer)
+		if !ok {
+			return nil, errDisk
+		}
+		stream.Text("I write.")
+		for range 1000 {
+			overhears.Unsaid("a long argument ")
+		}
+		return nil, context.Canceled
+	})
+	b.book.budget = 1_000_000
+	finish := b.whole(t)
+	require.Equal(t, conversationpb.StopReason_BUDGET_REACHED, finish.GetStopReason())
+	require.Equal(t, "I write.", finish.GetPartial().GetText())
+	require.InDelta(t, 1_000_000, finish.GetUsage().GetCostNanoUsd(), 20_000)
+}
+
+func TestMoneyOfALostCall(t *testing.T) {
+	b := newBench(t, says("ok"))
+	b.book.budget = 10_000_000
+	stuck := make(chan struct{})
+	b.talks.rounds[0] = func(model.Stream) (*model.Answer, error) {
+		close(stuck)
+		return nil, errDisk
+	}
+	b.book.lose = func(p *conversationpb.Progress) error { return nil }
+	b.start(t)
+	<-stuck
+	<-b.reports
+	require.Len(t, b.book.asked, 1)
+	require.Zero(t, b.book.reserved, "the report ends the reserve")
+}
