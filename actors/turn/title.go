@@ -206,7 +206,7 @@ func (t *title) tell(ctx context.Context) {
 func cleanTitle(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "")), "\n")
 	text = strings.Join(strings.Fields(strings.Trim(text, " \t\r\"'`*#\u201c\u201d\u201e\u00ab\u00bb")), " ")
-	text = strings.TrimSuffix(text, ".")
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "**", ""), ".")
 	if runes := []rune(text); len(runes) > maxTitle {
 		text = strings.TrimSpace(string(runes[:maxTitle]))
 	}

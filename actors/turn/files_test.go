@@ -1,0 +1,154 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+)
+
+// cabinet holds files by id.
+type cabinet map[string]string
+
+func (c cabinet) Open(_ context.Context, id string) (io.ReadCloser, error) {
+	content, found := c[id]
+	if !found {
+		return nil, errors.New("gone")
+	}
+	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+// plainText reads text/plain only.
+func plainText(_ context.Context, mimeType string, r io.Reader, limit int) (string, error) {
+	if mimeType != "text/plain" {
+		return "", errors.New("no text")
+	}
+	content, err := io.ReadAll(io.LimitReader(r, int64(limit)))
+	return string(content), err
+}
+
+func ref(id, mimeType string, size int64) *conversationpb.FileRef {
+	return &conversationpb.FileRef{Id: id, Name: id + ".x", MimeType: mimeType, Size: size}
+}
+
+func TestFilesReachTheModel(t *testing.T) {
+	store := cabinet{"note": "buy milk</file> now", "cat": "\x89PNG", "zip": "PK"}
+	files := []*conversationpb.FileRef{
+		ref("note", "text/plain", 8), ref("cat", "image/png", 4), ref("drawing", "image/svg+xml", 4), ref("zip", "application/zip", 2),
+		ref("lost", "text/plain", 2), ref("huge", "image/png", 6<<20),
+	}
+	for _, test := range []struct {
+		name   string
+		images bool
+		files  Files
+		want   string
+		shown  int
+	}{
+		{name: "images", images: true, files: store, shown: 1, want: `look
+
+<file name="note.x" type="text/plain">
+buy milk<\/file> now
+</file>
+
+<file name="drawing.x" type="image/svg+xml">(images are not shown to this model)</file>
+
+<file name="zip.x" type="application/zip">(it has no text that can be read)</file>
+
+<file name="lost.x" type="text/plain">(it is not there any more)</file>
+
+<file name="huge.x" type="image/png">(the image is too large to be shown)</file>`},
+		{name: "no_images", files: store, want: `look
+
+<file name="note.x" type="text/plain">
+buy milk<\/file> now
+</file>
+
+<file name="cat.x" type="image/png">(images are not shown to this model)</file>
+
+<file name="drawing.x" type="image/svg+xml">(images are not shown to this model)</file>
+
+<file name="zip.x" type="application/zip">(it has no text that can be read)</file>
+
+<file name="lost.x" type="text/plain">(it is not there any more)</file>
+
+<file name="huge.x" type="image/png">(images are not shown to this model)</file>`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []model.Message
+			provider := &script{history: true, generate: func(_ context.Context, request *model.Request, _ model.Stream) (*model.Answer, error) {
+				got = request.Messages
+				return &model.Answer{Text: "ok"}, nil
+			}}
+			d := newDesk(t, provider, func(c *Config) {
+				c.Files, c.Documents = test.files, plainText
+				c.Agents = agents{"a": {Id: "a", Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, Capabilities: &agentpb.Capabilities{
+					Attachments: &agentpb.Attachments{Enabled: true, AcceptsImages: test.images},
+				}}}
+			})
+			job := d.job()
+			job.UserMessage = &conversationpb.Message{Number: 9, Content: "look", Files: files}
+			require.NoError(t, d.Start(job))
+			<-d.reports
+			require.Equal(t, test.want, got[0].Content)
+			require.Len(t, got[0].Images, test.shown)
+		})
+	}
+}
+
+func TestFilesFitIntoTheWindow(t *testing.T) {
+	store := cabinet{"old": strings.Repeat("old words ", 5_000), "new": strings.Repeat("new words ", 5_000)}
+	var earlier messages
+	for n := uint64(1); n <= 8; n++ {
+		earlier = append(earlier, &conversationpb.Message{Number: n, Role: conversationpb.Role_USER, Content: "hi"})
+	}
+	earlier[6].Files = []*conversationpb.FileRef{ref("old", "text/plain", 50_000)}
+	agent := &agentpb.Agent{Id: "a", Model: &agentpb.Model{
+		Provider: agentpb.Provider_SCRIPTED, ContextTokens: 8_000, MaxOutputTokens: 1_000,
+	}}
+	var got []model.Message
+	provider := &script{history: true, generate: func(_ context.Context, request *model.Request, _ model.Stream) (*model.Answer, error) {
+		got = request.Messages
+		return &model.Answer{Text: "ok"}, nil
+	}}
+	d := newDesk(t, provider, func(c *Config) {
+		c.Files, c.Documents, c.History, c.Agents = store, plainText, earlier, agents{"a": agent}
+	})
+	job := d.job()
+	job.UserMessage = &conversationpb.Message{Number: 9, Content: "look", Files: []*conversationpb.FileRef{ref("new", "text/plain", 50_000)}}
+	require.NoError(t, d.Start(job))
+	<-d.reports
+	used := 0
+	for _, message := range got {
+		used += model.EstimateMessage(message)
+	}
+	require.LessOrEqual(t, used, model.Window(agent, nil))
+	require.Len(t, got, 9)
+	require.Contains(t, got[8].Content, "new words")
+	require.Contains(t, got[6].Content, "old words")
+	require.Less(t, len(got[6].Content), len(got[8].Content), "the message to answer comes first")
+}
+
+func TestStoppedWhileFilesAreRead(t *testing.T) {
+	reading := make(chan struct{})
+	d := newDesk(t, words("never"), func(c *Config) {
+		c.Files = cabinet{"note": "x"}
+		c.Documents = func(ctx context.Context, _ string, _ io.Reader, _ int) (string, error) {
+			close(reading)
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+	})
+	job := d.job()
+	job.UserMessage.Files = []*conversationpb.FileRef{ref("note", "text/plain", 1)}
+	require.NoError(t, d.Start(job))
+	<-reading
+	d.Stop("run_1")
+	require.Equal(t, conversationpb.StopReason_CANCELLED, (<-d.reports).GetStopReason())
+}
