@@ -43,7 +43,9 @@ func (oneAgent) Agent(id string) (*agentpb.Agent, bool) {
 
 type noHistory struct{}
 
-func (noHistory) Steps(context.Context, string, string) ([]*conversationpb.Step, error) { return nil, nil }
+func (noHistory) Steps(context.Context, string, string) ([]*conversationpb.Step, error) {
+	return nil, nil
+}
 
 func (noHistory) Before(context.Context, string, uint64, func(*conversationpb.Message) bool) error {
 	return nil

@@ -64,6 +64,12 @@ func (e Entity) Ask(ctx context.Context, command proto.Message) (proto.Message, 
 	return e.system.ask(ctx, e.Shard, inside(e.ID, command))
 }
 
+// Tell sends a command to another entity of the same shard, as if from outside: it is held during a hand-over. Not for
+// use in Perform either.
+func (e Entity) Tell(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
+	return e.system.ask(ctx, e.Shard, outside(id, command))
+}
+
 // Commit is a durable change of an entity. Before is nil on create, After on delete. All of it is shared: only read.
 type Commit struct {
 	Shard         uint32

@@ -63,7 +63,8 @@ type entity struct {
 	head   Head
 	shard  uint32
 	events [][]byte
-	at     []time.Time // when each event was applied
+	at     []time.Time       // when each event was applied
+	items  map[string][]byte // by table and key
 }
 
 // row is a row of a list.
@@ -118,10 +119,15 @@ func (j *journal) Running(_ context.Context, in uint32, list string, visit func(
 		return err
 	}
 	if list != conversation.ListRunning {
+		for at := range j.rows {
+			if at.list == list && at.shard == in {
+				visit(at.member)
+			}
+		}
 		return nil
 	}
 	for id, e := range j.entities {
-		if e.shard == in && stateOf(e.head.State).GetLease() != nil {
+		if e.shard == in && strings.HasPrefix(id, "conv_") && stateOf(e.head.State).GetLease() != nil {
 			visit(id)
 		}
 	}
@@ -227,12 +233,18 @@ func (j *journal) apply(in uint32, entry *logpb.Append) *logpb.Result {
 		return result
 	}
 	if e == nil {
-		e = &entity{shard: in}
+		e = &entity{shard: in, items: map[string][]byte{}}
 		j.entities[entry.GetId()] = e
 		e.head.Seq = ^uint64(0)
 	}
 	e.head = Head{Seq: e.head.Seq + uint64(len(entry.GetEvents())), Epoch: entry.GetEpoch(), State: entry.GetHead()}
 	e.events = append(e.events, entry.GetEvents()...)
+	for _, item := range entry.GetItems() {
+		key := string(append([]byte{byte(item.GetTable())}, item.GetKey()...))
+		if e.items[key] = item.GetValue(); item.GetDelete() {
+			delete(e.items, key)
+		}
+	}
 	for range entry.GetEvents() {
 		e.at = append(e.at, time.Now())
 	}

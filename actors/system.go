@@ -229,7 +229,7 @@ func (s *System) Stop(ctx context.Context) {
 		<-s.stopped
 		return
 	}
-	for _, kind := range s.kinds {
+	for _, kind := range s.config.Kinds { // in their order: tasks wait for turns
 		if kind.Drain != nil {
 			kind.Drain(ctx)
 		}

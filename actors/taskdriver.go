@@ -1,0 +1,339 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/actors/machine"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/taskpb"
+)
+
+const (
+	// firstTry and lastTry bound the pause before a driver repeats a command that could not be carried out.
+	firstTry = 50 * time.Millisecond
+	lastTry  = 10 * time.Second
+	// maxSends bounds how often a driver finds its conversation taken by others before the run fails.
+	maxSends = 100
+	// titleRunes is the longest title of a task's conversation.
+	titleRunes = 80
+)
+
+// driver works on one run of a task. Everything it tells the conversation carries an id made of task and run, and is
+// answered with the first outcome when it is told again: so a driver that starts over does nothing twice.
+type driver struct {
+	tasks   *tasks
+	at      Entity
+	task    *taskpb.State   // as it was when the driver was made; only read
+	ctx     context.Context //nolint:containedctx // a driver's life, not a request
+	cancel  context.CancelFunc
+	former  <-chan struct{} // closed when what drove the task before has ended
+	done    chan struct{}
+	started bool
+}
+
+// sameAs says that another driver of the task would do just the same.
+func (d *driver) sameAs(other *driver) bool {
+	x, y := d.task, other.task
+	return d.ctx.Err() == nil && d.at.Epoch == other.at.Epoch && d.number() == other.number() &&
+		(x.GetRun() == nil) == (y.GetRun() == nil) && x.GetRun().GetCancelling() == y.GetRun().GetCancelling()
+}
+
+// number is that of the run that is driven, or looked after.
+func (d *driver) number() uint64 {
+	if run := d.task.GetRun(); run != nil {
+		return run.GetNumber()
+	}
+	return d.task.GetWaiting().GetNumber()
+}
+
+func (d *driver) run() {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.tasks.config.Logger.Error("driving a task panicked", slog.String("task", d.task.GetId()),
+				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	if d.former != nil {
+		<-d.former // it has been told to end
+	}
+	var ended *taskpb.Ended
+	var err error
+	switch run := d.task.GetRun(); {
+	case run == nil:
+		ended, err = d.await(d.task.GetWaiting().GetRunId())
+	case run.GetCancelling():
+		ended, err = d.giveUp(run)
+	default:
+		ended, err = d.carryOut(run)
+	}
+	if err == nil {
+		ended.Number = d.number()
+		err = d.report(&taskpb.Command{Body: &taskpb.Command_Ended{Ended: ended}})
+	}
+	if err != nil && d.ctx.Err() == nil && !isNotOwner(err) {
+		d.tasks.config.Logger.Warn("a task is not driven any further", slog.String("task", d.task.GetId()), slog.Any("err", err))
+	}
+}
+
+// carryOut begins the turn of a run, unless it is known to have begun, and waits for it.
+func (d *driver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
+	runID := run.GetRunId()
+	if runID == "" {
+		var err error
+		runID, err = d.begin(run)
+		var refused *machine.Failure
+		if errors.As(err, &refused) && !worthRetry(err) {
+			return &taskpb.Ended{Error: refused.Message}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		started := &taskpb.Started{Number: run.GetNumber(), RunId: runID}
+		if err := d.report(&taskpb.Command{Body: &taskpb.Command_Started{Started: started}}); err != nil {
+			return nil, err
+		}
+	}
+	return d.await(runID)
+}
+
+// begin says what the run has to say, and returns the id of the turn.
+func (d *driver) begin(run *taskpb.Run) (string, error) {
+	agent, found := d.tasks.config.Agents.Agent(d.task.GetAgentId())
+	if !found {
+		return "", failed(failurepb.Code_NOT_FOUND, "The agent of this task does not exist any more.")
+	}
+	if run.GetNumber() == 1 {
+		if err := d.create(agent); err != nil {
+			return "", err
+		}
+	}
+	if len(run.GetWaiting().GetQuestions()) > 0 {
+		if answered, err := d.answer(run, agent); err != nil || answered {
+			return run.GetWaiting().GetRunId(), err
+		}
+	}
+	return d.send(run, agent)
+}
+
+// create makes the task's conversation, unless it exists.
+func (d *driver) create(agent *agentpb.Agent) error {
+	link, err := json.Marshal(map[string]string{conversation.ServerKeyPrefix + "taskId": d.task.GetId()})
+	if err != nil {
+		return err
+	}
+	_, err = d.tell("create", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
+		Agent: agent, Title: titleOf(d.task.GetInput()), Source: conversation.SourceTask, ServerMetadata: link,
+	}}})
+	if codeIs(err, failurepb.Code_ALREADY_EXISTS) {
+		return nil
+	}
+	return err
+}
+
+// titleOf is the beginning of an input: the conversation of a task needs no model for its title.
+func titleOf(input string) string {
+	title := strings.Join(strings.Fields(input), " ")
+	if utf8.RuneCountInString(title) > titleRunes {
+		title = string([]rune(title)[:titleRunes-1]) + "…"
+	}
+	return title
+}
+
+// answer answers the questions that the run before asked. False: they are not asked any more, or not answered thereby.
+func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
+	questions := run.GetWaiting().GetQuestions()
+	for len(questions) > 0 {
+		action := questions[0].GetActionId()
+		given := make(map[string]any)
+		for ; len(questions) > 0 && questions[0].GetActionId() == action; questions = questions[1:] {
+			given[questions[0].GetText()] = run.GetPrompt().GetText()
+		}
+		answers, err := json.Marshal(given)
+		if own := run.GetPrompt().GetAnswers(); len(own) > 0 {
+			answers = own
+		}
+		if err != nil {
+			return false, err
+		}
+		reply, err := d.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
+			Resolve: &conversationpb.Resolve{
+				ActionId: action, Agent: agent,
+				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: answers}},
+			},
+		}})
+		var refused *machine.Failure
+		switch {
+		case errors.As(err, &refused):
+			return false, nil // somebody else has, or it expired: what was said is a new message then
+		case err != nil:
+			return false, err
+		case reply.GetAccepted() != nil:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// send gives the conversation its message, and returns the id of the turn that answers it. A turn that somebody else has
+// begun there is waited for; what waits for a person is given up.
+func (d *driver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
+	message := &conversationpb.Send{Agent: agent, Content: run.GetPrompt().GetText()}
+	if run.GetNumber() == 1 {
+		message.Content = d.task.GetInput()
+		for _, file := range d.task.GetFiles() {
+			message.FileIds = append(message.FileIds, file.GetId())
+		}
+	}
+	for try := 1; ; try++ {
+		reply, err := d.tell("send", &conversationpb.Command{Body: &conversationpb.Command_Send{Send: message}})
+		var refused *machine.Failure
+		switch {
+		case err == nil:
+			return reply.GetAccepted().GetRunId(), nil
+		case !errors.As(err, &refused) || try == maxSends:
+			return "", err
+		}
+		switch refused.Code {
+		case failurepb.Code_NOT_FOUND: // it was deleted
+			if try > 1 || len(message.GetFileIds()) > 0 {
+				return "", err
+			}
+			err = d.create(agent)
+		case failurepb.Code_CONVERSATION_BUSY:
+			err = nil
+			if active, _ := refused.Details["activeRunId"].(string); active != "" {
+				_, err = d.await(active)
+			}
+			d.pause(try)
+		case failurepb.Code_ACTION_PENDING:
+			_, err = d.tell(fmt.Sprint("clear/", try), cancelCommand())
+		default:
+			return "", err
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+func cancelCommand() *conversationpb.Command {
+	return &conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{}}}
+}
+
+// giveUp cancels the turn of a run. What drove the run has ended, so whatever it told the conversation was told before.
+func (d *driver) giveUp(run *taskpb.Run) (*taskpb.Ended, error) {
+	reply, err := d.tell("cancel", cancelCommand())
+	canceled := &taskpb.Ended{Turn: &conversationpb.TurnResult{
+		RunId: run.GetRunId(), StopReason: conversationpb.StopReason_CANCELLED,
+	}}
+	switch told := reply.GetCancelled(); {
+	case codeIs(err, failurepb.Code_NOT_FOUND):
+		return canceled, nil
+	case err != nil:
+		return nil, err
+	case told.GetCancelled() && !told.GetSettled():
+		if _, err := d.await(told.GetRunId()); err != nil {
+			return nil, err
+		}
+	}
+	return canceled, nil
+}
+
+// await returns when a turn has ended or waits for a person.
+func (d *driver) await(runID string) (*taskpb.Ended, error) {
+	reply, err := d.tell("await", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
+		AwaitRun: &conversationpb.AwaitRun{RunId: runID},
+	}})
+	known := reply.GetTurn()
+	switch {
+	case err == nil && !known.GetPartial():
+		return &taskpb.Ended{Turn: known}, nil
+	case err != nil && !codeIs(err, failurepb.Code_NOT_FOUND):
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		read, err := d.tasks.config.Records.Turn(d.ctx, d.task.GetConversationId(), runID)
+		switch {
+		case codeIs(err, failurepb.Code_NOT_FOUND):
+			return &taskpb.Ended{Error: "The conversation of this task was deleted."}, nil
+		case err == nil:
+			if known.GetStopReason() != conversationpb.StopReason_STOP_UNSPECIFIED {
+				read.StopReason, read.Pending = known.GetStopReason(), known.GetPending()
+			}
+			return &taskpb.Ended{Turn: read}, nil
+		case d.ctx.Err() != nil:
+			return nil, err
+		}
+		d.pause(try)
+	}
+}
+
+// tell gives the conversation a command of the task's owner until it is answered. What is told under the same name is the
+// same command. A *machine.Failure says that the rules refused it.
+func (d *driver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command.ConversationId = d.task.GetConversationId()
+	command.CommandId = fmt.Sprintf("%s/%d/%s", d.task.GetId(), d.number(), name)
+	command.IssuedAt = time.Now().UnixMilli()
+	command.Caller = &conversationpb.Caller{
+		TenantId: d.task.GetTenantId(), ProjectId: d.task.GetProjectId(), UserId: d.task.GetUserId(), Trusted: true,
+	}
+	var reply *conversationpb.Reply
+	err := d.repeat(func() (failed error) {
+		var answer proto.Message
+		answer, failed = d.at.Tell(d.ctx, command.GetConversationId(), command)
+		reply, _ = answer.(*conversationpb.Reply)
+		if failed != nil {
+			command = command.Again()
+		}
+		return failed
+	})
+	return reply, err
+}
+
+// report tells the task how its run goes.
+func (d *driver) report(command *taskpb.Command) error {
+	command.TaskId = d.task.GetId()
+	return d.repeat(func() error {
+		_, err := d.at.Ask(d.ctx, command)
+		return err
+	})
+}
+
+// repeat does what may be refused for a reason that passes until it is not, or the driver is to end.
+func (d *driver) repeat(do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if d.ctx.Err() != nil || isNotOwner(err) || !worthRetry(err) {
+			return err
+		}
+		d.pause(try)
+	}
+}
+
+// pause waits ever longer, with jitter.
+func (d *driver) pause(try int) {
+	pause := lastTry
+	if try < 9 {
+		pause = min(firstTry<<try, lastTry)
+	}
+	sleep(d.ctx, d.ctx, pause/2+rand.N(pause/2))
+}
+
+func codeIs(err error, code failurepb.Code) bool {
+	var failure *machine.Failure
+	return errors.As(err, &failure) && failure.Code == code
+}
