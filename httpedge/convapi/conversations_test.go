@@ -141,6 +141,14 @@ func TestOneUserNeverSeesAnothers(t *testing.T) {
 		{"POST", "/conversations/" + conv1 + "/cancel", ""},
 		{"GET", "/conversations/" + conv1 + "/events", ""},
 		{"GET", "/conversations/" + conv1 + "/events/stream", ""},
+		{"POST", "/conversations/" + conv1 + "/messages/msg_000000000000000000002/regenerate", ""},
+		{"POST", "/conversations/" + conv1 + "/messages/msg_000000000000000000001/edit", `{"content":"x"}`},
+		{"POST", "/conversations/" + conv1 + "/messages/msg_unknown/edit", `{"content":"x","stream":true}`},
+		{"POST", "/conversations/" + conv1 + "/messages/msg_000000000000000000002/feedback", `{"rating":"up"}`},
+		{"POST", "/conversations/" + conv1 + "/actions/act_1", `{"resolution":{"type":"client_tool","output":1}}`},
+		{"POST", "/conversations/" + conv1 + "/continue", ""},
+		{"GET", "/conversations/" + conv1 + "/remembered-tools", ""},
+		{"DELETE", "/conversations/" + conv1 + "/remembered-tools/search", ""},
 	} {
 		r := k.refused(403, "FORBIDDEN", request[0], request[1], request[2], bob...)
 		require.Equal(t, "Access denied", r.at(t, "error"))
@@ -392,9 +400,9 @@ func (notNow) Unavailable() bool { return true }
 func TestUnknownRoutes(t *testing.T) {
 	k := serve(t)
 	for _, route := range []string{
-		"GET /nothing", "GET /agents/", "GET /conversations/", "GET /AGENTS", "GET /conversations/x/export", "POST /files",
-		"GET /files/x", "GET /tasks", "POST /conversations/x/continue", "POST /conversations/x/actions/y", "GET /conversations/x/files",
-		"POST /conversations/x/messages/y/regenerate", "GET /conversations/x/remembered-tools", "GET //agents",
+		"GET /nothing", "GET /agents/", "GET /conversations/", "GET /AGENTS", "GET //agents", "GET /conversations/x/nothing",
+		"POST /conversations/x/actions", "POST /conversations/x/messages/y/rate",
+		"POST /conversations/x/continue/", "GET /filez",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		r := k.refused(404, "NOT_FOUND", method, path, "")

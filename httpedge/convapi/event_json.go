@@ -41,7 +41,7 @@ func appendEventData(dst []byte, event *conversationpb.Event) []byte {
 		dst = appendOptional(dst, `,"node":`, body.TurnRecovered.GetNode())
 		return append(dst, '}')
 	case *conversationpb.Event_Updated:
-		return appendPatch(dst, body.Updated.GetPatch())
+		return appendUpdated(dst, body.Updated)
 	default:
 		return appendPartData(dst, event)
 	}
@@ -138,13 +138,16 @@ func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded) []byte {
 	return append(dst, '}')
 }
 
-// appendPatch writes what changed of a conversation, under the names that its record has. The runtime context is the
+// appendUpdated writes what changed of a conversation, under the names that its record has. The runtime context is the
 // agent's business and not shown.
-func appendPatch(dst []byte, patch *conversationpb.Patch) []byte {
-	start := len(dst)
+func appendUpdated(dst []byte, updated *conversationpb.Updated) []byte {
+	start, patch := len(dst), updated.GetPatch()
 	if patch.Title != nil {
 		dst = append(dst, `,"title":`...)
 		dst = wire.AppendString(dst, patch.GetTitle())
+	}
+	if updated.GetTitleGenerated() {
+		dst = append(dst, `,"title_generated":true`...)
 	}
 	if patch.Pinned != nil {
 		dst = append(dst, `,"pinned":`...)

@@ -181,6 +181,7 @@ func TestConfigValidate(t *testing.T) {
 		"workers":      func(c *convapi.Config) { c.BulkDeleteWorkers = 0 },
 		"turn":         func(c *convapi.Config) { c.TurnTimeout = 0 },
 		"cancel":       func(c *convapi.Config) { c.CancelWait = -1 },
+		"resolve":      func(c *convapi.Config) { c.ResolveWait = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := convapi.DefaultConfig()

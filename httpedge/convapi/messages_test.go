@@ -78,7 +78,9 @@ func TestSendMessage(t *testing.T) {
 
 func TestSendMessageRefuses(t *testing.T) {
 	k := serve(t)
-	k.store.Put(endpointtest.Talk(conv1, "", 0))
+	strict := endpointtest.Talk(conv1, "", 0)
+	strict.State.AgentId = "strict"
+	k.store.Put(strict)
 	at := "/conversations/" + conv1 + "/messages"
 	for _, body := range []string{
 		``, `{}`, `{"message":""}`, `{"message":" \n"}`, `{"message":null}`, `{"message":5}`, `{"message":"x","stream":"yes"}`,

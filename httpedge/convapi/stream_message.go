@@ -25,6 +25,7 @@ type messageView struct {
 	now            func() time.Time
 
 	prior    string        // what a resumed run had said before
+	joins    bool          // the run goes on in the middle of a sentence
 	resolved *resolvedPart // of a resolve
 
 	said, heard         int             // bytes sent; bytes of the present saying, at most said of them compared
@@ -58,6 +59,7 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 func (v *messageView) resume(state *conversationpb.State) {
 	paused := state.GetPaused()
 	v.prior = paused.GetAnswer().GetContent()
+	v.joins = state.GetStatus() != conversationpb.Status_WAITING
 	if v.run == "" {
 		v.run = paused.GetRunId()
 	}
@@ -141,7 +143,14 @@ func (v *messageView) waiting() sse.Frame {
 
 // toolUse tells of the calls that a model call asked for, after all text that came before them.
 func (v *messageView) toolUse(use *conversationpb.ToolUse) sse.Frame {
-	v.told.WriteString(use.GetText())
+	const separator = "\n\n" // between the texts of two model calls
+	if text := use.GetText(); text != "" {
+		if v.told.Len()+len(v.prior) > 0 && !v.joins {
+			v.told.WriteString(separator)
+		}
+		v.told.WriteString(text)
+		v.joins = false
+	}
 	frames := v.rest(v.told.String())
 	for _, call := range use.GetCalls() {
 		frames = sse.Join(frames, v.toolCall(call))

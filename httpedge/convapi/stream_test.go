@@ -41,6 +41,8 @@ type talk struct {
 	sinks map[endpoint.Sink]struct{}
 	sent  chan *conversationpb.Accepted // messages accepted
 	asked int
+	// onAsk answers commands other than a send.
+	onAsk func(command *conversationpb.Command) (*conversationpb.Reply, error)
 }
 
 func newTalk() *talk {
@@ -93,8 +95,11 @@ func (c *talk) Ask(_ context.Context, command *conversationpb.Command) (*convers
 		c.mu.Unlock()
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 	}
-	busy, seq := c.run, uint64(len(c.log))
+	busy, seq, other := c.run, uint64(len(c.log)), c.onAsk
 	c.mu.Unlock()
+	if other != nil && command.GetSend() == nil {
+		return other(command)
+	}
 	if busy != "" {
 		return nil, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", busy)
 	}
@@ -144,7 +149,7 @@ func (c *talk) publish(run string, events ...*conversationpb.Event) {
 	for _, event := range events {
 		event.Seq, event.RunId, event.CreatedAt = uint64(len(c.log)+1), run, 1_700_000_000_123
 		c.log = append(c.log, event)
-		if event.GetTurnEnded() != nil {
+		if event.EndsText() {
 			c.run, c.text, c.user = "", "", nil
 		}
 	}

@@ -3,6 +3,7 @@ package convapi
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -91,14 +92,11 @@ func target(view *endpoint.MessageView) *conversationpb.Target {
 	return &conversationpb.Target{Message: view.Message, AsOf: view.State.GetLastSeq()}
 }
 
-// changedMeanwhile says that the rules want the message of a command read again.
+// changedMeanwhile says that the rules want the message of a command read again: nothing was done.
 func changedMeanwhile(err error) bool {
+	const text = "changed meanwhile" // the rules' words; the code alone also stands for an owner that is not to be had
 	var failure *machine.Failure
-	if !errors.As(err, &failure) || failure.Code != failurepb.Code_UNAVAILABLE {
-		return false
-	}
-	again, _ := failure.Details["readAgain"].(bool)
-	return again
+	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE && strings.HasSuffix(failure.Message, text)
 }
 
 // asker is the way to ask: once for a stream, which refuses soon, or again and again for a caller who waits.

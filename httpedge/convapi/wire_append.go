@@ -49,13 +49,17 @@ func closeData(dst []byte, start int) []byte {
 }
 
 // without drops members of an object, where it has any of those names.
-func without(object []byte, names map[string]struct{}) []byte {
+func without(object []byte, names [9]string) []byte {
+	mentioned := false
+	for _, name := range names {
+		mentioned = mentioned || bytes.Contains(object, []byte(name))
+	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil {
+	if !mentioned || json.Unmarshal(object, &members) != nil {
 		return object
 	}
 	before := len(members)
-	for name := range names {
+	for _, name := range names {
 		delete(members, name)
 	}
 	if len(members) == before {

@@ -16,20 +16,20 @@ func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
 		keys = appendQuestionMetadata(keys, message)
 	}
 	client := message.GetMetadata()
-	if len(keys) == 0 {
-		return wire.AppendObject(dst, client)
-	}
 	if len(client) > len("{}") {
 		client = without(client, metadataKeys())
+	}
+	if len(keys) == 0 {
+		return wire.AppendObject(dst, client)
 	}
 	return appendMerged(dst, client, closeData(keys, 0))
 }
 
-// metadataKeys are the server's.
-func metadataKeys() map[string]struct{} {
-	return map[string]struct{}{
-		"status": {}, "stopReason": {}, "previousContent": {}, "regeneratedFrom": {}, "pendingActions": {},
-		"feedback": {}, "edited": {}, "editedFrom": {}, "toolCallDetails": {},
+// metadataKeys are the server's: a client's object cannot pass for one of them.
+func metadataKeys() [9]string {
+	return [...]string{
+		"status", "stopReason", "previousContent", "regeneratedFrom", "pendingActions", "feedback", "edited", "editedFrom",
+		"toolCallDetails",
 	}
 }
 
@@ -47,11 +47,11 @@ func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
 }
 
 func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte {
+	keys = appendPreviousContent(keys, message)
 	if message.GetEdited() {
 		keys = append(keys, `,"edited":true`...)
 	}
-	keys = appendOptional(keys, `,"editedFrom":`, message.GetEditedFrom())
-	return appendPreviousContent(keys, message)
+	return appendOptional(keys, `,"editedFrom":`, message.GetEditedFrom())
 }
 
 func appendPreviousContent(keys []byte, message *conversationpb.Message) []byte {
