@@ -10,12 +10,14 @@ import (
 	"parley/proto/conversationpb"
 )
 
-func suite() machinetest.Suite {
+func suite() machinetest.Suite { return suiteOf(suiteLimits()) }
+
+func suiteLimits() conversation.Limits {
 	limits := conversation.DefaultLimits()
 	limits.MessageBytes, limits.MetadataBytes, limits.ContextBytes = 64, 48, 48
 	limits.TitleRunes, limits.Outcomes, limits.Attempts = 20, 3, 3
 	limits.ClientToolOutputBytes, limits.ActionArgsBytes, limits.MaxPending, limits.RememberedTools = 48, 120, 3, 2
-	return suiteOf(limits)
+	return limits
 }
 
 func suiteOf(limits conversation.Limits) machinetest.Suite {
