@@ -141,8 +141,10 @@ func serve(t *testing.T, settings ...setting) *bench {
 	t.Helper()
 	b := &bench{
 		t: t, log: &lines{}, registry: prometheus.NewRegistry(),
-		desk: &desk{entered: make(chan struct{}, 9), release: make(chan struct{}), streams: make(chan endpoint.Takeover, 9),
-			closed: make(chan struct{})},
+		desk: &desk{
+			entered: make(chan struct{}, 9), release: make(chan struct{}), streams: make(chan endpoint.Takeover, 9),
+			closed: make(chan struct{}),
+		},
 	}
 	config := httpedge.DefaultConfig()
 	parts := httpedge.Parts{

@@ -73,7 +73,8 @@ func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.F
 		}
 		options.Print = true
 		file.ContentType = "application/pdf"
-		return file, a.printed(ctx, file, export.Stream(export.HTML(options), source.state, source.next))
+		page := export.Stream(export.HTML(options), source.state, source.next)
+		file.Open = func(int64, int64) (io.ReadCloser, error) { return a.printed(ctx, page) }
 	default:
 		file.ContentType = "text/markdown; charset=utf-8"
 		file.Open = opened(export.Stream(export.Markdown(options), source.state, source.next))
@@ -101,32 +102,24 @@ func opened(reader io.Reader) func(int64, int64) (io.ReadCloser, error) {
 
 // printed makes the PDF in a file without a name, which is gone when it is closed: an export that fails half way is an
 // error, and none is held in memory.
-func (a *API) printed(ctx context.Context, file *endpoint.File, html io.Reader) error {
+func (a *API) printed(ctx context.Context, page io.Reader) (io.ReadCloser, error) {
 	scratch, err := os.CreateTemp("", "parley-pdf-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_ = os.Remove(scratch.Name()) // where an open file cannot be removed, the system's sweep takes it
-	if err := a.pdf.PDF(ctx, html, scratch); err != nil {
-		_ = scratch.Close() // thrown away
-		if errors.Is(err, export.ErrTooLarge) {
-			return machine.Fail(failurepb.Code_TOO_LARGE, "the conversation is too large for a PDF")
-		}
-		return err
+	err = a.pdf.PDF(ctx, page, scratch)
+	if err == nil {
+		_, err = scratch.Seek(0, io.SeekStart)
 	}
-	size, err := scratch.Seek(0, io.SeekCurrent)
 	if err != nil {
 		_ = scratch.Close() // thrown away
-		return err
+		if errors.Is(err, export.ErrTooLarge) {
+			return nil, machine.Fail(failurepb.Code_TOO_LARGE, "the conversation is too large for a PDF")
+		}
+		return nil, err
 	}
-	file.Size = size
-	file.Open = func(offset, length int64) (io.ReadCloser, error) {
-		return struct {
-			io.Reader
-			io.Closer
-		}{io.NewSectionReader(scratch, offset, length), scratch}, nil
-	}
-	return nil
+	return scratch, nil
 }
 
 // messageSource reads a conversation's messages page by page, oldest first.

@@ -52,20 +52,42 @@ func TestExportFormats(t *testing.T) {
 		query, contentType, disposition string
 		has, lacks                      []string
 	}{
-		{"", "text/markdown; charset=utf-8", `attachment; filename="_ber Wetter.md"; filename*=UTF-8''%C3%9Cber%20Wetter.md`,
-			[]string{"# Über Wetter", "## User", "message 1\n", "message 25\n"}, []string{"secret"}},
-		{"?format=md&tools=1&locale=tr&disposition=inline", "text/markdown; charset=utf-8",
-			`inline; filename="_ber Wetter.md"; filename*=UTF-8''%C3%9Cber%20Wetter.md`, []string{"## Kullanıcı", "secret"}, nil},
-		{"?format=html", "text/html; charset=utf-8", `attachment; filename="_ber Wetter.html"; filename*=UTF-8''%C3%9Cber%20Wetter.html`,
-			[]string{"<!doctype html>", "message 25</div>"}, []string{"secret", "@page", "<script"}},
-		{"?format=html&print=1", "text/html; charset=utf-8", `attachment; filename="_ber Wetter.html"; filename*=UTF-8''%C3%9Cber%20Wetter.html`,
-			[]string{"@page"}, []string{"<script"}},
-		{"?format=pdf", "application/pdf", `attachment; filename="_ber Wetter.pdf"; filename*=UTF-8''%C3%9Cber%20Wetter.pdf`,
-			[]string{"@page", "message 25"}, []string{"secret"}},
-		{"?format=json", "application/json", `attachment; filename="_ber Wetter.json"; filename*=UTF-8''%C3%9Cber%20Wetter.json`,
-			[]string{`"messages":[`}, []string{"secret"}},
-		{"?format=json&tools=1", "application/json", `attachment; filename="_ber Wetter.json"; filename*=UTF-8''%C3%9Cber%20Wetter.json`,
-			[]string{"secret"}, nil},
+		{
+			"", "text/markdown; charset=utf-8", `attachment; filename="_ber Wetter.md"; filename*=UTF-8''%C3%9Cber%20Wetter.md`,
+			[]string{"# Über Wetter", "## User", "message 1\n", "message 25\n"},
+			[]string{"secret"},
+		},
+		{
+			"?format=md&tools=1&locale=tr&disposition=inline", "text/markdown; charset=utf-8",
+			`inline; filename="_ber Wetter.md"; filename*=UTF-8''%C3%9Cber%20Wetter.md`,
+			[]string{"## Kullanıcı", "secret"},
+			nil,
+		},
+		{
+			"?format=html", "text/html; charset=utf-8", `attachment; filename="_ber Wetter.html"; filename*=UTF-8''%C3%9Cber%20Wetter.html`,
+			[]string{"<!doctype html>", "message 25</div>"},
+			[]string{"secret", "@page", "<script"},
+		},
+		{
+			"?format=html&print=1", "text/html; charset=utf-8", `attachment; filename="_ber Wetter.html"; filename*=UTF-8''%C3%9Cber%20Wetter.html`,
+			[]string{"@page"},
+			[]string{"<script"},
+		},
+		{
+			"?format=pdf", "application/pdf", `attachment; filename="_ber Wetter.pdf"; filename*=UTF-8''%C3%9Cber%20Wetter.pdf`,
+			[]string{"@page", "message 25"},
+			[]string{"secret"},
+		},
+		{
+			"?format=json", "application/json", `attachment; filename="_ber Wetter.json"; filename*=UTF-8''%C3%9Cber%20Wetter.json`,
+			[]string{`"messages":[`},
+			[]string{"secret"},
+		},
+		{
+			"?format=json&tools=1", "application/json", `attachment; filename="_ber Wetter.json"; filename*=UTF-8''%C3%9Cber%20Wetter.json`,
+			[]string{"secret"},
+			nil,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.query, func(t *testing.T) {

@@ -65,11 +65,22 @@ type uploadFileIn struct {
 	File           *fileInput `json:"file" required:"true"`
 	Conversation   string     `json:"conversationId" doc:"Conversation that gets the file; without it the file is its uploader's alone"`
 	Metadata       metadata   `json:"metadata"`
+
+	form bool // the body is a form of a page
+}
+
+// Validate implements endpoint.Validator.
+func (in *uploadFileIn) Validate() *machine.Failure {
+	if in.form {
+		return machine.Fail(failurepb.Code_VALIDATION, "a form is not taken: send the file's bytes as the body, or JSON")
+	}
+	return nil
 }
 
 // TakesRaw implements endpoint.RawBody. A file that is itself JSON is known by the name in the query.
 func (in *uploadFileIn) TakesRaw(contentType string) bool {
 	media := mediaType(contentType)
+	in.form = media == "multipart/form-data"
 	return media != "" && (media != "application/json" || in.Name != "")
 }
 
@@ -81,8 +92,8 @@ func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint
 	}
 	conversation := cmp.Or(in.Conversation, in.ConversationID)
 	if conversation == "" {
-		file, err := a.storeLoose(ctx, incoming)
-		return &fileEnvelope{file}, err
+		loose, refused := a.storeLoose(ctx, incoming)
+		return &fileEnvelope{loose}, refused
 	}
 	state, err := a.readable(ctx, conversation)
 	if err != nil {
@@ -152,40 +163,20 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 	if err != nil {
 		return nil, nil, err
 	}
-	if file.GetConversationId() == "" {
-		// Whose it is follows the rule for conversations.
-		owner := &conversationpb.State{TenantId: file.GetTenantId(), ProjectId: file.GetProjectId(), UserId: file.GetUserId()}
-		if err := accessTo(ctx, owner, "file"); err != nil {
-			return nil, nil, err
-		}
-		if expired(file, time.Now()) {
-			return nil, nil, notFound("file")
-		}
-		return file, nil, nil
+	var state *conversationpb.State
+	// Whose a file of no conversation is follows the rule for conversations.
+	owner := &conversationpb.State{TenantId: file.GetTenantId(), ProjectId: file.GetProjectId(), UserId: file.GetUserId()}
+	if file.GetConversationId() != "" {
+		state, err = a.reader.State(ctx, file.GetConversationId())
+		owner = state
 	}
-	state, err := a.reader.State(ctx, file.GetConversationId())
-	if err != nil {
-		if isNotFound(err) {
-			return nil, nil, notFound("file")
-		}
-		return nil, nil, err
+	if err == nil {
+		err = access(ctx, owner)
 	}
-	if err := accessTo(ctx, state, "file"); err != nil {
-		return nil, nil, err
-	}
-	if expired(file, time.Now()) {
+	if err == nil && expired(file, time.Now()) || isNotFound(err) {
 		return nil, nil, notFound("file")
 	}
-	return file, state, nil
-}
-
-// accessTo words "not found" for what belongs to the conversation.
-func accessTo(ctx context.Context, state *conversationpb.State, what string) error {
-	err := access(ctx, state)
-	if isNotFound(err) {
-		return notFound(what)
-	}
-	return err
+	return file, state, err
 }
 
 func isNotFound(err error) bool {

@@ -149,6 +149,7 @@ func TestUploadRefusals(t *testing.T) {
 		{"no_base64", 400, "VALIDATION_ERROR", "", `{"file":{"name":"a","content":"%%%"}}`, nil},
 		{"no_content", 400, "VALIDATION_ERROR", "", `{"file":{"name":"a"}}`, nil},
 		{"empty", 400, "VALIDATION_ERROR", "?name=a", "", raw},
+		{"form", 400, "VALIDATION_ERROR", "?name=a", png, []string{"Content-Type", "multipart/form-data; boundary=x"}},
 		{"unknown_conversation", 404, "NOT_FOUND", "?name=a&conversationId=" + gone, png, raw},
 		{"implausible_conversation", 404, "NOT_FOUND", "?name=a&conversationId=a%2Fb", png, raw},
 		{"too_large_as_declared", 400, "VALIDATION_ERROR", "?name=a&conversationId=" + conv1, large, raw},

@@ -15,7 +15,57 @@ import (
 
 // writeFile answers with a file, or the part of it that was asked for.
 func (x *exchange) writeFile(file *File) error {
+	if file.ETag != "" && matches(x.Header("If-None-Match"), file.ETag) {
+		x.fileHeaders(file)
+		x.rc.SetStatusCode(fasthttp.StatusNotModified)
+		return nil
+	}
+	if file.Open == nil {
+		x.fileHeaders(file)
+		x.rc.SetStatusCode(x.row.Status)
+		x.rc.Response.SetBodyRaw(file.Body)
+		return nil
+	}
+	chosen, partial := x.partOf(file)
+	if partial && chosen.length == 0 {
+		x.rc.Response.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(file.Size, 10))
+		return &Problem{
+			Status: fasthttp.StatusRequestedRangeNotSatisfiable, Code: codeBadRange,
+			Message: fmt.Sprintf("the file has %d bytes", file.Size),
+		}
+	}
+	var source io.ReadCloser
+	if !x.rc.IsHead() {
+		var err error
+		if source, err = file.Open(chosen.offset, chosen.length); err != nil {
+			return err
+		}
+	}
 	header := &x.rc.Response.Header
+	x.fileHeaders(file)
+	x.rc.SetStatusCode(x.row.Status)
+	if file.Size >= 0 {
+		header.Set("Accept-Ranges", "bytes")
+	}
+	if partial {
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", chosen.offset, chosen.offset+chosen.length-1, file.Size))
+		x.rc.SetStatusCode(fasthttp.StatusPartialContent)
+	}
+	if source == nil {
+		x.rc.Response.SetBodyStream(bytes.NewReader(nil), int(chosen.length))
+		return nil
+	}
+	x.down = &download{
+		x: x, source: source, left: chosen.length,
+		method: x.Method(), path: string(x.rc.URI().PathOriginal()), status: x.rc.Response.StatusCode(),
+	}
+	x.rc.Response.SetBodyStream(x.down, int(chosen.length))
+	return nil
+}
+
+func (x *exchange) fileHeaders(file *File) {
+	header := &x.rc.Response.Header
+	header.SetContentType(file.ContentType)
 	cacheControl := "private, no-store"
 	if file.ETag != "" {
 		cacheControl = "no-cache"
@@ -25,69 +75,26 @@ func (x *exchange) writeFile(file *File) error {
 	for name, value := range file.Header {
 		header.Set(name, value)
 	}
-	if file.ETag != "" && matches(x.Header("If-None-Match"), file.ETag) {
-		x.rc.SetStatusCode(fasthttp.StatusNotModified)
-		return nil
-	}
-	x.rc.SetStatusCode(x.row.Status)
-	header.SetContentType(file.ContentType)
-	if file.Open == nil {
-		x.rc.Response.SetBodyRaw(file.Body)
-		return nil
-	}
-	part, err := x.partOf(file)
-	if err != nil {
-		return err
-	}
-	if x.rc.IsHead() {
-		x.rc.Response.SetBodyStream(bytes.NewReader(nil), int(part.length))
-		return nil
-	}
-	source, err := file.Open(part.offset, part.length)
-	if err != nil {
-		return err
-	}
-	x.down = &download{
-		x: x, source: source, left: part.length,
-		method: x.Method(), path: string(x.rc.URI().PathOriginal()), status: x.rc.Response.StatusCode(),
-	}
-	x.rc.Response.SetBodyStream(x.down, int(part.length))
-	return nil
 }
 
 // part is a range of a file; a length below 0 is not known.
 type part struct{ offset, length int64 }
 
-// partOf decides what of a file is sent, and writes the headers that say so (RFC 9110, section 14). Several ranges at
-// once are not served: the whole file is, as for a Range that is no list of byte ranges.
-func (x *exchange) partOf(file *File) (part, error) {
-	whole := part{0, file.Size}
-	if file.Size < 0 {
-		return part{0, -1}, nil
-	}
-	header := &x.rc.Response.Header
-	header.Set("Accept-Ranges", "bytes")
+// partOf decides what of a file is sent, and whether as a part (RFC 9110, section 14); a part of length 0 is none that
+// can be. Several ranges at once are not served: the whole file is, as for a Range that is no list of byte ranges.
+func (x *exchange) partOf(file *File) (chosen part, partial bool) {
+	whole := part{0, max(file.Size, -1)}
 	asked := x.Header("Range")
-	if asked == "" || !x.rc.IsGet() {
-		return whole, nil
+	if file.Size < 0 || asked == "" || !x.rc.IsGet() {
+		return whole, false
 	}
 	if since := x.Header("If-Range"); since != "" && (since != file.ETag || strings.HasPrefix(since, "W/")) {
-		return whole, nil
+		return whole, false
 	}
-	chosen, ok := parseRange(asked, file.Size)
-	if !ok {
-		return whole, nil
+	if chosen, partial = parseRange(asked, file.Size); !partial {
+		return whole, false
 	}
-	if chosen.length <= 0 {
-		header.Set("Content-Range", "bytes */"+strconv.FormatInt(file.Size, 10))
-		return part{}, &Problem{
-			Status: fasthttp.StatusRequestedRangeNotSatisfiable, Code: codeBadRange,
-			Message: fmt.Sprintf("the file has %d bytes", file.Size),
-		}
-	}
-	header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", chosen.offset, chosen.offset+chosen.length-1, file.Size))
-	x.rc.SetStatusCode(fasthttp.StatusPartialContent)
-	return chosen, nil
+	return chosen, true
 }
 
 // parseRange reads one byte range. A length of 0 says that nothing of the file is in it; ok is false for what is to be
