@@ -38,6 +38,12 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 		return &nodepb.MessagesReply{
 			State: page.State, Messages: page.Messages, MoreBefore: page.HasMoreBefore, MoreAfter: page.HasMoreAfter,
 		}, nil
+	case *nodepb.MessageQuery:
+		found, err := a.local.Message(ctx, q.GetId(), q.GetMessageId())
+		if err != nil {
+			return nil, err
+		}
+		return &nodepb.MessageReply{State: found.State, Message: found.Message, InReplyTo: found.InReplyTo}, nil
 	case *nodepb.EventsQuery:
 		page, err := a.local.Events(ctx, endpoint.EventQuery{
 			ConversationID: q.GetId(), After: q.GetAfter(), Types: q.GetTypes(), Limit: int(q.GetLimit()),

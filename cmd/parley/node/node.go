@@ -20,6 +20,7 @@ import (
 	"parley/actors"
 	"parley/actors/conversation"
 	"parley/actors/turn"
+	"parley/actors/turn/document"
 	"parley/actors/turn/model"
 	"parley/cluster"
 	"parley/cluster/peer"
@@ -28,6 +29,7 @@ import (
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/hook"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
 	"parley/httpedge/sse"
@@ -266,10 +268,27 @@ func (n *Node) startActors(context.Context) error {
 	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
 	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
+	guard, err := newGuard(n.config)
+	if err != nil {
+		return err
+	}
+	box, err := n.newTools(guard)
+	if err != nil {
+		return err
+	}
+	listener, err := newRatings(n.config, n.agents, guard, n.log)
+	if err != nil {
+		return err
+	}
+	n.later(listener.stop)
 	runner, err := turn.New(turn.Config{
 		Agents: n.agents, History: n.reads, Providers: providers, Publisher: feeds,
+		Tools: box, Files: turnFiles{n}, Documents: document.Text,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
-		Timeout: n.config.Turn.Timeout, Logger: n.log, Registerer: n.metrics,
+		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
+		MaxToolResult: int(n.config.Tools.MaxResult), MaxTurnResults: int(n.config.Tools.MaxTurnResults),
+		MaxParallelTools: n.config.Tools.MaxParallel, ToolTimeout: n.config.Tools.Timeout,
+		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return err
@@ -280,7 +299,7 @@ func (n *Node) startActors(context.Context) error {
 	}
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
-		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, nil)},
+		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, listener)},
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
 		MaxQueued:     n.config.Actors.Mailbox,
@@ -375,10 +394,20 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	if err != nil {
 		return err
 	}
+	hooks, err := hook.New(hookConfig(n.config), n.log, n.metrics)
+	if err != nil {
+		return err
+	}
+	n.later(func(context.Context) { hooks.Stop() })
 	n.server, err = httpedge.New(httpConfig(n.config), httpedge.Parts{
-		Listener: n.listener, Node: n.config.Node.Name, Authenticator: authenticator, Limiter: limiter,
+		Listener: n.listener, Node: n.config.Node.Name,
+		Authenticator: hooks.Authenticator(authenticator), Limiter: hooks.Limiter(limiter),
 		Logger: n.log, Registerer: n.metrics,
 	})
+	if err != nil {
+		return err
+	}
+	printer, err := newPrinter(n.config)
 	if err != nil {
 		return err
 	}
@@ -387,7 +416,8 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 		return err
 	}
 	surface := convapi.New(settings, convapi.Parts{
-		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
+		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub, Files: n.files, PDF: printer,
+		Authorizer: hooks.Authorizer(),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err

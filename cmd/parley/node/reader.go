@@ -141,17 +141,6 @@ func messageWindow(view *persistence.View, query endpoint.MessageQuery, state *c
 	return window{descend: true}, nil
 }
 
-func messageKey(view *persistence.View, conversationID, messageID string) ([]byte, error) {
-	key, found, err := view.Item(conversationID, conversation.TableMessageIDs, []byte(messageID))
-	if err != nil {
-		return nil, readFault("look up message", err)
-	}
-	if !found {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
-	}
-	return slices.Clone(key), nil
-}
-
 func readMessages(view *persistence.View, query endpoint.MessageQuery, w window, page *endpoint.MessagePage) error {
 	var fault error
 	more := false

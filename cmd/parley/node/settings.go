@@ -44,6 +44,10 @@ func conversationLimits(c *config.Config) conversation.Limits {
 	limits.MaxSettleWait = max(limits.MaxSettleWait, c.Conversation.CancelWait)
 	limits.CancelGrace = c.Turn.StopTimeout
 	limits.Outcomes = rememberedOutcomes
+	limits.ActionTimeout = c.HITL.Timeout
+	limits.OnActionTimeout = c.HITL.OnTimeout
+	limits.PendingPolicy = c.HITL.PendingActionPolicy
+	limits.ClientToolOutputBytes = int(c.HITL.ClientToolMaxOutput)
 	return limits
 }
 
@@ -65,6 +69,11 @@ func apiConfig(c *config.Config) convapi.Config {
 	api.EventPage, api.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
 	api.MaxBulkDelete = c.Conversation.MaxBulkDelete
 	api.TurnTimeout = c.Turn.Timeout
+	api.ResolveWait = c.HITL.ResolveWait
+	if api.ResolveWait == 0 {
+		api.ResolveWait = c.Turn.Timeout
+	}
+	api.MaxFileBody = int(c.HTTP.MaxFileBody)
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
