@@ -111,6 +111,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		HistoryBefore:  e.HistoryBefore,
 		Steps:          e.Steps,
 		ResumedAt:      e.ResumedAt,
+		Calls:          e.Calls,
 		Usage:          e.Usage,
 		Answer:         e.Answer,
 		Budget:         e.Budget != nil,

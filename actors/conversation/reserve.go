@@ -16,6 +16,7 @@ func (r *request) reserve(asked *conversationpb.Reserve) machine.Decision {
 		return decision
 	}
 	left := max(0, budget.GetMaxCostNanoUsd()-spent)
+	progressed.LeftNanoUsd = left
 	progressed.GrantedNanoUsd = max(lease.GetReservedNanoUsd(), min(asked.GetUptoNanoUsd(), left))
 	if progressed.GetGrantedNanoUsd() > lease.GetReservedNanoUsd() {
 		r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Reserved{Reserved: &conversationpb.Reserved{

@@ -84,7 +84,11 @@ func (r *request) decideApproval(
 	if f != nil {
 		return nil, f
 	}
-	return &conversationpb.ActionClosed{Run: true, Args: args, Resolution: resolution{
+	run := args
+	if action.GetUnknownOutcome() {
+		run = action.GetArgs() // a person may have set them when it was approved
+	}
+	return &conversationpb.ActionClosed{Run: true, Args: run, Resolution: resolution{
 		Type: kindApproval, Decision: "allow", Remember: remember, ApprovedArgs: args, Comment: given.GetComment(),
 	}.encode()}, nil
 }

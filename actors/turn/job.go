@@ -28,6 +28,8 @@ type Job struct {
 	Attempt uint32
 	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
 	Steps, ResumedAt uint32
+	// Calls are those of the newest step that asked for tools, as the conversation sees them.
+	Calls []*conversationpb.OpenCall
 	// Usage is of the model calls that are journalled, nil = none.
 	Usage *conversationpb.Usage
 	// Answer is the message that the turn stored when it paused, nil = none.
