@@ -105,7 +105,9 @@ func (w *walk) step() {
 		w.activate()
 		return
 	}
-	w.do(w.command())
+	command := w.command()
+	w.t.Logf("%s", machinetest.Text(command))
+	w.do(command)
 }
 
 // activate loads the conversation again, on this or another node, in this epoch or a later one.
@@ -149,6 +151,7 @@ func (w *walk) do(command proto.Message) {
 	w.checkEffects(before, decision)
 	w.checkSettled(before, decision)
 	if w.entity.State == nil {
+		w.reads = nil // the next one has another id, only here it has not
 		require.Empty(w.t, w.entity.Rows.String(), "a deleted conversation leaves rows")
 		return
 	}
