@@ -10,6 +10,12 @@
 // rule about conversations: those are in actors/conversation, and ownership is State.AccessOf. Wire choices that the
 // documents leave open are listed in ../DIVERGENCES.md.
 //
+// Files (files*.go): the type is told from the first bytes, and what the agent does not take is refused before the rest is
+// read; then the bytes are stored under an id of the conversation's shard, then the rules are asked to add the file, which
+// commits both at once. Bytes whose file was refused are removed; what a crash leaves is the store's to sweep. A download
+// is never run by a browser: nosniff, a sandbox, and an attachment unless the type is known to be harmless. Exports
+// (export.go) are rendered page by page while they are read, and fail rather than mix what was with what is.
+//
 // routes.go is the map; each resource has a file of its own; wire_*.go is what goes out; errors.go is the one table of
 // statuses and codes; stream_*.go answers with events.
 package convapi

@@ -1,11 +1,13 @@
 package convapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -334,4 +336,33 @@ func TestUploadIsNotHeld(t *testing.T) {
 	var out struct{ File struct{ ID string } }
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&out))
 	require.Equal(t, content, k.do("GET", "/files/"+out.File.ID+"/content", "").raw)
+}
+
+// TestUploadThatBreaksOff: half a file is no file.
+func TestUploadThatBreaksOff(t *testing.T) {
+	k := serve(t, withFiles)
+	k.store.Put(filed(conv1, ""))
+	target, err := url.Parse(k.url)
+	require.NoError(t, err)
+	for name, framing := range map[string]string{
+		"declared": "Content-Length: 5000\r\n\r\n" + png,
+		"chunked":  "Transfer-Encoding: chunked\r\n\r\n4\r\n" + png[:4] + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", target.Host)
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			_, err = io.WriteString(conn, "POST "+target.Path+"/files?name=a.png&conversationId="+conv1+
+				" HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\n"+framing)
+			require.NoError(t, err)
+			tcp, ok := conn.(*net.TCPConn)
+			require.True(t, ok)
+			require.NoError(t, tcp.CloseWrite())
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Equal(t, 400, answer.StatusCode)
+			require.Zero(t, k.files.Len())
+		})
+	}
 }

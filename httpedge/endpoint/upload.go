@@ -96,7 +96,7 @@ type bodyReader struct {
 	patient bool
 	moved   int64 // what had been read when the deadline was last moved
 	ended   bool
-	broken  bool
+	broken  error // what every further read says: no end that could be taken for the body's
 }
 
 // progress is how much must come or go before a deadline is moved: a client that trickles single bytes is slow.
@@ -107,8 +107,8 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
 	}
-	if b.broken {
-		return 0, io.ErrUnexpectedEOF
+	if b.broken != nil {
+		return 0, b.broken
 	}
 	if b.patient && (b.moved == 0 || b.read-b.moved >= progress) {
 		b.moved = max(b.read, 1)
@@ -123,8 +123,8 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		b.ended = true
 		return n, io.EOF
 	}
-	b.broken = true
-	return n, brokenRequest(err)
+	b.broken = brokenRequest(err)
+	return n, b.broken
 }
 
 // complete says whether the end of the stream is the end of the body. Where chunks end because the connection did,
@@ -250,7 +250,7 @@ func (x *exchange) settleBody() {
 	}
 	body := x.openBody()
 	body.patient = false
-	if !body.ended && !body.broken && x.rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
+	if !body.ended && body.broken == nil && x.rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(body, most)) // whatever ends it, the answer is next
 	}
 	if !body.ended {
