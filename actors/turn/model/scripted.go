@@ -90,7 +90,13 @@ func (s *scripted) part(request *Request) (*part, error) {
 		id := fmt.Sprintf("call_%s_%d_%d", request.RunID, request.Step, i)
 		result.calls = append(result.calls, ToolCall{ID: id, Name: wanted.GetName(), Arguments: arguments})
 	}
+	if step == nil && script.GetText() == "" && script.GetTokens() == 0 {
+		result.calls = cannedCalls(request)
+	}
 	result.text = stepText(request, script, step)
+	if step == nil && len(result.calls) > 0 {
+		result.text = "One moment."
+	}
 	if result.usage != nil {
 		result.words = countWords(result.text)
 		if fixed := result.usage.GetOutputTokens(); fixed > 0 && result.cap > 0 {
@@ -116,6 +122,9 @@ func stepText(request *Request, script *agentpb.Script, step *agentpb.Script_Ste
 	case script.GetTokens() > 0:
 		return numberedWords(int(script.GetTokens()))
 	default:
+		if said := cannedAfterTools(request.Messages); said != "" {
+			return said
+		}
 		return cannedReply(request.Agent.GetName(), newestUserText(request.Messages))
 	}
 }
@@ -240,13 +249,16 @@ type wordMeter struct {
 	words int
 }
 
+// Input implements Meter.
 func (m *wordMeter) Input() int64 { return m.part.counted(0).InputTokens }
 
+// Text implements Meter.
 func (m *wordMeter) Text(piece string) { m.words += countWords(piece) }
 
 // Unsaid costs nothing here.
 func (m *wordMeter) Unsaid(string) {}
 
+// Output implements Meter.
 func (m *wordMeter) Output() int64 {
 	if m.words == 0 {
 		return 0

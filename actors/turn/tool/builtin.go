@@ -4,30 +4,67 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"parley/proto/agentpb"
 )
 
-// CurrentTime is the built-in tool that tells the time.
-const CurrentTime = "current_time"
+// The built-in tools.
+const (
+	// CurrentTime tells the time.
+	CurrentTime = "current_time"
+	// RandomNumber draws a whole number. Asked twice it says two things, so it is not idempotent unless its policy says so.
+	RandomNumber = "random_number"
+)
+
+const numberSchema = `{"type":"object","properties":{"min":{"type":"integer"},"max":{"type":"integer"}},` +
+	`"required":["min","max"],"additionalProperties":false}`
 
 const timeSchema = `{"type":"object","properties":{"timezone":{"type":"string","maxLength":64,` +
 	`"description":"IANA time zone, such as Europe/Istanbul; UTC when absent"}},"additionalProperties":false}`
 
 // builtin makes the tool one that this process has itself.
 func builtin(tool *Tool, spec *agentpb.Tool) error {
-	if spec.GetBuiltin() != CurrentTime {
+	description, definition := "", ""
+	switch spec.GetBuiltin() {
+	case CurrentTime:
+		description, definition, tool.run = "Tells the current date and time.", timeSchema, currentTime
+	case RandomNumber:
+		description, definition, tool.run = "Draws a random whole number from min to max.", numberSchema, randomNumber
+	default:
 		return fmt.Errorf("there is no built-in tool %q", spec.GetBuiltin())
 	}
 	if tool.Description == "" {
-		tool.Description = "Tells the current date and time."
+		tool.Description = description
 	}
 	if len(spec.GetSchema()) == 0 {
-		tool.Schema = []byte(timeSchema)
+		tool.Schema = []byte(definition)
 	}
-	tool.run = currentTime
 	return nil
+}
+
+func randomNumber(_ context.Context, call *Call) (string, error) {
+	var asked struct {
+		Min int64 `json:"min"`
+		Max int64 `json:"max"`
+	}
+	if json.Unmarshal(call.Args, &asked) != nil {
+		return "", failure("the arguments cannot be read")
+	}
+	span := uint64(asked.Max) - uint64(asked.Min) // right for the whole range of both
+	if asked.Max < asked.Min {
+		return "", failure("max is below min")
+	}
+	drawn := asked.Min
+	if span == math.MaxUint64 {
+		drawn = int64(rand.Uint64())
+	} else {
+		drawn += int64(rand.Uint64N(span + 1)) //nolint:gosec // no secret hangs on it
+	}
+	return strconv.FormatInt(drawn, 10), nil
 }
 
 func currentTime(_ context.Context, call *Call) (string, error) {
