@@ -6,6 +6,20 @@ import (
 	"strings"
 )
 
+// cannedRest goes on with a canned reply that was cut: what the user asked for the last time but one, without what was
+// said of it.
+func cannedRest(agent string, messages []Message) string {
+	n := len(messages)
+	if n < 3 || messages[n-1].Role != User || messages[n-2].Role != Assistant || messages[n-3].Role != User {
+		return ""
+	}
+	rest, begun := strings.CutPrefix(cannedReply(agent, messages[n-3].Content), messages[n-2].Content)
+	if !begun || messages[n-2].Content == "" || !slices.Contains(keyWords(messages[n-1].Content), "continue") {
+		return ""
+	}
+	return rest
+}
+
 // maxToolQuoted is how much of a tool's result a canned reply repeats, in bytes.
 const maxToolQuoted = 600
 

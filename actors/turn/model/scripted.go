@@ -125,6 +125,9 @@ func stepText(request *Request, script *agentpb.Script, step *agentpb.Script_Ste
 		if said := cannedAfterTools(request.Messages); said != "" {
 			return said
 		}
+		if rest := cannedRest(request.Agent.GetName(), request.Messages); rest != "" {
+			return rest
+		}
 		return cannedReply(request.Agent.GetName(), newestUserText(request.Messages))
 	}
 }
