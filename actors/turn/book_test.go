@@ -14,7 +14,6 @@ import (
 // book is a conversation as far as a runner knows it: it keeps steps, money and what is open, by the contract of Progress.
 type book struct {
 	mu      sync.Mutex
-	page    *page
 	steps   []*conversationpb.Step
 	calls   []*conversationpb.OpenCall
 	paused  bool
@@ -51,9 +50,7 @@ func (b *book) progress(_ context.Context, p *conversationpb.Progress) (*convers
 	}
 	reply, err := b.take(p)
 	if err == nil && b.lose != nil {
-		if err := b.lose(p); err != nil {
-			return nil, err
-		}
+		err = b.lose(p)
 	}
 	return reply, err
 }
@@ -75,6 +72,7 @@ func (b *book) take(p *conversationpb.Progress) (*conversationpb.Progressed, err
 			b.calls = append(b.calls, proto.CloneOf(call))
 		}
 		b.settle(body.Use.GetUsage())
+		body.Use.Open = nil
 		b.add(&conversationpb.Step{Body: &conversationpb.Step_Use{Use: body.Use}})
 	case *conversationpb.Progress_Results:
 		for _, result := range body.Results.GetResults() {
@@ -199,6 +197,11 @@ func (b *book) lost() {
 	defer b.mu.Unlock()
 	b.epoch++
 	b.attempt++
+	for _, call := range b.calls {
+		if !call.GetDone() && call.GetNeed() == conversationpb.Need_RUN && !call.GetIdempotent() {
+			call.Need = conversationpb.Need_OUTCOME
+		}
+	}
 	b.spent += b.reserved
 	b.reserved = 0
 }
@@ -210,6 +213,7 @@ func (b *book) on(job Job) Job {
 	job.Epoch, job.Attempt = b.epoch, b.attempt
 	job.Steps, job.ResumedAt = uint32(len(b.steps)), b.resumed
 	job.Usage, job.Budget = b.usage, b.budget > 0
+	job.Calls = b.reply().GetCalls()
 	job.Progress = b.progress
 	report := job.Report
 	job.Report = func(ctx context.Context, finish *conversationpb.Finish) error {

@@ -101,7 +101,7 @@ func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
 		return &ending{err: err}
 	}
 	k.settled()
-	k.steps++
+	k.steps = max(k.steps+1, reply.GetSteps())
 	if reply.GetPaused() {
 		return &ending{paused: true}
 	}
@@ -146,6 +146,9 @@ func (k *talk) record(calls []model.ToolCall) []string {
 
 // complete runs the calls that need nobody and journals their results as they come. nil = every call has one.
 func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *ending {
+	if err := k.catchUp(ctx, open); err != nil {
+		return &ending{err: err}
+	}
 	todo := k.runnable(open)
 	if len(todo) > 0 {
 		if end := k.runAll(ctx, todo); end != nil {
@@ -154,7 +157,7 @@ func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *e
 	}
 	for _, c := range k.newest {
 		if !c.done {
-			return &ending{err: fmt.Errorf("call %s of step %d was neither run nor asked about", c.open.GetId(), k.steps)}
+			return &ending{err: fmt.Errorf("call %s of step %d is neither to be run nor asked about", k.calls[c.at].GetId(), k.steps)}
 		}
 	}
 	k.sayNewest()
@@ -165,11 +168,11 @@ func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *e
 func (k *talk) runnable(open []*conversationpb.OpenCall) []*toolCall {
 	var todo []*toolCall
 	for _, c := range k.newest {
-		index := slices.IndexFunc(open, func(o *conversationpb.OpenCall) bool { return o.GetId() == c.open.GetId() })
-		if c.done || index < 0 || open[index].GetNeed() != conversationpb.Need_RUN || open[index].GetDone() {
+		call := find(open, k.calls[c.at].GetId())
+		if c.done || call.GetNeed() != conversationpb.Need_RUN || call.GetDone() {
 			continue
 		}
-		if approved := open[index].GetArgs(); len(approved) > 0 && c.tool != nil && !bytes.Equal(approved, c.args) {
+		if approved := call.GetArgs(); len(approved) > 0 && c.tool != nil && !bytes.Equal(approved, c.args) {
 			k.approve(c, approved)
 		}
 		todo = append(todo, c)
@@ -247,6 +250,9 @@ func (k *talk) runAll(ctx context.Context, todo []*toolCall) *ending {
 		}
 		left -= len(batch)
 		reply, err := k.results(ctx, batch)
+		if err == nil {
+			err = k.catchUp(ctx, reply.GetCalls())
+		}
 		if err != nil {
 			return &ending{err: err}
 		}
@@ -296,7 +302,7 @@ func (k *talk) results(ctx context.Context, batch []outcome) (*conversationpb.Pr
 		Content: k.whole.String(), ToolCalls: slices.Clone(k.calls), Body: &conversationpb.Progress_Results{Results: results},
 	})
 	if err == nil {
-		k.steps++
+		k.steps = max(k.steps+1, reply.GetSteps())
 	}
 	return reply, err
 }

@@ -39,7 +39,7 @@ type attachments struct {
 func (a *attachments) to(ctx context.Context, message *model.Message, files []*conversationpb.FileRef, tokens int) error {
 	limit := tokens * bytesPerToken
 	for _, file := range files {
-		note := ""
+		var note string
 		switch {
 		case a.files == nil:
 			note = "it cannot be read here"

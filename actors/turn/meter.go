@@ -142,11 +142,11 @@ func (k *talk) reserve(ctx context.Context, upto int64) grant {
 
 // openMeter starts the meter of a call, and begins to make a title where the money is there. It lowers the request's
 // cap to what the budget buys. The call must not be made when it returns an error: errBudget when there is not enough.
-func (k *talk) openMeter(ctx context.Context, cut context.CancelCauseFunc) error {
+func (k *talk) openMeter(life, ctx context.Context, cut context.CancelCauseFunc) error {
 	k.meter, k.capped = nil, false
 	price := k.agent.GetModel().GetPrice()
 	if price == nil {
-		k.title.start()
+		k.title.start(life)
 		return nil
 	}
 	m := newMeter(model.NewMeter(k.provider, k.request), price, k.runner.config.MeterTokens)
@@ -158,11 +158,11 @@ func (k *talk) openMeter(ctx context.Context, cut context.CancelCauseFunc) error
 		k.limited = true
 	}
 	if k.limited {
-		if err := k.firstGrant(ctx, m); err != nil {
+		if err := k.firstGrant(life, ctx, m); err != nil {
 			return err
 		}
 	} else {
-		k.title.start()
+		k.title.start(life)
 	}
 	m.limited = k.limited
 	k.meter = m
@@ -170,7 +170,7 @@ func (k *talk) openMeter(ctx context.Context, cut context.CancelCauseFunc) error
 }
 
 // firstGrant asks for the prompt, one step, and the title. A call that could not say a word is not made.
-func (k *talk) firstGrant(ctx context.Context, m *meter) error {
+func (k *talk) firstGrant(life, ctx context.Context, m *meter) error {
 	extra, needed := k.title.estimate(), m.used()
 	g := k.reserve(ctx, needed+m.step+extra)
 	switch {
@@ -178,11 +178,11 @@ func (k *talk) firstGrant(ctx context.Context, m *meter) error {
 		return g.err
 	case g.unlimited:
 		k.limited = false
-		k.title.start()
+		k.title.start(life)
 		return nil
 	}
 	if g.granted >= g.asked && extra > 0 {
-		k.title.start()
+		k.title.start(life)
 		m.aside = extra
 	}
 	m.granted, m.final = g.granted-m.aside, g.granted < g.asked

@@ -21,8 +21,8 @@ type till struct {
 }
 
 // newTill has a model that says so many words; each costs 2,000 nano-dollars, a word of the prompt 1,000.
-func newTill(t testing.TB, tokens int32, budget int64, change ...func(*Config)) *till {
-	t.Helper()
+func newTill(tb testing.TB, tokens int32, budget int64, change ...func(*Config)) *till {
+	tb.Helper()
 	l := &till{book: &book{epoch: 7, attempt: 1, budget: budget}, agent: &agentpb.Agent{
 		Id: "a", Model: &agentpb.Model{
 			Provider: agentpb.Provider_SCRIPTED, Price: testPrice, Script: &agentpb.Script{Tokens: tokens},
@@ -38,16 +38,16 @@ func newTill(t testing.TB, tokens int32, budget int64, change ...func(*Config)) 
 	}
 	var err error
 	l.Runner, err = New(config)
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Drain(context.Background()) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { l.Drain(context.Background()) })
 	return l
 }
 
-func (l *till) whole(t testing.TB) *conversationpb.Finish {
-	t.Helper()
-	require.NoError(t, l.Start(l.book.on(l.job())))
+func (l *till) whole(tb testing.TB) *conversationpb.Finish {
+	tb.Helper()
+	require.NoError(tb, l.Start(l.book.on(l.job())))
 	finish := <-l.reports
-	l.Wait(t.Context(), 3)
+	l.Wait(tb.Context(), 3)
 	return finish
 }
 

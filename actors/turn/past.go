@@ -12,9 +12,6 @@ import (
 // goOn asks a model to take up an answer that the budget cut.
 const goOn = "Continue exactly where you stopped."
 
-// unknownOutcome is the error of a call that may have run and cannot be run again.
-const unknownOutcome = "it is not known whether the tool ran, and it is not there any more"
-
 // recall reads back what the turn has journalled, so that nothing of it is done again: what the model said and asked for,
 // and what that came to.
 func (k *talk) recall(ctx context.Context) error {
@@ -57,11 +54,7 @@ func (k *talk) recallUse(number uint32, use *conversationpb.ToolUse) {
 		k.calls = append(k.calls, call)
 		k.ids[call.GetId()] = true
 		k.size += len(call.GetArguments())
-		c := &toolCall{at: len(k.calls) - 1, key: k.key(number, index)}
-		if index < len(use.GetOpen()) {
-			c.open = use.GetOpen()[index]
-		}
-		k.newest = append(k.newest, c)
+		k.newest = append(k.newest, &toolCall{at: len(k.calls) - 1, key: k.key(number, index)})
 	}
 }
 
@@ -114,76 +107,96 @@ func (k *talk) sayRecalled() {
 	}
 }
 
-// resume sees to the calls of the newest step that have no result yet. The rules know what they need by now: a person
-// may have approved one, or other arguments. When an earlier runner was lost, a call may have run: it is run again only
-// if that does no harm, with the same key; else a person decides.
+// resume sees to the calls of the newest step that have no result yet, as the conversation sees them by now: a person may
+// have approved one, or other arguments. One that a lost runner may have run is run again only if that does no harm, with
+// the same key; else a person decides.
 func (k *talk) resume(life, ctx context.Context) *ending {
-	open := false
-	for _, c := range k.newest {
-		open = open || !c.done
-	}
-	if !open {
-		k.sayRecalled()
+	if k.newest == nil {
 		return nil
 	}
-	// A step that is there already changes nothing: its answer says how the rules see the calls.
-	reply, err := k.journal(ctx, &conversationpb.Progress{
-		Step: k.steps, Body: &conversationpb.Progress_Results{Results: &conversationpb.ToolResults{}},
-	})
-	if err != nil {
-		return &ending{err: err}
-	}
-	calls := reply.GetCalls()
+	calls := k.run.job.Calls
 	doubt := k.rejudge(calls)
 	if len(doubt.GetCalls()) > 0 {
-		reply, err = k.journal(life, &conversationpb.Progress{
+		reply, err := k.journal(life, &conversationpb.Progress{
 			Content: k.whole.String(), ToolCalls: slices.Clone(k.calls),
 			Body: &conversationpb.Progress_Doubt{Doubt: doubt},
 		})
 		if err != nil {
 			return &ending{err: err}
 		}
+		if reply.GetPaused() {
+			return &ending{paused: true}
+		}
 		calls = reply.GetCalls()
-	}
-	if reply.GetPaused() {
-		return &ending{paused: true}
 	}
 	return k.complete(ctx, calls)
 }
 
 // rejudge makes the open calls ready to be run, and names those that are in doubt.
 func (k *talk) rejudge(calls []*conversationpb.OpenCall) *conversationpb.Doubt {
-	lost := k.run.job.Attempt > 1
 	doubt := &conversationpb.Doubt{}
 	for _, c := range k.newest {
 		if c.done {
 			continue
 		}
 		judged := k.judge(c.at, c.key)
-		known := c.open
-		for _, call := range calls {
-			if call.GetId() == judged.open.GetId() {
-				known = call
-			}
-		}
-		c.tool, c.args, c.details, c.problem = judged.tool, judged.args, judged.details, judged.problem
-		c.open = judged.open
-		if !lost || known.GetNeed() != conversationpb.Need_RUN || known.GetIdempotent() {
+		c.tool, c.args, c.details, c.problem, c.open = judged.tool, judged.args, judged.details, judged.problem, judged.open
+		known := find(calls, c.open.GetId())
+		if !k.inDoubt(known) {
 			continue
 		}
-		if judged.problem != "" {
-			c.problem = unknownOutcome
-			continue
+		args := known.GetArgs()
+		if len(args) == 0 {
+			args = []byte(k.calls[c.at].GetArguments())
 		}
-		args := judged.args
-		if len(known.GetArgs()) > 0 {
-			args = known.GetArgs()
+		open := &conversationpb.OpenCall{
+			Id: c.open.GetId(), Name: c.open.GetName(), Need: conversationpb.Need_OUTCOME, Args: args, Details: c.details,
 		}
-		doubt.Calls = append(doubt.Calls, &conversationpb.OpenCall{
-			Id: judged.open.GetId(), Name: judged.open.GetName(), Need: conversationpb.Need_OUTCOME,
-			Args: args, Schema: judged.tool.Schema, Details: judged.details,
-			ActionTimeoutMs: judged.tool.Policy.GetActionTimeoutMs(),
-		})
+		if c.tool != nil {
+			open.Schema, open.ActionTimeoutMs = c.tool.Schema, c.tool.Policy.GetActionTimeoutMs()
+		}
+		doubt.Calls = append(doubt.Calls, open)
 	}
 	return doubt
+}
+
+// inDoubt says that a call may have run and must not be run again without a person. The rules mark those that a lost
+// runner had before it; what this one's own attempt has begun is not in doubt.
+func (k *talk) inDoubt(call *conversationpb.OpenCall) bool {
+	switch {
+	case call == nil || call.GetDone():
+		return false
+	case call.GetNeed() == conversationpb.Need_OUTCOME:
+		return true
+	}
+	return k.run.job.Attempt > 1 && call.GetNeed() == conversationpb.Need_RUN && !call.GetIdempotent()
+}
+
+// find returns the call of that id, nil = there is none.
+func find(calls []*conversationpb.OpenCall, id string) *conversationpb.OpenCall {
+	for _, call := range calls {
+		if call.GetId() == id {
+			return call
+		}
+	}
+	return nil
+}
+
+// catchUp reads results that the rules themselves gave: of calls that they would not put before a person.
+func (k *talk) catchUp(ctx context.Context, calls []*conversationpb.OpenCall) error {
+	known := true
+	for _, c := range k.newest {
+		known = known && (c.done || !find(calls, k.calls[c.at].GetId()).GetDone())
+	}
+	if known {
+		return nil
+	}
+	steps, err := k.runner.config.History.Steps(ctx, k.run.job.ConversationID, k.run.job.RunID)
+	if err != nil {
+		return fmt.Errorf("read steps: %w", err)
+	}
+	for _, step := range steps {
+		k.recallResults(step.GetResults())
+	}
+	return nil
 }

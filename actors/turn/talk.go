@@ -117,7 +117,7 @@ func (k *talk) ToolCall(model.ToolCall) {}
 // hold calls the model, and the tools it asks for, until it has said all it wanted. life is the run's, ctx ends when
 // the turn is to stop.
 func (k *talk) hold(life, ctx context.Context) *ending {
-	if err := k.open(life, ctx); err != nil {
+	if err := k.open(ctx); err != nil {
 		return &ending{err: err}
 	}
 	if end := k.resume(life, ctx); end != nil {
@@ -128,7 +128,7 @@ func (k *talk) hold(life, ctx context.Context) *ending {
 		rounds = k.runner.config.MaxRounds
 	}
 	for {
-		answer, end := k.ask(ctx)
+		answer, end := k.ask(life, ctx)
 		if end != nil {
 			return end
 		}
@@ -147,7 +147,7 @@ func (k *talk) hold(life, ctx context.Context) *ending {
 }
 
 // open makes everything ready for the first model call.
-func (k *talk) open(life, ctx context.Context) error {
+func (k *talk) open(ctx context.Context) error {
 	config, job := &k.runner.config, k.run.job
 	k.request = &model.Request{Agent: k.agent, RunID: job.RunID}
 	k.ids = make(map[string]bool)
@@ -160,7 +160,7 @@ func (k *talk) open(life, ctx context.Context) error {
 		k.request.Tools = k.set.Definitions()
 	}
 	k.keeps = k.set != nil || job.Steps > 0 || k.agent.GetModel().GetPrice() != nil
-	k.title = newTitle(life, k)
+	k.title = newTitle(k)
 	window, err := k.runner.window(ctx, job, k.agent, windowNeeds{history: k.provider.NeedsHistory(), tools: k.request.Tools})
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func hasTools(agent *agentpb.Agent) bool {
 }
 
 // ask makes one model call, as far as the money goes.
-func (k *talk) ask(ctx context.Context) (*model.Answer, *ending) {
+func (k *talk) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	if ctx.Err() != nil {
 		return nil, &ending{err: context.Cause(ctx)}
 	}
@@ -189,7 +189,7 @@ func (k *talk) ask(ctx context.Context) (*model.Answer, *ending) {
 		cancel(cause)
 	}
 	k.request.MaxOutputTokens = 0
-	if err := k.openMeter(ctx, k.cut); err != nil {
+	if err := k.openMeter(life, ctx, k.cut); err != nil {
 		return nil, k.unaffordable(err)
 	}
 	answer, err := k.provider.Generate(ctx, k.request, k)

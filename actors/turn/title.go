@@ -20,6 +20,8 @@ const (
 	titleTokens = 200
 	// titleSource is how many bytes of the message a title is made from.
 	titleSource = 4 << 10
+	// tellTries is how many reports' times are spent on telling it.
+	tellTries = 6
 	// maxTitle is document 2, "Limits", in characters.
 	maxTitle = 200
 	// standInWords is how many words of the message are the title with the scripted model, which can make none.
@@ -34,7 +36,6 @@ type title struct {
 	provider model.Provider
 	request  *model.Request
 	meter    model.Meter
-	begin    func() (context.Context, context.CancelFunc) // its time begins; it outlives the answer
 
 	end   context.CancelFunc
 	done  chan struct{} // nil = not started; closed when the call has ended
@@ -44,7 +45,7 @@ type title struct {
 }
 
 // newTitle returns nil when the turn makes no title.
-func newTitle(life context.Context, k *talk) *title {
+func newTitle(k *talk) *title {
 	if !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
@@ -59,9 +60,6 @@ func newTitle(life context.Context, k *talk) *title {
 		RunID: k.run.job.RunID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
 	}}
 	t.meter = model.NewMeter(provider, t.request)
-	t.begin = func() (context.Context, context.CancelFunc) {
-		return context.WithTimeout(life, k.runner.config.TitleTimeout)
-	}
 	return t
 }
 
@@ -89,12 +87,12 @@ func (t *title) estimate() int64 {
 	return cost(t.request.Agent.GetModel().GetPrice(), t.meter.Input(), 0, titleTokens)
 }
 
-// start begins to make it, once. It is the run's: abandoning the run ends it.
-func (t *title) start() {
+// start begins to make it, once. It may outlive the answer, and not the run's life.
+func (t *title) start(life context.Context) {
 	if t == nil || t.done != nil {
 		return
 	}
-	ctx, cancel := t.begin()
+	ctx, cancel := context.WithTimeout(life, t.runner.config.TitleTimeout)
 	t.end, t.done = cancel, make(chan struct{})
 	go func() {
 		defer close(t.done)
@@ -185,7 +183,7 @@ func (t *title) pending() bool {
 	return t.used != nil || t.said != "" && !t.given
 }
 
-// tell waits for the title and stores it. It is tried once: a repeat could charge it twice.
+// tell waits for the title and stores it. The rules take the title of a run once, so it may be told again.
 func (t *title) tell(ctx context.Context) {
 	<-t.done
 	if !t.pending() || t.run.job.SetTitle == nil {
@@ -195,9 +193,10 @@ func (t *title) tell(ctx context.Context) {
 	if !t.given {
 		set.Title = t.said
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.runner.config.ReportTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tellTries*t.runner.config.ReportTimeout)
 	defer cancel()
-	if err := t.run.job.SetTitle(ctx, set); err != nil {
+	err := t.runner.persist(ctx, func(ctx context.Context) error { return t.run.job.SetTitle(ctx, set) })
+	if err != nil {
 		t.runner.config.Logger.LogAttrs(ctx, slog.LevelDebug, "title not stored", about(t.run, err)...)
 	}
 }
@@ -216,8 +215,13 @@ func cleanTitle(text string) string {
 // titleStream only counts.
 type titleStream struct{ meter model.Meter }
 
-func (s *titleStream) Text(piece string)       { s.meter.Text(piece) }
-func (s *titleStream) Unsaid(piece string)     { s.meter.Unsaid(piece) }
+// Text implements model.Stream.
+func (s *titleStream) Text(piece string) { s.meter.Text(piece) }
+
+// Unsaid implements model.Overhearer.
+func (s *titleStream) Unsaid(piece string) { s.meter.Unsaid(piece) }
+
+// ToolCall implements model.Stream.
 func (s *titleStream) ToolCall(model.ToolCall) {}
 
 // head is the start of a text, at most limit bytes, without a rune in pieces.

@@ -29,10 +29,12 @@ type estimate struct {
 	ascii, other int64
 }
 
+// Input implements Meter.
 func (e *estimate) Input() int64 {
 	return int64(messageOverhead + estimateFrame(e.request.Agent, e.request.Tools) + estimateAll(history(e.request)))
 }
 
+// Text implements Meter.
 func (e *estimate) Text(piece string) {
 	for i := range len(piece) {
 		if b := piece[i]; b < utf8.RuneSelf {
@@ -43,6 +45,8 @@ func (e *estimate) Text(piece string) {
 	}
 }
 
+// Unsaid implements Meter.
 func (e *estimate) Unsaid(piece string) { e.Text(piece) }
 
+// Output implements Meter.
 func (e *estimate) Output() int64 { return (2*e.ascii+6)/7 + e.other }

@@ -127,9 +127,11 @@ func TestAskUser(t *testing.T) {
 	judged, err = ask.Judge(`{"questions":[{"question":"A?"}],"allowFreeText":false}`)
 	require.NoError(t, err)
 	require.Contains(t, string(judged.Details), `"allowFreeText":false`)
-	for _, wrong := range []string{`{}`, `{"questions":[]}`, `{"questions":[{}]}`, `{"questions":[{"question":""}]}`,
-		`{"questions":[{"question":"A?"},{"question":"A?"}]}`, `{"questions":[{"question":"A?","options":[{}]}]}`} {
-		_, err := ask.Judge(wrong)
+	for _, wrong := range []string{
+		`{}`, `{"questions":[]}`, `{"questions":[{}]}`, `{"questions":[{"question":""}]}`,
+		`{"questions":[{"question":"A?"},{"question":"A?"}]}`, `{"questions":[{"question":"A?","options":[{}]}]}`,
+	} {
+		_, err = ask.Judge(wrong)
 		require.Error(t, err, wrong)
 	}
 	_, err = ask.Run(t.Context(), tool.Call{})

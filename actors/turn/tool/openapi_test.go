@@ -30,6 +30,7 @@ func TestOpenAPI(t *testing.T) {
 	t.Cleanup(box.Close)
 
 	datadriven.RunTest(t, "testdata/openapi.txt", func(t *testing.T, d *datadriven.TestData) string {
+		t.Helper()
 		api := &agentpb.OpenAPI{Document: document, BaseUrl: server.URL + "/base?key=k", Headers: map[string]string{"X-Key": "k"}}
 		d.MaybeScanArgs(t, "name", &api.Name)
 		for _, arg := range d.CmdArgs {

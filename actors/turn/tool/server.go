@@ -29,7 +29,7 @@ type server struct {
 		offer    *offer // the newest list; kept when the server is gone
 		listedAt time.Time
 		session  *session
-		trying   chan struct{} // closed when the try under way has ended; nil = none is
+		trying   <-chan struct{} // closed when the try under way has ended, or its time; nil = none is
 		failedAt time.Time     // when the newest try failed; zero when it did not
 		problem  error         // why
 	}
@@ -75,19 +75,20 @@ func (s *server) tryLocked() <-chan struct{} {
 	if !s.mu.failedAt.IsZero() && time.Since(s.mu.failedAt) < s.pool.config.RetryAfter {
 		return nil
 	}
-	ended := make(chan struct{})
-	if !s.pool.start(func() { s.try(ended) }) { // not under the context of whoever asks first: others wait for it too
+	limit := cmp.Or(time.Duration(s.spec.GetConnectTimeoutMs())*time.Millisecond, s.pool.config.ConnectTimeout)
+	// Not under the context of whoever asks first: others wait for it too.
+	ctx, cancel := context.WithTimeout(s.pool.ctx, limit)
+	if !s.pool.start(func() { s.try(ctx, cancel) }) {
+		cancel()
 		return nil
 	}
-	s.mu.trying = ended
-	return ended
+	s.mu.trying = ctx.Done()
+	return s.mu.trying
 }
 
-// try connects, unless there is a session, and lists.
-func (s *server) try(ended chan struct{}) {
-	defer close(ended)
-	limit := cmp.Or(time.Duration(s.spec.GetConnectTimeoutMs())*time.Millisecond, s.pool.config.ConnectTimeout)
-	ctx, cancel := context.WithTimeout(s.pool.ctx, limit)
+// try connects, unless there is a session, and lists. It may need some seconds more than its time to clean up; nobody waits
+// for that.
+func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 	defer cancel()
 	offer, err := s.connectAndList(ctx)
 	s.mu.Lock()
