@@ -150,6 +150,9 @@ func (w *walk) checkContent() {
 		require.LessOrEqual(w.t, len(message.GetPreviousContent()), 5)
 		require.Equal(w.t, message.GetEdited(), message.GetEditedFrom() != "")
 		if message.GetRole() == conversationpb.Role_ASSISTANT {
+			if message.GetRegeneratedFrom() != "" {
+				w.seen["regenerated, "+message.GetStatus()]++
+			}
 			require.Equal(w.t, rows[number-1].GetId(), message.GetInReplyTo())
 			require.Equal(w.t, conversationpb.Role_USER, rows[number-1].GetRole())
 			require.False(w.t, message.GetEdited())

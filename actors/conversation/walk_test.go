@@ -55,6 +55,7 @@ func TestWalk(t *testing.T) {
 		"session.usage", "budget.reached", "action.requested", "action.resolved", "action.expired", "action.cancelled",
 		"tool.remembered", "tool.forgotten", "agent.partial", "meter", "lost call", "unknown outcome", "continue", "too late",
 		"session.truncated", "message.feedback", "file.added", "file.removed",
+		"regenerated, completed", "regenerated, requires_action",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
 	}
