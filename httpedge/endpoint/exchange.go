@@ -39,10 +39,11 @@ type exchange struct {
 
 	deadline time.Time          // of the handler, and of what it streams
 	cancel   context.CancelFunc // ends the handler's context
-	body     *bodyReader        // nil = not looked at
-	leave    func()             // gives back the room for a large body
-	down     *download          // the file that is sent when the handler has returned
-	release  func()             // of the place for a stream
+	body     *bodyReader        // nil = not looked at, else reader
+	reader   bodyReader
+	leave    func()    // gives back the room for a large body
+	down     *download // the file that is sent when the handler has returned
+	release  func()    // of the place for a stream
 	serve    func(Takeover)
 	code     string // wire code of the problem that was answered
 	cause    error  // what broke

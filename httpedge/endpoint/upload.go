@@ -158,7 +158,8 @@ func (x *exchange) awaitBody() {
 // openBody returns the reader of the request's body, always the same one.
 func (x *exchange) openBody() *bodyReader {
 	if x.body == nil {
-		x.body = &bodyReader{x: x, stream: x.rc.Request.BodyStream(), length: int64(x.rc.Request.Header.ContentLength())}
+		x.body = &x.reader
+		*x.body = bodyReader{x: x, stream: x.rc.Request.BodyStream(), length: int64(x.rc.Request.Header.ContentLength())}
 		if x.body.stream == nil { // there is none, or a test brought it along
 			held := x.rc.Request.Body()
 			x.body.stream, x.body.length = bytes.NewReader(held), int64(len(held))
