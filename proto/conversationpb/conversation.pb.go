@@ -1687,7 +1687,7 @@ func (x *Usage) GetModelCalls() int32 {
 type Message struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Number          uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // order inside the conversation, from 1, never reused
+	Number          uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // place in the conversation, from 1; who replaces a message takes over its place
 	Role            Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=parley.conversation.Role" json:"role,omitempty"`
 	Content         string                 `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
 	Status          string                 `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`                                                                // assistants: completed, cancelled, incomplete
