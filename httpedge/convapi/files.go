@@ -55,7 +55,7 @@ func (a *API) listFiles(ctx context.Context, in *conversationIn) (*fileList, err
 	if err != nil {
 		return nil, err
 	}
-	return &fileList{state.GetFiles()}, nil
+	return &fileList{kept(state)}, nil
 }
 
 type uploadFileIn struct {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -87,6 +88,7 @@ func accepts(allowed []string, mimeType string) bool {
 		return true
 	}
 	for _, pattern := range allowed {
+		pattern, _, _ = strings.Cut(pattern, ";")
 		pattern = strings.ToLower(strings.TrimSpace(pattern))
 		family, any := strings.CutSuffix(pattern, "/*")
 		if pattern == mimeType || pattern == "*" || pattern == "*/*" || any && strings.HasPrefix(mimeType, family+"/") {
@@ -107,10 +109,16 @@ func takesFiles(state *conversationpb.State, agent *agentpb.Agent, more int) *ma
 		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
 	}
 	limit := cmp.Or(int(attachments.GetMaxFiles()), usual)
-	if len(state.GetFiles())+more > limit {
+	if len(kept(state))+more > limit {
 		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a conversation holds at most %d files", limit).With("maxFiles", limit)
 	}
 	return nil
+}
+
+// kept is the files of a conversation without those whose time is over and that are still to be removed.
+func kept(state *conversationpb.State) []*conversationpb.File {
+	now := time.Now()
+	return slices.DeleteFunc(slices.Clone(state.GetFiles()), func(file *conversationpb.File) bool { return expired(file, now) })
 }
 
 // fileLimit is how large a file may be, in bytes.

@@ -182,6 +182,10 @@ func TestUploadRefusals(t *testing.T) {
 		require.Equal(t, 400, answer.StatusCode)
 		require.Zero(t, k.files.Len())
 	})
+	full.State.Files[1].ExpiresAt = 1
+	require.Equal(t, 201, k.do("POST", "/files?name=a&conversationId=conv_full", png, raw...).status, "what is over takes no room")
+	listed := k.do("GET", "/conversations/conv_full/files", "")
+	require.Len(t, listed.at(t, "files"), 3)
 	k.files.Err = fail(failurepb.Code_STORAGE_FULL, "the disk is full")
 	k.refused(503, "storage_full", "POST", "/files?name=a", png, raw...)
 }
