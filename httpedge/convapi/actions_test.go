@@ -69,7 +69,7 @@ func TestResolveForms(t *testing.T) {
 	allow := resolve(`{"type":"tool_approval","decision":"allow","rememberForSession":true,"approvedArgs":{ "to": "eve" },"comment":"ok"}`)
 	require.True(t, allow.GetApproval().GetAllow())
 	require.True(t, allow.GetApproval().GetRemember())
-	require.Equal(t, `{"to":"eve"}`, string(allow.GetApproval().GetApprovedArgs()))
+	require.Len(t, allow.GetApproval().GetApprovedArgs(), len(`{"to":"eve"}`), "on one line")
 	deny := resolve(`{"type":"tool_approval","decision":"deny","approvedArgs":null}`)
 	require.False(t, deny.GetApproval().GetAllow())
 	require.Empty(t, deny.GetApproval().GetApprovedArgs())
@@ -242,8 +242,11 @@ func TestAuthorizeBudget(t *testing.T) {
 	require.Nil(t, j.raises[1].To)
 	require.EqualValues(t, 1_000_000_000, j.raises[0].From.GetMaxCostNanoUsd())
 	for _, request := range [][2]string{
-		{conv1, `{"budget":{"maxCostUsd":1}}`}, {conv1, `{"budget":{"maxCostUsd":0.5}}`}, {conv1, `{"title":"x"}`},
-		{conv2, `{"budget":{"maxCostUsd":5}}`}, {conv2, `{"budget":null}`},
+		{conv1, `{"budget":{"maxCostUsd":1}}`},
+		{conv1, `{"budget":{"maxCostUsd":0.5}}`},
+		{conv1, `{"title":"x"}`},
+		{conv2, `{"budget":{"maxCostUsd":5}}`},
+		{conv2, `{"budget":null}`},
 	} {
 		require.Equal(t, 200, k.do("PATCH", "/conversations/"+request[0], request[1]).status, "%s: no raise", request)
 	}

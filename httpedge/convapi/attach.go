@@ -42,7 +42,7 @@ func (a *API) attach(
 // detach removes what was stored for a message that was then refused. What the answer to it leaves open stays.
 func (a *API) detach(ctx context.Context, id string, files *filesInput, refused error) {
 	var failure *machine.Failure
-	if len(files.stored) == 0 || !errors.As(refused, &failure) || gone(refused) && !changedMeanwhile(refused) {
+	if len(files.stored) == 0 || !errors.As(refused, &failure) || gone(refused) {
 		return
 	}
 	a.removeFiles(ctx, id, files.stored)

@@ -27,7 +27,8 @@ type Config struct {
 	// caller gets 503 unavailable and the turn goes on; its answer is in the conversation.
 	TurnTimeout time.Duration
 	// ResolveWait is how long resolving an action, or continuing, with stream: false waits for the turn before it
-	// answers 202 with status running. Default 1 min. Longer answers the result more often, and holds the caller.
+	// answers 202 with status running, at most until shortly before TurnTimeout. Default 15 min. Longer answers the
+	// result more often, and holds the caller.
 	ResolveWait time.Duration
 	// CancelWait is how long a cancel waits for the turn to end before it answers 202. Default 2 s. Longer answers
 	// 200 more often, and holds the caller.
@@ -63,7 +64,7 @@ func DefaultConfig() Config {
 		EventPage: 100, MaxEventPage: 1000,
 		MaxBulkDelete: 100, BulkDeleteWorkers: 8,
 		TurnTimeout: 15 * time.Minute,
-		ResolveWait: time.Minute,
+		ResolveWait: 15 * time.Minute,
 		CancelWait:  2 * time.Second,
 		MaxFileBody: 16 << 20, FileBytes: 10 << 20, TransferTimeout: 15 * time.Minute,
 		Docs: true, UserIDFromBody: true,

@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"context"
+	"time"
 
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
@@ -39,7 +40,7 @@ func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpo
 // longer goes on, and its caller is told so.
 func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (*resumedTurn, error) {
 	id := command.GetConversationId()
-	wait, cancel := context.WithTimeout(ctx, a.config.ResolveWait)
+	wait, cancel := context.WithTimeout(ctx, a.resolveWait(ctx))
 	reply, err := a.askUntilSettled(wait, command)
 	over := wait.Err() != nil
 	cancel()
@@ -57,6 +58,17 @@ func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (
 		return nil, err
 	}
 	return &resumedTurn{result: result}, nil
+}
+
+// resolveWait is how long this request may wait: it must be answered before its own time is over.
+func (a *API) resolveWait(ctx context.Context) time.Duration {
+	const toAnswer = 5 * time.Second
+	wait := a.config.ResolveWait
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		wait = min(wait, max(left-toAnswer, left/2))
+	}
+	return wait
 }
 
 func withoutWait(command *conversationpb.Command) *conversationpb.Command {

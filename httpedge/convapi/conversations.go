@@ -156,7 +156,7 @@ func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.mayChangeBudget(ctx, state, in.Budget); err != nil {
+	if err = a.mayChangeBudget(ctx, state, in.Budget); err != nil {
 		return nil, err
 	}
 	patch := &conversationpb.Patch{Budget: in.Budget.budget, RemoveBudget: in.Budget.Null}

@@ -16,6 +16,12 @@
 // is never run by a browser: nosniff, a sandbox, and an attachment unless the type is known to be harmless. Exports
 // (export.go) are rendered page by page while they are read, and fail rather than mix what was with what is.
 //
+// A turn that is begun or resumed is answered by its result, once it has ended or paused (runTurn, askResumed), or as a
+// stream (streamTurn): followed first, then asked for, so that nothing of it is missed. A command about a message
+// carries the message as it was read and the seq of the head beside it; when messages were replaced meanwhile the rules
+// say so, and it is read again once (about). What only the operator's application may permit is asked of the
+// Authorizer before the command is sent.
+//
 // routes.go is the map; each resource has a file of its own; wire_*.go is what goes out; errors.go is the one table of
 // statuses and codes; stream_*.go answers with events.
 package convapi

@@ -26,9 +26,11 @@ func TestEveryEventOnTheWire(t *testing.T) {
 		event *conversationpb.Event
 		want  string // type and data
 	}{
-		{&conversationpb.Event{Body: &conversationpb.Event_UserMessage{UserMessage: &conversationpb.UserMessage{Message: edited}}},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_UserMessage{UserMessage: &conversationpb.UserMessage{Message: edited}}},
 			`"user.message","data":{"content":"again","message_id":"msg_3","edited":true,"edited_from":"msg_1",` +
-				`"files":[{"id":"file_1","name":"a.txt","mime_type":"text/plain","size":7}]}`},
+				`"files":[{"id":"file_1","name":"a.txt","mime_type":"text/plain","size":7}]}`,
+		},
 		{&conversationpb.Event{Body: &conversationpb.Event_AgentMessage{AgentMessage: &conversationpb.AgentMessage{
 			Message: &conversationpb.Message{Id: "msg_4", Content: "hi", StopReason: 1, RegeneratedFrom: "msg_2"},
 		}}}, `"agent.message","data":{"content":"hi","message_id":"msg_4","stop_reason":"end_turn","regenerated_from":"msg_2"}`},
@@ -44,8 +46,10 @@ func TestEveryEventOnTheWire(t *testing.T) {
 			},
 		}}}, `"agent.tool_result","data":{"results":[{"tool_call_id":"c1","tool_name":"ask","result":[1,2]},` +
 			`{"tool_call_id":"c2","tool_name":"bad","result":{"error":"no"}},{"tool_call_id":"c3","tool_name":"say","result":"1"}]}`},
-		{&conversationpb.Event{Body: &conversationpb.Event_Partial{Partial: &conversationpb.Partial{Text: "Onc", Usage: usage}}},
-			`"agent.partial","data":{"text":"Onc",` + usageData + `}`},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_Partial{Partial: &conversationpb.Partial{Text: "Onc", Usage: usage}}},
+			`"agent.partial","data":{"text":"Onc",` + usageData + `}`,
+		},
 		{&conversationpb.Event{Body: &conversationpb.Event_Reserved{
 			Reserved: &conversationpb.Reserved{ReservedNanoUsd: 2_000_000, SpentNanoUsd: 1_000_000_000},
 		}}, `"budget.reserved","data":{"reserved_usd":0.002,"spent_usd":1}`},
@@ -60,9 +64,11 @@ func TestEveryEventOnTheWire(t *testing.T) {
 		}}, `"action.requested","data":{"action_id":"act_1","kind":"user_question","tool_name":"ask_user","tool_call_id":"c1",` +
 			`"args":{"questions":[{"question":"Why?"}]},"questions":[{"question":"Why?"}],"details":{},"unknown_outcome":true,` +
 			`"expires_at":"2023-11-14T22:13:20.000Z"}`},
-		{&conversationpb.Event{Body: &conversationpb.Event_TurnPaused{TurnPaused: &conversationpb.TurnPaused{Answer: answer}}},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_TurnPaused{TurnPaused: &conversationpb.TurnPaused{Answer: answer}}},
 			`"session.status_waiting","data":{"stop_reason":"requires_action","message_id":"msg_2","content":"So far",` +
-				`"pending_action_ids":["act_1"]}`},
+				`"pending_action_ids":["act_1"]}`,
+		},
 		{&conversationpb.Event{Body: &conversationpb.Event_ActionClosed{ActionClosed: &conversationpb.ActionClosed{
 			Id: "act_1", How: "resolved", By: "ann", ToolCallId: "c1", Resolution: []byte("{\"type\":\n\"user_question\"}"),
 		}}}, `"action.resolved","data":{"action_id":"act_1","tool_call_id":"c1","by":"ann","resolution":{"type":"user_question"}}`},

@@ -27,6 +27,14 @@ func FuzzRequest(f *testing.F) {
 		{"POST", "/api/agents/conversations/bulk-delete", `{"ids":["a","b"]}`},
 		{"POST", "/api/agents/conversations/" + conv1 + "/messages", `{"message":"x","files":[{"name":"a"}],"stream":false}`},
 		{"GET", "/api/agents/conversations/" + conv1 + "/events?after=1&types=a,b&limit=2", ""},
+		{"POST", "/api/agents/conversations/" + conv1 + "/messages/" + msg2 + "/regenerate", `{"metadata":{"a":1}}`},
+		{"POST", "/api/agents/conversations/" + conv1 + "/messages/" + msg1 + "/edit", `{"message":"x","fileIds":[],"files":null}`},
+		{"POST", "/api/agents/conversations/" + conv1 + "/messages/" + msg2 + "/feedback", `{"rating":"down","reasons":["a"],"comment":"b"}`},
+		{"POST", "/api/agents/conversations/" + conv1 + "/actions/act_1", `{"resolution":{"type":"tool_approval","decision":"allow","approvedArgs":{"a":[1]}}}`},
+		{"POST", "/api/agents/conversations/" + conv1 + "/actions/act_1", `{"resolution":{"type":"user_question","answers":{"q":"a"}}}`},
+		{"POST", "/api/agents/conversations/" + conv1 + "/actions/act_1", `{"resolution":{"type":"client_tool","output":{"x":null}}}`},
+		{"DELETE", "/api/agents/conversations/" + conv1 + "/remembered-tools/a%2fb/c", ""},
+		{"POST", "/api/agents/conversations/" + conv1 + "/continue", `{"stream":false}`},
 		{"POST", "/api/agents/conversations/%ff%00%2e/cancel", "{}"},
 		{"GET", "/api/agents/docs/..%2f..%2fx", ""},
 		{"GET", "http://[::1/%zz?%=%&=&&", "\xff"},
@@ -45,6 +53,7 @@ func FuzzRequest(f *testing.F) {
 	mux := endpoint.NewMux(config)
 	api := convapi.New(convapi.DefaultConfig(), convapi.Parts{
 		Runtime: runtime, Reader: store, Agents: agents(), IDs: &endpointtest.IDs{},
+		Files: &endpointtest.Files{},
 	})
 	require.NoError(f, mux.Mount(api.BasePath(), api.Surface()))
 	f.Fuzz(func(t *testing.T, method, uri string, body []byte) {

@@ -147,3 +147,27 @@ func TestServerKeysOfMetadata(t *testing.T) {
 	require.Equal(t, map[string]any{"status": 1.0}, r.at(t, "messages", 1, "metadata", "a"))
 	require.Equal(t, "up", r.at(t, "messages", 1, "metadata", "feedback", "rating"))
 }
+
+// TestRegenerateOutlivesItsOwner: the owner that answers in the end knows only the head; the question is of an older run.
+func TestRegenerateOutlivesItsOwner(t *testing.T) {
+	k := serve(t)
+	talk := endpointtest.Talk(conv1, "ann", 2)
+	talk.Messages[1].RunId = "run_new"
+	k.store.Put(talk)
+	asked := 0
+	k.runtime.OnAsk = func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
+		if asked++; asked < 3 {
+			return nil, fail(failurepb.Code_UNAVAILABLE, "passivated")
+		}
+		return turnReply(&conversationpb.TurnResult{
+			RunId: "run_new", StopReason: conversationpb.StopReason_END_TURN, Partial: true, UserMessage: &conversationpb.Message{Id: msg1},
+		}), nil
+	}
+	r := k.do("POST", "/conversations/"+conv1+"/messages/"+msg2+"/regenerate", "")
+	require.Equal(t, 200, r.status, "%s", r.raw)
+	require.Equal(t, "message 1", r.at(t, "message", "content"))
+	require.Equal(t, "message 2", r.at(t, "response", "content"))
+	commands := k.runtime.Commands()
+	require.Equal(t, commands[0].GetCommandId(), commands[2].GetCommandId())
+	require.True(t, commands[2].GetRepeated())
+}

@@ -144,3 +144,74 @@ func BenchmarkMessageText(b *testing.B) {
 		v.hear(text)
 	}
 }
+
+// A turn with tools, whose client takes text late: every call stands behind the text that was said before it, and all
+// pieces together are what the turn said from where the stream began.
+func TestMessageViewKeepsTextAndCallsInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"a", "b", "ä", "𝄞", "ab "})
+		drawWords := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "words"), "") })
+		prior := drawWords.Draw(t, "prior")
+		v := newMessageView("c", &conversationpb.Accepted{RunId: "r"})
+		if prior != "" {
+			v.resume(&conversationpb.State{
+				Status: conversationpb.Status_WAITING,
+				Paused: &conversationpb.Lease{RunId: "r", Answer: &conversationpb.Message{Content: prior}},
+			})
+		}
+		var output, heard string // what the run has said, what the client has heard
+		told := 0                // offset up to which the hub has said it
+		take := func(upto int) {
+			for upto < len(output) && !utf8.RuneStart(output[upto]) {
+				upto++
+			}
+			if upto > told {
+				heard += textOf(t, v.Delta(sse.Run{ID: "r", Text: []byte(output[:upto])}, told))
+				told = upto
+			}
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "steps") {
+			text := drawWords.Draw(t, "text")
+			if text != "" && prior+output != "" {
+				output += "\n\n"
+			}
+			output += text
+			take(rapid.IntRange(told, len(output)).Draw(t, "taken"))
+			frame, done := v.Event(&conversationpb.Event{RunId: "r", Body: &conversationpb.Event_ToolUse{ToolUse: &conversationpb.ToolUse{
+				Text: text, Calls: []*conversationpb.ToolCall{{Id: "c1", Name: "n", Arguments: "{}"}},
+			}}})
+			require.False(t, done)
+			frames := split(t, frame)
+			require.Equal(t, "stream.tool_call", frames[len(frames)-1]["type"])
+			for _, f := range frames[:len(frames)-1] {
+				piece, ok := f["text"].(string)
+				require.True(t, ok)
+				heard += piece
+			}
+			require.Equal(t, output, heard, "before its calls")
+			if rapid.Bool().Draw(t, "recovered") {
+				told = 0
+				heard += textOf(t, v.Snapshot(sse.Run{ID: "r", Text: []byte(output)}))
+				told = len(output)
+			}
+		}
+		frame, _ := v.Event(&conversationpb.Event{RunId: "r", Body: &conversationpb.Event_AgentMessage{
+			AgentMessage: &conversationpb.AgentMessage{Message: &conversationpb.Message{Content: prior + output + "!"}},
+		}})
+		require.Equal(t, output+"!", heard+textOf(t, frame))
+	})
+}
+
+// split reads several frames that are sent in one piece.
+func split(t require.TestingT, frames sse.Frame) []map[string]any {
+	body, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(append(bytes.Clone(frames), "0\r\n\r\n"...))))
+	require.NoError(t, err)
+	var all []map[string]any
+	for one := range strings.SplitSeq(strings.TrimSuffix(string(body), "\n\n"), "\n\n") {
+		_, data, _ := strings.Cut(one, "data: ")
+		var object map[string]any
+		require.NoError(t, json.Unmarshal([]byte(data), &object), one)
+		all = append(all, object)
+	}
+	return all
+}

@@ -182,8 +182,13 @@ func TestRateLimit(t *testing.T) {
 		answer string
 		after  int
 	}{
-		{200, `{"allowed":false,"retryAfter":7.2,"message":"slow down"}`, 8}, {200, `{"allowed":false}`, 1},
-		{200, `{"allowed":false,"retryAfter":1e300}`, 86400}, {429, ``, 1}, {200, `{}`, 1}, {503, ``, 1}, {200, `[]`, 1},
+		{200, `{"allowed":false,"retryAfter":7.2,"message":"slow down"}`, 8},
+		{200, `{"allowed":false}`, 1},
+		{200, `{"allowed":false,"retryAfter":1e300}`, 86400},
+		{429, ``, 1},
+		{200, `{}`, 1},
+		{503, ``, 1},
+		{200, `[]`, 1},
 	} {
 		app.says(c.status, c.answer)
 		failure := allow()
