@@ -149,7 +149,7 @@ func (u *fakeUpstream) publish(id string, events ...*conversationpb.Event) {
 			event.Seq = uint64(len(log.events) + 1)
 			event.CreatedAt = time.Now().UnixMilli()
 			log.events = append(log.events, event)
-			if event.GetTurnEnded() != nil {
+			if event.EndsText() {
 				log.run, log.text, log.user = "", "", nil
 			}
 		}
