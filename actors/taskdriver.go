@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,8 +26,6 @@ const (
 	lastTry  = 10 * time.Second
 	// maxSends bounds how often a driver finds its conversation taken by others before the run fails.
 	maxSends = 100
-	// titleRunes is the longest title of a task's conversation.
-	titleRunes = 80
 )
 
 // driver works on one run of a task. Everything it tells the conversation carries an id made of task and run, and is
@@ -131,26 +127,14 @@ func (d *driver) begin(run *taskpb.Run) (string, error) {
 
 // create makes the task's conversation, unless it exists.
 func (d *driver) create(agent *agentpb.Agent) error {
-	link, err := json.Marshal(map[string]string{conversation.ServerKeyPrefix + "taskId": d.task.GetId()})
-	if err != nil {
-		return err
-	}
-	_, err = d.tell("create", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
-		Agent: agent, Title: titleOf(d.task.GetInput()), Source: conversation.SourceTask, ServerMetadata: link,
+	_, err := d.tell("create", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
+		Agent: agent, Title: taskpb.Title(d.task.GetInput()), Source: conversation.SourceTask,
+		ServerMetadata: taskpb.Link(d.task.GetId()),
 	}}})
 	if codeIs(err, failurepb.Code_ALREADY_EXISTS) {
 		return nil
 	}
 	return err
-}
-
-// titleOf is the beginning of an input: the conversation of a task needs no model for its title.
-func titleOf(input string) string {
-	title := strings.Join(strings.Fields(input), " ")
-	if utf8.RuneCountInString(title) > titleRunes {
-		title = string([]rune(title)[:titleRunes-1]) + "…"
-	}
-	return title
 }
 
 // answer answers the questions that the run before asked. False: they are not asked any more, or not answered thereby.

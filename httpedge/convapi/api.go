@@ -21,6 +21,7 @@ type Parts struct {
 	IDs     endpoint.IDs
 	Hub     *sse.Hub // carries the streams
 	Files   endpoint.Files
+	Tasks   endpoint.Tasks
 	PDF     export.Printer // nil = exports as PDF are not supported
 	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
 	Authorizer endpoint.Authorizer
@@ -38,6 +39,7 @@ type API struct {
 
 	authorizer endpoint.Authorizer
 	files      endpoint.Files
+	tasks      endpoint.Tasks
 	pdf        export.Printer
 }
 
@@ -47,7 +49,7 @@ func New(config Config, parts Parts) *API {
 		config:  config,
 		runtime: parts.Runtime, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer,
-		files:      parts.Files, pdf: parts.PDF,
+		files:      parts.Files, tasks: parts.Tasks, pdf: parts.PDF,
 	}
 }
 

@@ -87,6 +87,7 @@ type kit struct {
 	auth    endpointtest.Authenticate
 	client  *http.Client
 	files   *endpointtest.Files
+	tasks   *endpointtest.Tasks
 	agents  endpointtest.Agents
 	pdf     export.Printer
 
@@ -105,7 +106,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 		t: t, runtime: &endpointtest.Runtime{}, store: &endpointtest.Store{},
 		config: convapi.DefaultConfig(), auth: endpointtest.Off,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second},
-		files:  &endpointtest.Files{}, agents: agents(),
+		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, agents: agents(),
 	}
 	for _, set := range settings {
 		set(k)
@@ -123,7 +124,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	require.NoError(t, hub.Start())
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
-		Files: k.files, PDF: k.pdf, Authorizer: k.authorizer,
+		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

@@ -27,7 +27,7 @@ const (
 //
 // Tags: path, query or header name it; default and max bound a number; enum lists what a text may be; doc describes
 // it. A number that is missing, malformed, zero or negative is the default, one above max is max. A text that is
-// missing is the default, one outside of enum is refused.
+// missing is the default, which may be empty; another one outside of enum is refused.
 type Param struct {
 	Source  Source
 	Name    string
@@ -225,7 +225,7 @@ func (p *Param) chosen(text string) (string, *machine.Failure) {
 	if text == "" {
 		text = p.Default
 	}
-	if len(p.Enum) > 0 && !slices.Contains(p.Enum, text) {
+	if len(p.Enum) > 0 && text != "" && !slices.Contains(p.Enum, text) {
 		return "", machine.Fail(failurepb.Code_VALIDATION, "%s must be one of: %s", p.Name, strings.Join(p.Enum, ", "))
 	}
 	return text, nil

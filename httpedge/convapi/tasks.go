@@ -1,0 +1,300 @@
+package convapi
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/taskpb"
+)
+
+// taskRows is the routes of background tasks (document 5, section 5).
+func (a *API) taskRows() []endpoint.Row {
+	const (
+		notFound    = failurepb.Code_NOT_FOUND
+		forbidden   = failurepb.Code_FORBIDDEN
+		invalid     = failurepb.Code_VALIDATION
+		noFiles     = failurepb.Code_ATTACHMENTS_DISABLED
+		tooMany     = failurepb.Code_TOO_MANY_FILES
+		badType     = failurepb.Code_UNSUPPORTED_FILE_TYPE
+		storageFull = failurepb.Code_STORAGE_FULL
+		storageFail = failurepb.Code_STORAGE_FAILED
+	)
+	tasks, c := endpoint.Tag("Tasks"), a.config
+	return []endpoint.Row{
+		endpoint.On("POST /tasks", "task:write", a.createTask,
+			tasks, endpoint.Summary("Give an agent a task to work on in the background"), endpoint.Status(201),
+			endpoint.MaxBody(c.MaxFileBody),
+			endpoint.Errors(invalid, noFiles, notFound, tooMany, badType, storageFull, storageFail)),
+		endpoint.On("GET /tasks", "task:read", a.listTasks,
+			tasks, endpoint.Summary("List tasks, the newest first"),
+			endpoint.Page("limit", c.ListPage, c.MaxListPage), endpoint.Errors(invalid)),
+		endpoint.On("GET /tasks/{taskId}", "task:read", a.getTask,
+			tasks, endpoint.Summary("Read a task with its comments and, when there is one, its result"),
+			endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("GET /tasks/{taskId}/status", "task:read", a.getTaskStatus,
+			tasks, endpoint.Summary("Read how far a task is"), endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("GET /tasks/{taskId}/result", "task:read", a.getTaskResult,
+			tasks, endpoint.Summary("Read the result of a task's newest run"), endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("GET /tasks/{taskId}/comments", "task:read", a.getTaskComments,
+			tasks, endpoint.Summary("List the comments on a task, oldest first"), endpoint.Errors(invalid, forbidden, notFound)),
+		endpoint.On("POST /tasks/{taskId}/comments", "task:write", a.addTaskComment,
+			tasks, endpoint.Summary("Comment on a task: it answers the agent's question, or has it work anew"), endpoint.Status(201),
+			endpoint.Errors(invalid, failurepb.Code_INVALID_REQUEST, forbidden, notFound, failurepb.Code_CONVERSATION_BUSY,
+				storageFull, storageFail)),
+		endpoint.On("POST /tasks/{taskId}/cancel", "task:write", a.cancelTask,
+			tasks, endpoint.Summary("Cancel a task that is not over; one that is over stays as it is"),
+			endpoint.Errors(invalid, forbidden, notFound, storageFull, storageFail)),
+	}
+}
+
+type createTaskIn struct {
+	AgentID     string      `json:"agentId" required:"true"`
+	Input       string      `json:"input" required:"true" doc:"What the agent is to do"`
+	UserID      string      `json:"userId" doc:"Owner; used only when no identity was established"`
+	Files       []fileInput `json:"files" doc:"Stored with the task; the agent's rules for attachments hold"`
+	CallbackURL string      `json:"callbackUrl" doc:"Told by a signed POST when the task completes, fails or waits for input"`
+	Metadata    metadata    `json:"metadata"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *createTaskIn) Validate() *machine.Failure {
+	invalid := func(text string) *machine.Failure { return machine.Fail(failurepb.Code_VALIDATION, "%s", text) }
+	switch {
+	case in.AgentID == "":
+		return invalid("agentId is required")
+	case strings.TrimSpace(in.Input) == "":
+		return invalid("input is required")
+	case in.CallbackURL == "":
+		return nil
+	}
+	target, err := url.Parse(in.CallbackURL)
+	if err != nil || target.Hostname() == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
+		return invalid("callbackUrl must be an absolute http or https URL")
+	}
+	return nil
+}
+
+// createTask makes a task. Its files are stored in the conversation in which it will run, which exists before it then.
+func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOut, error) {
+	agent, ok := a.agents.Agent(in.AgentID)
+	if !ok {
+		return nil, notFound("agent")
+	}
+	command := a.taskCommand(ctx, a.ids.NewID("task"))
+	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
+		command.Caller.UserId = in.UserID
+	}
+	conversation := a.ids.NewIDFor("conv", command.GetTaskId())
+	var files []*conversationpb.FileRef
+	if len(in.Files) > 0 {
+		ctx = withUser(ctx, command.GetCaller().GetUserId())
+		create := &conversationpb.Create{Agent: agent, Title: taskpb.Title(in.Input), Source: "task"}
+		state, err := a.createFor(ctx, command.GetTaskId(), conversation, create)
+		if err == nil {
+			files, err = a.storeTaskFiles(ctx, state, agent, in.Files)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	command.Body = &taskpb.Command_Create{Create: &taskpb.Create{
+		AgentId: in.AgentID, Input: in.Input, Files: files, CallbackUrl: in.CallbackURL, Metadata: in.Metadata,
+		ConversationId: conversation,
+	}}
+	reply, err := a.tasks.Ask(ctx, command)
+	if err != nil {
+		if len(files) > 0 && isRefusal(err) { // else the task may exist
+			a.dropConversation(ctx, conversation)
+		}
+		return nil, err
+	}
+	return &taskEnvelopeOut{recordOfTask(reply.GetTask(), nil)}, nil
+}
+
+// withUser lets what follows be done by the user whom the body names.
+func withUser(ctx context.Context, user string) context.Context {
+	caller := endpoint.CallerFrom(ctx)
+	if caller.UserID == user {
+		return ctx
+	}
+	caller.UserID = user
+	return endpoint.WithCall(ctx, &endpoint.Call{Caller: caller})
+}
+
+// createFor makes the conversation of a task, as the task itself would.
+func (a *API) createFor(ctx context.Context, task, id string, create *conversationpb.Create) (*conversationpb.State, error) {
+	create.ServerMetadata = taskpb.Link(task)
+	command := a.command(ctx, id)
+	command.Body = &conversationpb.Command_Create{Create: create}
+	reply, err := a.ask(ctx, command)
+	return reply.GetState(), err
+}
+
+// storeTaskFiles stores the files of a task in its conversation.
+func (a *API) storeTaskFiles(
+	ctx context.Context, in *conversationpb.State, agent *agentpb.Agent, files []fileInput,
+) ([]*conversationpb.FileRef, error) {
+	_, err := a.storeInline(ctx, in, agent, files)
+	var filled *conversationpb.State
+	if err == nil {
+		filled, err = a.reader.State(ctx, in.GetId())
+	}
+	if err != nil {
+		a.dropConversation(ctx, in.GetId())
+		return nil, err
+	}
+	refs := make([]*conversationpb.FileRef, 0, len(files))
+	for _, file := range filled.GetFiles() { // the conversation is new: they are all
+		refs = append(refs, &conversationpb.FileRef{
+			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
+		})
+	}
+	return refs, nil
+}
+
+// dropConversation removes a conversation that no task came to, as well as it can: nobody sees it, and nothing runs in it.
+func (a *API) dropConversation(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	command := a.command(ctx, id)
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}
+	_, _ = a.ask(ctx, command) // see above
+}
+
+// taskCommand returns a command of the request's caller on a task.
+func (a *API) taskCommand(ctx context.Context, id string) *taskpb.Command {
+	return &taskpb.Command{TaskId: id, CommandId: a.ids.NewID("cmd"), Caller: callerOf(ctx)}
+}
+
+type listTasksIn struct {
+	AgentID string `query:"agentId" doc:"Only tasks of this agent"`
+	UserID  string `query:"userId" doc:"Whose tasks; honoured only when the request carries no identity"`
+	Status  string `query:"status" enum:"pending,running,waiting_for_input,completed,failed,canceled"`
+	Limit   int    `query:"limit"`
+	Offset  int    `query:"offset"`
+}
+
+// listTasks lists the caller's tasks; those of everybody where the server does not ask who calls, and nobody is named.
+func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*taskListOut, error) {
+	caller := endpoint.CallerFrom(ctx) // which the query's userId is part of, where it is believed
+	page, err := a.tasks.List(ctx, endpoint.TaskQuery{
+		TenantID: caller.TenantID, ProjectID: caller.ProjectID,
+		Anybody: caller.UserID == "" && caller.Trusted, UserID: caller.UserID, AgentID: in.AgentID,
+		Status: taskpb.Status(taskpb.Status_value[strings.ToUpper(in.Status)]),
+		Limit:  in.Limit, Offset: in.Offset,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &taskListOut{
+		Tasks: make([]taskRecord, 0, len(page.Tasks)), Total: page.Total, Limit: in.Limit, Offset: in.Offset,
+		HasMore: in.Offset+len(page.Tasks) < page.Total,
+	}
+	for _, task := range page.Tasks {
+		out.Tasks = append(out.Tasks, recordOfTask(task, nil))
+	}
+	return out, nil
+}
+
+type taskIn struct {
+	ID string `path:"taskId"`
+}
+
+// maxTaskComments is how many of the newest comments are shown: above what a task takes.
+const maxTaskComments = 2000
+
+func (a *API) getTask(ctx context.Context, in *taskIn) (*taskReadOut, error) {
+	view, err := a.readableTask(ctx, in.ID, maxTaskComments, true)
+	if err != nil {
+		return nil, err
+	}
+	return &taskReadOut{Task: recordOfTask(view.Task, view.Comments), Result: recordOfResult(view.Task, view.Result)}, nil
+}
+
+func (a *API) getTaskStatus(ctx context.Context, in *taskIn) (*taskStatusOut, error) {
+	view, err := a.readableTask(ctx, in.ID, 0, false)
+	if err != nil {
+		return nil, err
+	}
+	return statusOfTask(view.Task), nil
+}
+
+func (a *API) getTaskResult(ctx context.Context, in *taskIn) (*taskResultEnvelopeOut, error) {
+	view, err := a.readableTask(ctx, in.ID, 0, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case view.Result == nil:
+		return nil, notFound("result")
+	}
+	return &taskResultEnvelopeOut{*recordOfResult(view.Task, view.Result)}, nil
+}
+
+func (a *API) getTaskComments(ctx context.Context, in *taskIn) (*taskCommentListOut, error) {
+	view, err := a.readableTask(ctx, in.ID, maxTaskComments, false)
+	if err != nil {
+		return nil, err
+	}
+	return &taskCommentListOut{Comments: recordsOfComments(in.ID, view.Comments), Total: int(view.Task.GetComments())}, nil
+}
+
+// readableTask returns a task if the caller may see it.
+func (a *API) readableTask(ctx context.Context, id string, comments int, result bool) (*endpoint.TaskView, error) {
+	if !plausibleTask(id) {
+		return nil, notFound("task")
+	}
+	view, err := a.tasks.Task(ctx, id, comments, result)
+	if err != nil {
+		return nil, err
+	}
+	switch view.Task.AccessOf(callerOf(ctx)) {
+	case conversationpb.AccessGranted:
+		return view, nil
+	case conversationpb.AccessDenied:
+		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+	}
+	return nil, notFound("task")
+}
+
+// plausibleTask says whether a text could be the id of a task.
+func plausibleTask(id string) bool { return strings.HasPrefix(id, "task_") && plausible(id) }
+
+type addTaskCommentIn struct {
+	ID       string   `path:"taskId"`
+	Content  string   `json:"content" required:"true"`
+	Metadata metadata `json:"metadata" doc:"An object answers, from question to answer, answers several questions at once"`
+}
+
+func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCommentedOut, error) {
+	if !plausibleTask(in.ID) {
+		return nil, notFound("task")
+	}
+	command := a.taskCommand(ctx, in.ID)
+	command.Body = &taskpb.Command_AddComment{AddComment: &taskpb.AddComment{Content: in.Content, Metadata: in.Metadata}}
+	reply, err := a.tasks.Ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &taskCommentedOut{
+		Comment: recordOfComment(in.ID, reply.GetComment()), Task: recordOfTask(reply.GetTask(), nil),
+	}, nil
+}
+
+func (a *API) cancelTask(ctx context.Context, in *taskIn) (*taskEnvelopeOut, error) {
+	if !plausibleTask(in.ID) {
+		return nil, notFound("task")
+	}
+	command := a.taskCommand(ctx, in.ID)
+	command.Body = &taskpb.Command_Cancel{Cancel: &taskpb.Cancel{}}
+	reply, err := a.tasks.Ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &taskEnvelopeOut{recordOfTask(reply.GetTask(), nil)}, nil
+}
