@@ -98,7 +98,7 @@ func (r *request) cancelTimer(after time.Duration, timeout *conversationpb.Cance
 func (r *request) cancelWaiting(c *conversationpb.Cancel) machine.Decision {
 	run, pending := r.state.GetPaused().GetRunId(), r.state.GetPending()
 	for i, action := range pending {
-		closed := &conversationpb.ActionClosed{By: r.command.GetCaller().GetUserId()}
+		closed := &conversationpb.ActionClosed{By: r.by()}
 		if i == len(pending)-1 { // the cancel is remembered with the last one
 			closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()
 		}

@@ -1,5 +1,5 @@
-// Package conversation is the rules of a conversation: one turn at a time, cancel, recovery, budget, title, pin,
-// metadata, and the rows by which it is listed. It is a machine.Machine over package conversationpb: pure, one file
+// Package conversation is the rules of a conversation: one turn at a time, its tools, its pauses for people, its money,
+// cancel, recovery, title, pin, metadata, files, and the rows by which it is listed. It is a machine.Machine over package conversationpb: pure, one file
 // per command, state.go for what events do, project.go for the rows that follow.
 //
 // Transitions, with the row of document 2, section A, "States and transitions" that each one serves ("-" where the
@@ -25,8 +25,27 @@
 //	running  recover                 cancelled                      idle     idle (cancelled)             -
 //	running  recover                 lease of this epoch            running  none: resume                 -
 //	running  delete                  only_idle                      running  refused CONVERSATION_BUSY    bulk-delete
-//	waiting  send                                                   waiting  refused ACTION_PENDING       409
-//	waiting  cancel                                                 idle     idle (cancelled)             cancel
+//	running  progress use, results   the runner can go on           running  agent.tool_use or _result    -
+//	running  progress use, results   only people can move it        waiting  the same, action.requested, waiting  running, pauses
+//	running  progress doubt          the same                       waiting  action.requested, waiting    -
+//	running  progress                the step was journalled before same     none: answered as it was     -
+//	running  progress                any other run, epoch or step   running  refused STALE_TURN           -
+//	running  progress reserve        more than before is left       running  budget.reserved              running, budget reached
+//	running  recover                 calls open, a call under way   running  recovered, session.usage: in doubt, charged  -
+//	waiting  send                    pendingActionPolicy refuse     waiting  refused ACTION_PENDING       409
+//	waiting  send                    pendingActionPolicy cancel     running  action.cancelled, agent.message, idle, then as idle  409
+//	waiting  resolve                 others are pending             waiting  action.resolved              waiting, resolve
+//	waiting  resolve                 the last one                   running  action.resolved, running     waiting, resolve
+//	waiting  resolve, due            its time is over               waiting or running  action.expired, running  waiting, lapses
+//	waiting  resolve, due            the same, time-out cancels     idle     action.expired, agent.message, idle  waiting, lapses
+//	any      resolve                 not pending, or lapsed         same     refused ACTION_NOT_PENDING, _EXPIRED  409, 410
+//	waiting  cancel                                                 idle     action.cancelled, agent.message, idle  cancel
+//	waiting  continue                                               waiting  refused ACTION_PENDING       409
+//	idle     continue                budget left, continuable       running  running                      budget-stopped, continue
+//	idle     continue                budget used up                 idle     refused BUDGET_REACHED       402
+//	idle     continue                nothing was cut                idle     refused NOTHING_TO_CONTINUE  409
+//	idle     send, ...               continuable                    running  as ever: the cut turn is over  -
+//	any      forget                  the tool is remembered         same     tool.forgotten               remembered-tools
 //	idle     regenerate              of the newest answer           running  running                      regenerate
 //	idle     regenerate              any other message              idle     refused INVALID_MESSAGE_TARGET 409
 //	running  finish                  regenerate, with an answer     idle     agent.message in its place   regenerate
@@ -45,8 +64,18 @@
 // A run is taken over when its lease is of an older epoch. Whoever held that may not know yet that it is no owner any
 // more, and stream on: for Limits.TakeoverSilence after this epoch began, no cancel of such a run is settled.
 //
-// How a conversation comes to wait, and everything that resolves it, belongs to the rules of pending actions, which
-// are not here yet; the state already has their place.
+// A turn is one lease from its message to its end. It journals steps (tool uses and results) as rows that go with it, and
+// gives the lease up (State.paused) while it waits for people or, cut by the budget, for more money: then nobody runs it,
+// and no owner has to recover it. What was said by then is a message already; the end takes its place. Each resume begins
+// the attempts anew, and a runner of the time before it that still asks about a step of then is told that it paused.
+//
+// Money: what a journalled step used is spent with it; the model call under way is spent with the report, or, when no
+// report can come, at all that it was granted (Lease.reserved_nano_usd). TurnEnded.usage is the whole turn's, so what it
+// adds is the difference to Lease.usage. Nothing is granted above the budget, and a call ends at what it was granted up to
+// one step of metering: that is how far the budget can be overspent.
+//
+// A call that may have run (its runner was lost) and is not idempotent gets need OUTCOME with TurnRecovered. No remembered
+// approval and no time-out runs it again, only a person.
 //
 // Invariants: event numbers have no gap and begin at 1 after the created event's 0; there is a lease exactly while
 // the conversation runs; what was spent never falls; the messages are numbered 1, 2, 3, ... without a gap, and each answer stands

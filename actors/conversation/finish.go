@@ -37,10 +37,15 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 			Text: clean(c.GetPartial().GetText()), Usage: sane(c.GetPartial().GetUsage()),
 		}}})
 	}
-	if title := r.generatedTitle(c.GetTitle()); title != nil {
+	title := r.generatedTitle(c.GetTitle())
+	if title != nil {
 		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: title}})
 	}
-	return r.ended(lease, r.end(lease, ended, usage, r.answer(c, ended))), nil
+	result := r.end(lease, ended, usage, r.answer(c, ended))
+	if title != nil {
+		result.Title = title.GetPatch().GetTitle()
+	}
+	return r.ended(lease, result), nil
 }
 
 // end emits the events with which a turn ends: its answer, what it cost that was not told before, and the end itself.
@@ -66,7 +71,7 @@ func (r *request) end(
 		Error:        ended.GetError(),
 		Budget:       r.state.GetBudget(),
 		SpentNanoUsd: spent,
-		Title:        r.after().GetTitle(),
+		Title:        r.state.GetTitle(),
 	}
 }
 

@@ -163,7 +163,10 @@ func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt)
 				return
 			}
 			call.Need = conversationpb.Need_OUTCOME
-			call.Args, call.Schema, call.Details = doubted.GetArgs(), nil, compact(doubted.GetDetails())
+			if len(call.GetArgs()) == 0 { // else a person had set them
+				call.Args = doubted.GetArgs()
+			}
+			call.Schema, call.Details = nil, compact(doubted.GetDetails())
 			call.ActionTimeoutMs = doubted.GetActionTimeoutMs()
 		})
 	}

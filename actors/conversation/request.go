@@ -53,6 +53,12 @@ func (r *request) access() *machine.Failure {
 	}
 }
 
+// by is who gave the command, as the log tells it. Who may touch anything may call themselves anything.
+func (r *request) by() string {
+	user := r.command.GetCaller().GetUserId()
+	return clean(user[:min(len(user), maxUserID)])
+}
+
 // outcome finds what the command did when it came before.
 func (r *request) outcome() *conversationpb.Outcome {
 	return r.outcomeOf(r.command.GetCommandId())

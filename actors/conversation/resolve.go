@@ -72,7 +72,7 @@ func (r *request) resolved(
 ) machine.Decision {
 	run, before := action.GetRunId(), r.state.GetLastSeq()
 	closed.Id, closed.How, closed.ToolCallId = action.GetId(), conversationpb.HowResolved, action.GetToolCallId()
-	closed.By = r.command.GetCaller().GetUserId()
+	closed.By = r.by()
 	last := len(r.state.GetPending()) == 1
 	if !last {
 		closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()

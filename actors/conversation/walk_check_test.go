@@ -238,5 +238,6 @@ func (w *walk) checkWayOut() {
 		env.Now = time.UnixMilli(due)
 		after = try(&conversationpb.Command{Body: &conversationpb.Command_Due{Due: &conversationpb.Due{}}})
 		require.NotEqual(w.t, conversationpb.Status_WAITING, after.GetStatus())
+	default: // idle: a message, or the budget that forbids it
 	}
 }

@@ -42,6 +42,7 @@ func (w *walk) command() *conversationpb.Command {
 			weight = g.running
 		case conversationpb.Status_WAITING:
 			weight = g.waiting
+		default: // there is none
 		}
 		for range weight {
 			choice = append(choice, g.make)

@@ -64,7 +64,7 @@ func (w *walk) checkRows() {
 		stored := new(conversationpb.Step)
 		w.row(conversation.TableSteps, string(conversation.StepKey(t.run, uint32(i+1))), stored)
 		require.Equal(w.t, uint32(i+1), stored.GetNumber())
-		require.Equal(w.t, step, len(stored.GetResults().GetResults()))
+		require.Len(w.t, stored.GetResults().GetResults(), step)
 	}
 	rows := map[uint32]int{}
 	for key := range w.entity.Rows.Items {
