@@ -28,11 +28,12 @@ func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpo
 	}
 	return nil, a.streamTurn(ctx, in.ID, stream, func() (*messageView, uint64, error) {
 		reply, err := a.ask(ctx, command)
-		view, after, err := accepted(in.ID, reply, err)
-		if err == nil {
-			view.resume(state)
+		if err != nil {
+			return nil, 0, err
 		}
-		return view, after, err
+		view := newMessageView(in.ID, reply.GetAccepted())
+		view.resume(state)
+		return view, state.GetLastSeq(), nil
 	})
 }
 
