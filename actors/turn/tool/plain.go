@@ -215,13 +215,14 @@ func (b *Box) plainHTTP(spec *agentpb.HTTP) (func(context.Context, *Call) (strin
 			delete(values, name)
 		}
 		asked := &exchange{method: method, url: address, header: header.Clone()}
+		var unfit error // of this call: others run at the same time
 		if inQuery(method) {
-			asked.url, err = addQuery(address, values)
+			asked.url, unfit = addQuery(address, values)
 		} else {
-			asked.body, err = json.Marshal(values)
+			asked.body, unfit = json.Marshal(values)
 		}
-		if err != nil {
-			return "", err
+		if unfit != nil {
+			return "", unfit
 		}
 		return b.do(ctx, asked, call)
 	}, nil
