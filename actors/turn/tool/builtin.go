@@ -28,7 +28,7 @@ const timeSchema = `{"type":"object","properties":{"timezone":{"type":"string","
 
 // builtin makes the tool one that this process has itself.
 func builtin(tool *Tool, spec *agentpb.Tool) error {
-	description, definition := "", ""
+	var description, definition string
 	switch spec.GetBuiltin() {
 	case CurrentTime:
 		description, definition, tool.run = "Tells the current date and time.", timeSchema, currentTime

@@ -14,7 +14,7 @@ const serveVariable = "PARLEY_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serveVariable) != "" {
-		_ = mcpServer(os.Getenv(serveVariable)).Run(context.Background(), &mcp.StdioTransport{})
+		_ = mcpServer(os.Getenv(serveVariable), nil).Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)

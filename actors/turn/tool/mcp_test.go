@@ -20,8 +20,9 @@ import (
 	"parley/proto/agentpb"
 )
 
-// mcpServer makes a server of the real thing. Its tools say what they were called with.
-func mcpServer(name string) *mcp.Server {
+// mcpServer makes a server of the real thing. Its tools say what they were called with; the one that hangs does so until it
+// is cancelled or the server is over.
+func mcpServer(name string, over <-chan struct{}) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)
 	add := func(name string, handler mcp.ToolHandler) {
 		server.AddTool(&mcp.Tool{
@@ -54,8 +55,11 @@ func mcpServer(name string) *mcp.Server {
 		return nil, errors.New("refused outright")
 	})
 	add("hang", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+		case <-over:
+		}
+		return nil, errors.New("hung")
 	})
 	add("exit", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		os.Exit(3)
@@ -80,11 +84,12 @@ type served struct {
 	ended    atomic.Int32 // sessions that their client ended
 	header   atomic.Pointer[http.Header]
 	servers  []*mcp.Server
+	over     chan struct{}
 }
 
 func serveMCP(t *testing.T) *served {
 	t.Helper()
-	made := &served{}
+	made := &served{over: make(chan struct{})}
 	made.forget()
 	made.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made.requests.Add(1)
@@ -100,6 +105,7 @@ func serveMCP(t *testing.T) *served {
 		made.handler.Load().ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
+		close(made.over)
 		made.CloseClientConnections()
 		made.Close()
 		for _, server := range made.servers {
@@ -113,7 +119,7 @@ func serveMCP(t *testing.T) *served {
 
 // forget makes the server one that knows no session.
 func (s *served) forget() {
-	server := mcpServer("remote")
+	server := mcpServer("remote", s.over)
 	s.servers = append(s.servers, server)
 	s.handler.Store(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 }
@@ -313,8 +319,9 @@ func TestMCPClose(t *testing.T) {
 	require.NoError(t, err)
 	ended := make(chan error, 2)
 	for _, name := range []string{"r_hang", "s_hang"} {
+		hang := find(t, set, name)
 		go func() {
-			_, failed := find(t, set, name).Run(t.Context(), tool.Call{Args: []byte(`{}`)})
+			_, failed := hang.Run(t.Context(), tool.Call{Args: []byte(`{}`)})
 			ended <- failed
 		}()
 	}

@@ -30,8 +30,8 @@ type server struct {
 		listedAt time.Time
 		session  *session
 		trying   <-chan struct{} // closed when the try under way has ended, or its time; nil = none is
-		failedAt time.Time     // when the newest try failed; zero when it did not
-		problem  error         // why
+		failedAt time.Time       // when the newest try failed; zero when it did not
+		problem  error           // why
 	}
 }
 
