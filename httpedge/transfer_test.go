@@ -197,14 +197,14 @@ func chunks(content []byte, size int) string {
 // TestSlowTransfers: who makes progress may take longer than a timeout, who does not is cut off.
 func TestSlowTransfers(t *testing.T) {
 	b := serve(t, limited(func(c *httpedge.Config) {
-		c.ReadTimeout, c.WriteTimeout = 400*time.Millisecond, 400*time.Millisecond
+		c.ReadTimeout, c.WriteTimeout = time.Second, time.Second
 	}))
 	t.Run("upload_with_progress", func(t *testing.T) {
 		w := b.dial()
 		w.t = t
 		w.send("POST /desk/upload HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 700000\r\n\r\n")
 		for range 7 {
-			<-time.After(100 * time.Millisecond)
+			<-time.After(200 * time.Millisecond) // in all longer than the timeout
 			w.send(strings.Repeat("x", 100_000))
 		}
 		a := w.answer()
