@@ -3715,7 +3715,7 @@ func (x *AgentMessage) GetMessage() *Message {
 type TurnEnded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StopReason    StopReason             `protobuf:"varint,1,opt,name=stop_reason,json=stopReason,proto3,enum=parley.conversation.StopReason" json:"stop_reason,omitempty"`
-	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"` // of the whole turn, the journalled model calls included: it adds what those did not
 	Error         *TurnError             `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	Continuable   bool                   `protobuf:"varint,4,opt,name=continuable,proto3" json:"continuable,omitempty"`
 	TakenOver     uint64                 `protobuf:"varint,5,opt,name=taken_over,json=takenOver,proto3" json:"taken_over,omitempty"` // epoch in which the run was taken over from a former owner, 0 = it was not
