@@ -54,7 +54,7 @@ type Limits struct {
 	// it fail: each costs up to ActionArgsBytes in every head write.
 	MaxPending int
 	// ActionArgsBytes is the largest arguments, with schema and details, that a person is asked about, and the largest
-	// that they may put in their place. Default 65536.
+	// that they may put in their place. Default 65536. The actions of one pause take eight times as much together.
 	ActionArgsBytes int
 	// RememberedTools is how many approvals a conversation remembers. Default 100.
 	RememberedTools int

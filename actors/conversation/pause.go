@@ -15,6 +15,10 @@ const (
 	kindClient   = "client_tool"
 )
 
+// pauseArgs is how many times Limits.ActionArgsBytes the actions of one pause take together: what they carry stands in the
+// entry that is written several times over.
+const pauseArgs = 8
+
 // maxActionTimeout bounds what a tool's policy may give a person: nobody looks after ten years.
 const maxActionTimeout = 10 * 365 * 24 * time.Hour
 
@@ -63,23 +67,25 @@ func (r *request) actions(
 	c *conversationpb.Progress, calls []*conversationpb.OpenCall,
 ) (actions []*conversationpb.PendingAction, unfit []*conversationpb.ToolCall) {
 	group := c.GetRunId() + "/" + strconv.FormatUint(uint64(r.after().GetLease().GetSteps()), 10)
+	left := pauseArgs * r.limits.ActionArgsBytes
 	for _, call := range calls {
 		if call.GetDone() || call.GetNeed() == conversationpb.Need_RUN {
 			continue
 		}
 		args := shown(call.GetArgs(), argumentsOf(c.GetToolCalls(), call.GetId()))
+		size := len(args) + len(call.GetSchema()) + len(call.GetDetails())
 		tell := ""
 		switch {
-		case len(actions) >= r.limits.MaxPending:
-			tell = tellTooMany
-		case len(args) == 0 || args[0] != '{',
-			len(args)+len(call.GetSchema())+len(call.GetDetails()) > r.limits.ActionArgsBytes:
+		case len(args) == 0 || args[0] != '{', size > r.limits.ActionArgsBytes:
 			tell = tellTooLarge
+		case len(actions) >= r.limits.MaxPending || size > left:
+			tell = tellTooMany
 		}
 		if tell != "" {
 			unfit = append(unfit, &conversationpb.ToolCall{Id: call.GetId(), Name: call.GetName(), Error: tell})
 			continue
 		}
+		left -= size
 		actions = append(actions, &conversationpb.PendingAction{
 			Id:             r.env.NewID("act"),
 			Kind:           kindOf(call.GetNeed()),

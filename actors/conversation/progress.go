@@ -75,6 +75,11 @@ func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.Too
 	if len(calls) == 0 || len(calls) != len(use.GetOpen()) {
 		return refuse(failurepb.Code_VALIDATION, "a tool use says of each call what it needs")
 	}
+	for _, call := range r.state.GetLease().GetCalls() {
+		if !call.GetDone() { // its result would have no place any more
+			return refuse(failurepb.Code_VALIDATION, "calls of the last tool use have no result yet")
+		}
+	}
 	open := make([]*conversationpb.OpenCall, len(calls))
 	for i, call := range calls {
 		if open[i] = r.opened(call, use.GetOpen()[i]); open[i] == nil {
@@ -106,7 +111,10 @@ func (r *request) opened(call *conversationpb.ToolCall, judged *conversationpb.O
 	default:
 		return nil
 	}
-	open.Args, open.Schema, open.Details = shown(judged.GetArgs(), call), judged.GetSchema(), compact(judged.GetDetails())
+	open.Args, open.Details = shown(judged.GetArgs(), call), compact(judged.GetDetails())
+	if open.GetNeed() == conversationpb.Need_APPROVAL {
+		open.Schema = judged.GetSchema() // nobody else may set arguments
+	}
 	open.ActionTimeoutMs = judged.GetActionTimeoutMs()
 	return open
 }

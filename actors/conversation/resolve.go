@@ -17,14 +17,14 @@ func (r *request) resolve(c *conversationpb.Resolve) (machine.Decision, *machine
 	if first := r.outcome(); first != nil {
 		return r.repeatResumed(first, c.GetWait())
 	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
 	if f := r.checkCommandID(); f != nil {
 		return machine.Decision{}, f
 	}
 	action, f := r.pendingAction(c.GetActionId())
 	if f != nil {
+		if forgotten := r.forgotten(); forgotten != nil { // it may have been this command that decided it
+			f = forgotten
+		}
 		return machine.Decision{}, f
 	}
 	if action.GetExpiresAt() <= r.now {

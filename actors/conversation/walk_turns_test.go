@@ -73,7 +73,7 @@ func (w *walk) progress() *conversationpb.Progress {
 	case kind == 1 || len(doubted) > 0 && kind < 4:
 		calls := append(doubted, &conversationpb.OpenCall{Id: "c1", Need: conversationpb.Need_OUTCOME})
 		progress.Body = &conversationpb.Progress_Doubt{Doubt: &conversationpb.Doubt{Calls: calls}}
-	case len(open) > 0 && kind < 5:
+	case len(open) > 0:
 		progress.Body = &conversationpb.Progress_Results{Results: &conversationpb.ToolResults{Results: w.results(open)}}
 	default:
 		progress.Body = &conversationpb.Progress_Use{Use: w.use(turn.GetSteps())}
