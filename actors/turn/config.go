@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/turn/document"
 	"parley/actors/turn/model"
 	"parley/actors/turn/tool"
 	"parley/proto/agentpb"
@@ -68,7 +69,7 @@ type Config struct {
 	Publisher Publisher
 	Tools     Tools     // nil = agents have none
 	Files     Files     // nil = models are told of files by name only
-	Documents Documents // nil = models are told of documents by name only
+	Documents Documents // nil = document.Text
 
 	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
 	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.
@@ -116,6 +117,9 @@ func (c *Config) setDefaults() {
 	orDefault(&c.MaxParallelTools, 8)
 	orDefault(&c.ToolTimeout, time.Minute)
 	orDefault(&c.TitleTimeout, 20*time.Second)
+	if c.Documents == nil {
+		c.Documents = document.Text
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -93,7 +93,7 @@ func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, li
 	if strings.HasPrefix(file.GetMimeType(), "image/") {
 		return "", "images are not shown to this model"
 	}
-	if a.documents == nil || a.read == maxDocuments || limit <= 0 {
+	if a.read == maxDocuments || limit <= 0 {
 		return "", "it was left out"
 	}
 	a.read++

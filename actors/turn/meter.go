@@ -24,7 +24,7 @@ const blindCap = 4096
 type meter struct {
 	count  model.Meter
 	price  *agentpb.Price
-	prompt int64 // tokens
+	tokens int64 // of the prompt, -1 = not counted yet: most calls are not limited
 	step   int64 // nano-dollars of one metering step
 	aside  int64 // nano-dollars that were granted for something else
 
@@ -49,13 +49,21 @@ type grant struct {
 
 func newMeter(count model.Meter, price *agentpb.Price, stepTokens int) *meter {
 	return &meter{
-		count: count, price: price, prompt: count.Input(),
+		count: count, price: price, tokens: -1,
 		step: max(cost(price, 0, 0, int64(stepTokens)), 1), answers: make(chan grant, 1),
 	}
 }
 
+// prompt is the size of the prompt in tokens.
+func (m *meter) prompt() int64 {
+	if m.tokens < 0 {
+		m.tokens = max(m.count.Input(), 0)
+	}
+	return m.tokens
+}
+
 // used is what the call has cost so far, by the meter.
-func (m *meter) used() int64 { return cost(m.price, m.prompt, 0, m.count.Output()) }
+func (m *meter) used() int64 { return cost(m.price, m.prompt(), 0, m.count.Output()) }
 
 // room is how many tokens of output an amount buys beside the prompt, -1 when output is free.
 func (m *meter) room(amount int64) int64 {
@@ -63,7 +71,7 @@ func (m *meter) room(amount int64) int64 {
 	if rate <= 0 {
 		return -1
 	}
-	left := max(amount-cost(m.price, m.prompt, 0, 0), 0)
+	left := max(amount-cost(m.price, m.prompt(), 0, 0), 0)
 	return left/rate*1_000_000 + left%rate*1_000_000/rate
 }
 
@@ -220,7 +228,7 @@ func (k *talk) consumed(answer *model.Answer) model.Usage {
 		return said
 	}
 	if said.InputTokens == 0 {
-		said.InputTokens = k.meter.prompt
+		said.InputTokens = k.meter.prompt()
 	}
 	said.OutputTokens = max(said.OutputTokens, k.meter.count.Output())
 	said.Known = true // estimated, and charged

@@ -116,7 +116,19 @@ func TestStepsThatAreNotThere(t *testing.T) {
 // was taken and before its runner hears of it, while tools run. No effect of a tool that is not idempotent happens twice
 // unless a person said so, and every turn ends.
 func TestKilledAtAnyPoint(t *testing.T) {
-	turns := 40
+	turns, seed := kills(t, 40)
+	random := rand.New(rand.NewPCG(seed, 1))
+	b := newBench(t)
+	for i := range turns {
+		b.runID = fmt.Sprint("run_", i) // a call of a lost runner may still be on its way to the server
+		killTurn(t, b, random)
+		b.Drain(context.Background())
+	}
+}
+
+// kills says how many turns to try, and with which seed.
+func kills(t *testing.T, turns int) (int, uint64) {
+	t.Helper()
 	if more, err := strconv.Atoi(os.Getenv("PARLEY_TURN_KILLS")); err == nil {
 		turns = more
 	}
@@ -125,13 +137,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		seed = given
 	}
 	t.Logf("PARLEY_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	b := newBench(t)
-	for i := range turns {
-		b.runID = fmt.Sprint("run_", i) // a call of a lost runner may still be on its way to the server
-		killTurn(t, b, random)
-		b.Drain(context.Background())
-	}
+	return turns, seed
 }
 
 func killTurn(t *testing.T, b *bench, random *rand.Rand) {

@@ -53,8 +53,11 @@ func (w *workshop) serve(response http.ResponseWriter, request *http.Request) {
 	}
 	name := strings.TrimPrefix(request.URL.Path, "/")
 	status, answer := http.StatusOK, name+" done"
-	if w.hook != nil {
-		status, answer = w.hook(name, request)
+	w.mu.Lock()
+	hook := w.hook
+	w.mu.Unlock()
+	if hook != nil {
+		status, answer = hook(name, request)
 	}
 	w.mu.Lock()
 	key := request.Header.Get("Idempotency-Key")

@@ -240,20 +240,30 @@ func (p *part) counted(words int) Usage {
 
 // meter counts as the usage will.
 func (s *scripted) meter(request *Request) Meter {
-	part, err := s.part(request)
-	if err != nil {
-		return &estimate{request: request} // the call will fail before it costs anything
-	}
-	return &wordMeter{part: part}
+	return &wordMeter{model: s, request: request}
 }
 
+// wordMeter reads the script only when it is asked.
 type wordMeter struct {
-	part  *part
-	words int
+	model   *scripted
+	request *Request
+	words   int
+	known   *part
+}
+
+func (m *wordMeter) part() *part {
+	if m.known == nil {
+		read, err := m.model.part(m.request)
+		if err != nil {
+			read = &part{} // the call will fail before it costs anything
+		}
+		m.known = read
+	}
+	return m.known
 }
 
 // Input implements Meter.
-func (m *wordMeter) Input() int64 { return m.part.counted(0).InputTokens }
+func (m *wordMeter) Input() int64 { return m.part().counted(0).InputTokens }
 
 // Text implements Meter.
 func (m *wordMeter) Text(piece string) { m.words += countWords(piece) }
@@ -266,7 +276,7 @@ func (m *wordMeter) Output() int64 {
 	if m.words == 0 {
 		return 0
 	}
-	return m.part.counted(m.words).OutputTokens
+	return m.part().counted(m.words).OutputTokens
 }
 
 // pacer waits for times after a start.
