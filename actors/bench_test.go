@@ -30,7 +30,7 @@ func (instant) Append(_ context.Context, _ uint32, entry *logpb.Append) (*logpb.
 
 func (instant) Running(context.Context, uint32, string, func(string)) error { return nil }
 
-func (instant) Due(context.Context, uint32, string, time.Time, int, func(string)) error { return nil }
+func (instant) Due(context.Context, uint32, DueQuery, func(string)) error { return nil }
 
 func (instant) Owns(uint32, uint64) bool { return true }
 

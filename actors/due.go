@@ -31,7 +31,8 @@ func (s *System) watchDue(h *host, t *tenure) {
 func (s *System) sweepDue(h *host, t *tenure, due Due) (more bool) {
 	var ids []string
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
-	err := s.config.Journal.Due(ctx, h.shard, due.List, time.Now(), maxDue, func(id string) { ids = append(ids, id) })
+	query := DueQuery{List: due.List, Until: time.Now(), Limit: maxDue}
+	err := s.config.Journal.Due(ctx, h.shard, query, func(id string) { ids = append(ids, id) })
 	cancel()
 	if err == nil && len(ids) > 0 {
 		s.metrics.due.Add(float64(len(ids)))

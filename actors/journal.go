@@ -19,9 +19,9 @@ type Journal interface {
 	Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error)
 	// Running visits the members of a list (Kind.Running): the entities to recover after a change of owner.
 	Running(ctx context.Context, shard uint32, list string, visit func(id string)) error
-	// Due visits the members of a list (Kind.Due) whose score, a time in Unix ms, is not after until, the earliest first,
-	// at most limit. It is asked every second, so it need not be as new as the shard: the past will do.
-	Due(ctx context.Context, shard uint32, list string, until time.Time, limit int, visit func(id string)) error
+	// Due visits the members of a list that are due, the earliest first. It is asked every second, so it need not be as
+	// new as the shard: the past will do.
+	Due(ctx context.Context, shard uint32, query DueQuery, visit func(id string)) error
 	// Confirm returns nil when this node owned the shard at some moment after the call, so that what it knows of it is
 	// not the past.
 	Confirm(ctx context.Context, shard uint32) error
@@ -29,6 +29,13 @@ type Journal interface {
 	// lost it and won it again under a newer one, which its owner has yet to be told: then what is known is of the past,
 	// though Confirm says that it owns the shard.
 	Owns(shard uint32, epoch uint64) bool
+}
+
+// DueQuery selects the members of a list (Kind.Due) whose score, a time in Unix ms, is not after Until, at most Limit.
+type DueQuery struct {
+	List  string
+	Until time.Time
+	Limit int
 }
 
 // Head is an entity's stored state. State is only read.

@@ -152,8 +152,8 @@ func (c *citizen) Running(ctx context.Context, in uint32, list string, visit fun
 	return c.realm.journal.Running(ctx, in, list, visit)
 }
 
-func (c *citizen) Due(ctx context.Context, in uint32, list string, until time.Time, limit int, visit func(string)) error {
-	return c.realm.journal.Due(ctx, in, list, until, limit, visit)
+func (c *citizen) Due(ctx context.Context, in uint32, query DueQuery, visit func(string)) error {
+	return c.realm.journal.Due(ctx, in, query, visit)
 }
 
 func (c *citizen) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }

@@ -135,7 +135,7 @@ func (j *journal) Running(_ context.Context, in uint32, list string, visit func(
 }
 
 // Due keeps the rows of lists as the entries say.
-func (j *journal) Due(_ context.Context, in uint32, list string, until time.Time, limit int, visit func(string)) error {
+func (j *journal) Due(_ context.Context, in uint32, query DueQuery, visit func(string)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.looks++
@@ -144,12 +144,12 @@ func (j *journal) Due(_ context.Context, in uint32, list string, until time.Time
 	}
 	var due []row
 	for at := range j.rows {
-		if at.list == list && at.shard == in && at.score <= until.UnixMilli() {
+		if at.list == query.List && at.shard == in && at.score <= query.Until.UnixMilli() {
 			due = append(due, at)
 		}
 	}
 	slices.SortFunc(due, func(x, y row) int { return cmp.Or(cmp.Compare(x.score, y.score), cmp.Compare(x.member, y.member)) })
-	for _, at := range due[:min(limit, len(due))] {
+	for _, at := range due[:min(query.Limit, len(due))] {
 		visit(at.member)
 	}
 	return nil

@@ -258,8 +258,9 @@ func (a *API) readableTask(ctx context.Context, id string, comments int, result 
 		return view, nil
 	case conversationpb.AccessDenied:
 		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+	default:
+		return nil, notFound("task")
 	}
-	return nil, notFound("task")
 }
 
 // plausibleTask says whether a text could be the id of a task.

@@ -52,6 +52,8 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 			return nil, err
 		}
 		return &nodepb.EventsReply{Events: page.Events, HasMore: page.HasMore, LastSeq: page.LastSeq}, nil
+	case *nodepb.TaskQuery:
+		return a.local.Task(ctx, q)
 	case *nodepb.ListQuery:
 		return a.list(ctx, q)
 	}

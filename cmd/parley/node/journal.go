@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"parley/actors"
 	"parley/persistence"
@@ -56,18 +55,18 @@ func (j journal) Running(ctx context.Context, shard uint32, list string, visit f
 	}
 }
 
-// Due visits the first members of a shard's part of a list whose score is not after until, as this node has it: the
-// command that follows is what must be sure of it.
-func (j journal) Due(ctx context.Context, shard uint32, list string, until time.Time, limit int, visit func(id string)) error {
+// Due visits the first members of a shard's part of a list that are due, as this node has it: the command that follows is
+// what must be sure of it.
+func (j journal) Due(ctx context.Context, shard uint32, due actors.DueQuery, visit func(id string)) error {
 	ctx = persistence.WithStale(ctx)
-	query := persistence.ListQuery{List: list, Limit: min(limit, 1)} // mostly nothing is due, and one row tells
-	for limit > 0 {
+	query := persistence.ListQuery{List: due.List, Limit: min(due.Limit, 1)} // mostly nothing is due, and one row tells
+	for left := due.Limit; left > 0; {
 		rows, err := j.store.ListShard(ctx, shard, query)
 		if err != nil {
 			return journalError(err)
 		}
 		for _, row := range rows {
-			if row.Score > until.UnixMilli() {
+			if row.Score > due.Until.UnixMilli() {
 				return nil
 			}
 			visit(row.Member)
@@ -76,8 +75,8 @@ func (j journal) Due(ctx context.Context, shard uint32, list string, until time.
 		if len(rows) < query.Limit {
 			return nil
 		}
-		limit -= len(rows)
-		query.Limit = min(limit, recoverPage)
+		left -= len(rows)
+		query.Limit = min(left, recoverPage)
 	}
 	return nil
 }

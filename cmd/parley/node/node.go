@@ -297,9 +297,13 @@ func (n *Node) startActors(context.Context) error {
 	if err = limits.Validate(); err != nil {
 		return err
 	}
+	tasks, err := n.newTaskKind(guard, limits)
+	if err != nil {
+		return err
+	}
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
-		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, listener)},
+		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, listener), tasks},
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
 		MaxQueued:     n.config.Actors.Mailbox,
@@ -416,7 +420,8 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 		return err
 	}
 	surface := convapi.New(settings, convapi.Parts{
-		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub, Files: n.files, PDF: printer,
+		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
+		Files: n.files, Tasks: &tasks{reads.route}, PDF: printer,
 		Authorizer: hooks.Authorizer(),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {

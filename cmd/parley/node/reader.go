@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -30,9 +31,12 @@ func notFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 }
 
+// otherKind says that an id is of an entity that is no conversation, whose records mean something else.
+func otherKind(id string) bool { return strings.HasPrefix(id, "task_") }
+
 func (r *reader) group(id string) (uint32, *machine.Failure) {
 	in, ok := r.shards.Of(id)
-	if !ok {
+	if !ok || otherKind(id) {
 		return 0, notFound()
 	}
 	return uint32(in), nil

@@ -20,6 +20,9 @@ type runtime struct {
 
 // Ask routes a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	if otherKind(command.GetConversationId()) {
+		return nil, notFound()
+	}
 	answer, node, err := r.router.Ask(ctx, command.GetConversationId(), command)
 	endpoint.ServedBy(ctx, node)
 	if err != nil {
@@ -34,6 +37,9 @@ func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 
 // Follow subscribes to a conversation at its owner.
 func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+	if otherKind(id) {
+		return nil, notFound()
+	}
 	followed, err := r.router.Follow(ctx, id, sink)
 	if err != nil {
 		return nil, err
