@@ -49,7 +49,10 @@ func newCourt(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error))
 	}
 	c.agent.Capabilities = &agentpb.Capabilities{ToolApproval: true, AskUser: true, ClientTools: true}
 	c.newRunner()
-	c.do(&conversationpb.Command{CommandId: "create", Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: c.agent}}})
+	_, failure := c.do(&conversationpb.Command{CommandId: "create", Body: &conversationpb.Command_Create{
+		Create: &conversationpb.Create{Agent: c.agent},
+	}})
+	require.Nil(t, failure)
 	return c
 }
 
@@ -57,7 +60,7 @@ func (c *court) newRunner() {
 	c.t.Helper()
 	c.renew(c.t, func(config *Config) { config.History, config.Publisher = rows{c}, c })
 	c.mu.Lock()
-	c.runner = c.desk.Runner
+	c.runner = c.Runner
 	c.mu.Unlock()
 }
 
@@ -145,15 +148,15 @@ func (c *court) jobOf(e conversation.StartTurn) Job {
 		Attempt: e.Attempt, Steps: e.Steps, ResumedAt: e.ResumedAt, Calls: e.Calls, Usage: e.Usage, Answer: e.Answer,
 		Budget: e.Budget != nil, Untitled: e.Untitled, UserID: e.UserID,
 		Progress: func(_ context.Context, p *conversationpb.Progress) (*conversationpb.Progressed, error) {
-			reply, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_Progress{Progress: p}})
+			reply, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_Progress{Progress: p}}) //nolint:contextcheck // a turn is detached from whoever starts it
 			return reply.GetProgressed(), err
 		},
 		SetTitle: func(_ context.Context, title *conversationpb.SetTitle) error {
-			_, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_SetTitle{SetTitle: title}})
+			_, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_SetTitle{SetTitle: title}}) //nolint:contextcheck // a turn is detached from whoever starts it
 			return err
 		},
 		Report: func(_ context.Context, finish *conversationpb.Finish) error {
-			_, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_Finish{Finish: finish}})
+			_, err := c.tell(&conversationpb.Command{Body: &conversationpb.Command_Finish{Finish: finish}}) //nolint:contextcheck // a turn is detached from whoever starts it
 			return err
 		},
 	}
@@ -361,7 +364,7 @@ func TestRulesBudgetAndContinue(t *testing.T) {
 		config.History, config.Publisher, config.MeterTokens = rows{c}, c, 10
 		config.Providers = map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: scripted}
 	})
-	c.runner = c.desk.Runner
+	c.runner = c.Runner
 	c.budget(1_000 + 30*2_000)
 	c.send("s1")
 	cut := <-c.ended

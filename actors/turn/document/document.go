@@ -68,14 +68,19 @@ func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit 
 	if read == nil {
 		return "", ErrUnsupported
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	timed, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := &sink{limit: max(limit, 0)}
-	err := read(ctx, &interruptible{ctx, in}, out)
-	if err != nil && !errors.Is(err, errFull) {
-		return "", err
+	err := read(timed, &interruptible{timed, in}, out)
+	switch {
+	case err == nil, errors.Is(err, errFull):
+		return out.text(), nil
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case timed.Err() != nil:
+		return "", fmt.Errorf("%w: it takes longer than %s", ErrUnreadable, timeout)
 	}
-	return out.text(), nil
+	return "", err
 }
 
 // reading takes the text out of one kind of document. It ends with errFull when the text is long enough.

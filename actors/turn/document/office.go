@@ -17,9 +17,9 @@ import (
 
 // Limits of an archive.
 const (
-	maxUnpacked  = 128 << 20 // bytes of all parts that are read, together
-	maxDirectory = 4 << 20   // bytes of the list of its parts
-	maxStrings   = 16 << 20  // bytes of a spreadsheet's shared texts
+	maxUnpacked  = 64 << 20 // bytes of all parts that are read, together
+	maxDirectory = 4 << 20  // bytes of the list of its parts
+	maxStrings   = 16 << 20 // bytes of a spreadsheet's shared texts
 )
 
 // archive is the zipped XML of an office document.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime/debug"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 // Limits of the processes that read PDFs.
 const (
 	maxWorkers   = 2
-	workerMemory = 768 << 20 // bytes; a large document takes some 100 MB
+	workerMemory = 768 << 20 // bytes, more than it starts with; a large document takes some 100 MB
 	workerCPU    = 15        // seconds
 	maxPages     = 5000
 )
@@ -90,14 +91,45 @@ func Work(args []string, in io.Reader, out io.Writer) int {
 // confine sets limits that hold whatever the library does.
 func confine() error {
 	debug.SetMemoryLimit(workerMemory / 2)
+	data, err := dataSize()
+	if err != nil {
+		return err
+	}
 	for resource, limit := range map[int]uint64{
-		syscall.RLIMIT_DATA: workerMemory, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
+		syscall.RLIMIT_DATA: data + workerMemory, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
 	} {
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dataSize is how much of what RLIMIT_DATA counts the process has already.
+func dataSize() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if size, found := strings.CutPrefix(line, "VmData:"); found {
+			kilobytes, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(size), " kB"), 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, errors.New("document: the size of this process is not known")
+}
+
+// usual makes a PDF one that the library accepts, which is strict about the first and the last line.
+func usual(raw []byte) []byte {
+	const header = "%PDF-1.7\n"
+	if len(raw) > len(header) && bytes.HasPrefix(raw, []byte("%PDF-")) {
+		copy(raw, header)
+	}
+	if end := bytes.LastIndex(raw, []byte("%%EOF")); end >= 0 {
+		raw = raw[:end+len("%%EOF")]
+	}
+	return raw
 }
 
 // pages writes the text of all pages. A page that cannot be read is left out, as long as another can.
@@ -107,6 +139,7 @@ func pages(raw []byte, out *sink) (err error) {
 			err = fmt.Errorf("%w: %v", ErrUnreadable, panicked)
 		}
 	}()
+	raw = usual(raw)
 	reader, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)

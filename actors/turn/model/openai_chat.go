@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/openai/openai-go/v3"
@@ -53,8 +54,8 @@ func (openAIChat) ask(ctx context.Context, question *question, out *recorder) er
 }
 
 func chatDelta(delta *openai.ChatCompletionChunkChoiceDelta, out *recorder) error {
-	if thought, ok := delta.JSON.ExtraFields["reasoning_content"]; ok && thought.Valid() {
-		out.thought(thought.Raw())
+	if thought, ok := chatThought(delta); ok {
+		out.thought(thought)
 	}
 	if err := out.Text(delta.Content); err != nil {
 		return err
@@ -68,6 +69,21 @@ func chatDelta(delta *openai.ChatCompletionChunkChoiceDelta, out *recorder) erro
 		}
 	}
 	return nil
+}
+
+// chatThought is a piece of what the model thinks, under the names that servers have given it. The client knows none of
+// them and calls every field that it does not know invalid, so only its bytes count.
+func chatThought(delta *openai.ChatCompletionChunkChoiceDelta) (string, bool) {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		raw := delta.JSON.ExtraFields[name].Raw()
+		if raw == "" || raw == "null" {
+			continue
+		}
+		var thought string
+		_ = json.Unmarshal([]byte(raw), &thought) // in another form it is a sign of life at least
+		return thought, true
+	}
+	return "", false
 }
 
 func chatStop(reason string, refused bool) Stop {

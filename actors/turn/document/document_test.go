@@ -1,0 +1,304 @@
+package document_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"parley/actors/turn/document"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == document.WorkerArgument {
+		os.Exit(document.Work(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	wordType  = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+	sheetType = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	slideType = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+)
+
+func text(t *testing.T, kind string, content []byte, limit int) (string, error) {
+	t.Helper()
+	reader := document.NewReader([]string{os.Args[0], document.WorkerArgument})
+	return reader.Text(t.Context(), kind, bytes.NewReader(content), limit)
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ kind, content, want string }{
+		{"text/plain", "hello\n", "hello"},
+		{"text/plain; charset=utf-8", "\xEF\xBB\xBFgrüß", "grüß"},
+		{"TEXT/CSV", "a,b\n1,2", "a,b\n1,2"},
+		{"application/json", `{"a":1}`, `{"a":1}`},
+		{"application/ld+json", `{}`, `{}`},
+		{"image/svg+xml", `<svg/>`, `<svg/>`},
+		{"text/x-unknown", "a\xffb\x00c", "a\uFFFDbc"},
+		{"text/plain", "\xFF\xFEh\x00i\x00\x3D\xD8\x00\xDE", "hi😀"},
+		{"text/plain", "\xFE\xFF\x00h\x00i", "hi"},
+		{"text/plain", "", ""},
+		{"application/yaml", "a: 1", "a: 1"},
+	} {
+		got, err := text(t, row.kind, []byte(row.content), 1000)
+		require.NoError(t, err)
+		require.Equal(t, row.want, got, row)
+		require.True(t, document.Supported(row.kind))
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"image/png", "application/octet-stream", "", "nonsense", "video/mp4", "application/zip"} {
+		_, err := text(t, kind, []byte("x"), 10)
+		require.ErrorIs(t, err, document.ErrUnsupported, kind)
+		require.False(t, document.Supported(kind))
+	}
+	_, err := document.Text(t.Context(), "application/pdf", strings.NewReader(""), 10) // this binary is not its own worker
+	require.ErrorIs(t, err, document.ErrUnsupported)
+}
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 10_000)
+	for _, kind := range []string{"text/plain", "text/html"} {
+		for _, limit := range []int{0, 1, 7, 60, 101, 5000} {
+			got, err := text(t, kind, []byte(long), limit)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(got), limit)
+			require.True(t, utf8.ValidString(got))
+			if limit > 100 {
+				require.True(t, strings.HasSuffix(got, "ü\n[the document is longer; the rest was left out]"), got)
+			}
+		}
+	}
+	got, err := text(t, "text/plain", []byte("12345"), 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", got)
+}
+
+// Only as much is read as is of use.
+func TestReadsNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
+	endless := &counter{}
+	_, err := document.Text(t.Context(), "text/plain", endless, 1000)
+	require.NoError(t, err)
+	require.Less(t, endless.read, 100_000)
+	endless = &counter{}
+	_, err = document.Text(t.Context(), wordType, endless, 1000)
+	require.ErrorIs(t, err, document.ErrUnreadable)
+	require.Less(t, endless.read, 2*document.MaxInput)
+}
+
+type counter struct{ read int }
+
+func (c *counter) Read(buffer []byte) (int, error) {
+	for index := range buffer {
+		buffer[index] = 'x'
+	}
+	c.read += len(buffer)
+	return len(buffer), nil
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk on fire")
+	for _, kind := range []string{"text/plain", wordType} {
+		_, err := document.Text(t.Context(), kind, iotest.ErrReader(broken), 10)
+		require.ErrorIs(t, err, broken)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken)
+	_, err := document.Text(ctx, "text/plain", strings.NewReader("x"), 10)
+	require.ErrorIs(t, err, broken)
+}
+
+func TestHTML(t *testing.T) {
+	t.Parallel()
+	got, err := text(t, "text/html", []byte(`<!doctype html><html><head><title>T &amp; U</title><style>p{}</style>
+		<script>alert("<p>no</p>")</script></head><body><h1>Head</h1><p>One <b>two</b>, three<br>four</p>
+		<svg><text>drawn</text></svg><!-- hidden --><ul><li>a</li><li>b</li></ul>
+		<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table><noscript>none</noscript>end`), 1000)
+	require.NoError(t, err)
+	require.Equal(t, "T & U\nHead\nOne two, three\nfour\na\nb\n\t1\t2\n\t3\nend", got)
+}
+
+// archive zips parts.
+func archive(t *testing.T, parts map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	writer := zip.NewWriter(&out)
+	for name, content := range parts {
+		part, err := writer.Create(name)
+		require.NoError(t, err)
+		_, err = io.WriteString(part, content)
+		require.NoError(t, err)
+	}
+	require.NoError(t, writer.Close())
+	return out.Bytes()
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	got, err := text(t, wordType, archive(t, map[string]string{
+		"word/document.xml": `<?xml version="1.0"?><w:document xmlns:w="urn:w"><w:body><w:p><w:r><w:t>Hello</w:t></w:r><w:r><w:tab/>
+			<w:t xml:space="preserve"> world</w:t><w:br/><w:t>again</w:t></w:r></w:p><w:p><w:r><w:instrText>FIELD</w:instrText>
+			<w:t>Second &lt;</w:t></w:r></w:p></w:body></w:document>`,
+		"word/footnotes.xml": `<w:footnotes xmlns:w="urn:w"><w:p><w:t>note</w:t></w:p></w:footnotes>`,
+	}), 1000)
+	require.NoError(t, err)
+	require.Equal(t, "Hello\t world\nagain\nSecond <\nnote", got)
+}
+
+func TestSheets(t *testing.T) {
+	t.Parallel()
+	got, err := text(t, sheetType, archive(t, map[string]string{
+		"xl/sharedStrings.xml":     `<sst><si><t>Name</t></si><si><r><t>Ri</t></r><r><t>ch</t></r></si></sst>`,
+		"xl/worksheets/sheet2.xml": `<worksheet><sheetData><row><c t="inlineStr"><is><t>inline</t></is></c></row></sheetData></worksheet>`,
+		"xl/worksheets/sheet1.xml": `<worksheet><sheetData><row><c t="s"><v>0</v></c><c><v>42.5</v></c></row>
+			<row><c t="s"><v>1</v></c><c><f>A1+1</f><v>7</v></c><c t="s"><v>99</v></c></row></sheetData></worksheet>`,
+		"xl/worksheets/sheet10.xml": `<worksheet/>`,
+	}), 1000)
+	require.NoError(t, err)
+	require.Equal(t, "[sheet 1]\nName\t42.5\nRich\t7\t99\n\n[sheet 2]\ninline\n\n[sheet 3]", got)
+}
+
+func TestSlides(t *testing.T) {
+	t.Parallel()
+	slide := func(word string) string { return `<p:sld><a:p><a:r><a:t>` + word + `</a:t></a:r></a:p></p:sld>` }
+	got, err := text(t, slideType, archive(t, map[string]string{
+		"ppt/slides/slide10.xml": slide("ten"), "ppt/slides/slide2.xml": slide("two"), "ppt/slides/_rels/slide2.xml.rels": slide("no"),
+	}), 1000)
+	require.NoError(t, err)
+	require.Equal(t, "[slide 1]\ntwo\n\n[slide 2]\nten", got)
+}
+
+func TestBadArchives(t *testing.T) {
+	t.Parallel()
+	many := make(map[string]string)
+	for index := range 60_000 {
+		many[fmt.Sprintf("word/%s%d.xml", strings.Repeat("x", 50), index)] = ""
+	}
+	for name, content := range map[string][]byte{
+		"no archive": []byte("PK but not really"),
+		"no text":    archive(t, map[string]string{"a": "b"}),
+		"bomb":       archive(t, map[string]string{"word/document.xml": "<a>" + strings.Repeat("<b>"+strings.Repeat(" ", 1<<20)+"</b>", 70)}),
+		"many parts": archive(t, many),
+		"no XML":     archive(t, map[string]string{"word/document.xml": "<a b='"}),
+		"empty":      {},
+	} {
+		_, err := text(t, wordType, content, 1000)
+		require.ErrorIs(t, err, document.ErrUnreadable, name)
+	}
+	texts := "<sst>" + strings.Repeat("<si><t>"+strings.Repeat("x", 1<<20)+"</t></si>", 20) + "</sst>"
+	_, err := text(t, sheetType, archive(t, map[string]string{"xl/sharedStrings.xml": texts}), 1000)
+	require.ErrorIs(t, err, document.ErrUnreadable)
+}
+
+// paper makes a PDF of pages with one line each.
+func paper(lines ...string) []byte {
+	var out bytes.Buffer
+	var offsets []int
+	object := func(format string, args ...any) {
+		offsets = append(offsets, out.Len())
+		fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", len(offsets), fmt.Sprintf(format, args...))
+	}
+	out.WriteString("%PDF-1.4\n")
+	var kids strings.Builder
+	for index := range lines {
+		fmt.Fprintf(&kids, "%d 0 R ", 4+2*index)
+	}
+	object("<< /Type /Catalog /Pages 2 0 R >>")
+	object("<< /Type /Pages /Count %d /Kids [ %s] >>", len(lines), kids.String())
+	object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
+	for index, line := range lines {
+		content := fmt.Sprintf("BT /F1 12 Tf 50 700 Td (%s) Tj ET", line)
+		object("<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>", 5+2*index)
+		object("<< /Length %d >>\nstream\n%s\nendstream", len(content), content)
+	}
+	start := out.Len()
+	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
+	for _, offset := range offsets {
+		fmt.Fprintf(&out, "%010d 00000 n \n", offset)
+	}
+	fmt.Fprintf(&out, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, start)
+	return out.Bytes()
+}
+
+func TestPDF(t *testing.T) {
+	t.Parallel()
+	got, err := text(t, "application/pdf", paper("First page", `Se\374te two`), 1000)
+	require.NoError(t, err)
+	require.Equal(t, "First page\n\nSeüte two", got)
+
+	newer := append(bytes.Replace(paper("x"), []byte("%PDF-1.4"), []byte("%PDF-2.0"), 1), "\n<!-- added by a mail program -->\n"...)
+	got, err = text(t, "application/pdf", newer, 1000)
+	require.NoError(t, err)
+	require.Equal(t, "x", got)
+
+	got, err = text(t, "application/pdf", paper(strings.Repeat("long ", 100)), 100)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(got), 100)
+	require.Contains(t, got, "[the document is longer")
+}
+
+// A hostile PDF costs its own process at most.
+func TestHostilePDF(t *testing.T) {
+	t.Parallel()
+	const end = "\nstartxref\n9\n%%EOF"
+	for name, content := range map[string]string{
+		"empty":      "",
+		"no PDF":     "hello",
+		"no end":     "%PDF-1.4\n",
+		"no xref":    "%PDF-1.4\nhello" + end,
+		"huge table": "%PDF-1.4\n1 0 obj << /Type /XRef /Size 40000000000 /W [1 1 1] /Length 3 >>\nstream\nabc\nendstream endobj" + end,
+		"large table": "%PDF-1.4\n1 0 obj << /Type /XRef /Size 200000000 /W [1 1 1] /Length 3 >>\nstream\nabc\nendstream endobj" +
+			end,
+		"wide rows":  "%PDF-1.4\n1 0 obj << /Type /XRef /Size 1 /W [1 90000000000 1] /Length 3 >>\nstream\nabc\nendstream endobj" + end,
+		"far object": "%PDF-1.4\nxref\n9999999999 1\n0000000000 00000 n \ntrailer << /Size 1 /Root 1 0 R >>" + end,
+	} {
+		_, err := text(t, "application/pdf", []byte(content), 1000)
+		require.ErrorIs(t, err, document.ErrUnreadable, name)
+	}
+}
+
+// A table that refers to itself never ends; its process does, with the caller's patience or its own.
+func TestEndlessPDF(t *testing.T) {
+	t.Parallel()
+	content := "%PDF-1.4\n1 0 obj << /Type /XRef /Size 1 /W [1 1 1] /Prev 9 /Length 3 >>\nstream\n\x00\x00\x00\nendstream endobj" +
+		"\nstartxref\n9\n%%EOF"
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	reader := document.NewReader([]string{os.Args[0], document.WorkerArgument})
+	_, err := reader.Text(ctx, "application/pdf", strings.NewReader(content), 1000)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(begin), 10*time.Second)
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("text/html", []byte("<p>a<br><script>"), 10)
+	f.Add("text/plain", []byte("\xFF\xFEa"), 3)
+	f.Add(wordType, []byte("PK\x05\x06"), 10)
+	f.Fuzz(func(t *testing.T, kind string, content []byte, limit int) {
+		got, err := document.Text(t.Context(), kind, bytes.NewReader(content), limit)
+		if err == nil {
+			require.True(t, utf8.ValidString(got))
+			require.LessOrEqual(t, len(got), max(limit, 0))
+		}
+	})
+}
