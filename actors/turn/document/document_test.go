@@ -211,6 +211,15 @@ func TestBadArchives(t *testing.T) {
 
 // paper makes a PDF of pages with one line each.
 func paper(lines ...string) []byte {
+	contents := make([]string, len(lines))
+	for index, line := range lines {
+		contents[index] = fmt.Sprintf("BT /F1 12 Tf 50 700 Td (%s) Tj ET", line)
+	}
+	return drawn(contents...)
+}
+
+// drawn makes a PDF of pages as they are drawn.
+func drawn(pages ...string) []byte {
 	var out bytes.Buffer
 	var offsets []int
 	object := func(format string, args ...any) {
@@ -219,14 +228,13 @@ func paper(lines ...string) []byte {
 	}
 	out.WriteString("%PDF-1.4\n")
 	var kids strings.Builder
-	for index := range lines {
+	for index := range pages {
 		fmt.Fprintf(&kids, "%d 0 R ", 4+2*index)
 	}
 	object("<< /Type /Catalog /Pages 2 0 R >>")
-	object("<< /Type /Pages /Count %d /Kids [ %s] >>", len(lines), kids.String())
+	object("<< /Type /Pages /Count %d /Kids [ %s] >>", len(pages), kids.String())
 	object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
-	for index, line := range lines {
-		content := fmt.Sprintf("BT /F1 12 Tf 50 700 Td (%s) Tj ET", line)
+	for index, content := range pages {
 		object("<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>", 5+2*index)
 		object("<< /Length %d >>\nstream\n%s\nendstream", len(content), content)
 	}
@@ -254,6 +262,25 @@ func TestPDF(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(got), 100)
 	require.Contains(t, got, "[the document is longer")
+}
+
+// Words and lines are made of where glyphs are placed.
+func TestPDFLayout(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"BT /F1 10 Tf [(Wo) 20 (rds) -300 (apart)] TJ ET":                              "Words apart",
+		"BT /F1 10 Tf 14 TL 50 700 Td (one) Tj T* (two) Tj (three) ' ET":               "one\ntwo\nthree",
+		"BT /F1 10 Tf 50 700 Td (one) Tj 0 -12 TD (two) Tj T* (three) Tj ET":           "one\ntwo\nthree",
+		"BT /F1 10 Tf 1 0 0 1 50 700 Tm (far) Tj 1 0 0 1 200 700 Tm (off) Tj ET":       "far off",
+		"BT /F1 10 Tf 50 700 Td (sub) Tj 15 0 Td (way) Tj ET":                          "subway",
+		"BT /F1 10 Tf 50 700 Td (a) Tj ET BT /F1 10 Tf 50 600 Td (b) Tj ET":            "a\nb",
+		"BT /F9 10 Tf (unknown font) Tj ET BT (a) Tj Q Q q BI /W 1 ID xx EI ET":        "unknown font a",
+		"BT /F1 10 Tf 50 700 Td (before) Tj ET ) ] >> << /broken BT (after) Tj ET end": "before",
+	} {
+		got, err := text(t, "application/pdf", drawn(content), 1000)
+		require.NoError(t, err, content)
+		require.Equal(t, want, got, content)
+	}
 }
 
 // A hostile PDF costs its own process at most.

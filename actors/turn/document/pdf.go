@@ -132,7 +132,7 @@ func usual(raw []byte) []byte {
 	return raw
 }
 
-// pages writes the text of all pages. A page that cannot be read is left out, as long as another can.
+// pages writes the text of all pages. What cannot be read is left out, as long as something can.
 func pages(raw []byte, out *sink) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -144,34 +144,22 @@ func pages(raw []byte, out *sink) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	read, problem := 0, error(nil)
-	count := min(reader.NumPage(), maxPages)
-	for number := 1; number <= count; number++ {
-		text, err := page(reader, number)
+	var problem error
+	for number := range min(reader.NumPage(), maxPages) {
+		drawn := &script{fonts: make(map[string]*pdf.Font), scale: 1, out: out}
+		err := drawn.run(reader, number+1)
+		if errors.Is(err, errFull) {
+			return err
+		}
 		if err != nil {
 			problem = err
-			continue
 		}
-		read++
-		if err := out.write(strings.TrimSpace(text) + "\n\n"); err != nil {
+		if err := out.write("\n\n"); err != nil {
 			return err
 		}
 	}
-	if read == 0 && problem != nil {
-		return problem
+	if strings.TrimSpace(out.built.String()) == "" {
+		return problem // nil for a document of pictures
 	}
 	return nil
-}
-
-func page(reader *pdf.Reader, number int) (text string, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("%w: page %d: %v", ErrUnreadable, number, panicked)
-		}
-	}()
-	text, err = reader.Page(number).GetPlainText(nil)
-	if err != nil {
-		return "", fmt.Errorf("%w: page %d: %w", ErrUnreadable, number, err)
-	}
-	return text, nil
 }
