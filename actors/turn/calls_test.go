@@ -305,3 +305,36 @@ func TestToolThatPanics(t *testing.T) {
 	result := k.runTool(t.Context(), &toolCall{open: &conversationpb.OpenCall{}})
 	require.ErrorContains(t, result.err, "fault of the server")
 }
+
+func TestReleaseDuringTools(t *testing.T) {
+	b := newBench(t, asks("Wait.", `c1 write {}`), says("never"))
+	running, gone := make(chan struct{}), make(chan struct{})
+	b.shop.hook = func(_ string, request *http.Request) (int, string) {
+		close(running)
+		<-request.Context().Done()
+		close(gone)
+		return http.StatusOK, "too late"
+	}
+	b.start(t)
+	<-running
+	b.Release(3, 7)
+	<-gone
+	b.Drain(t.Context())
+	require.Empty(t, b.reports)
+	require.Len(t, b.book.steps, 1)
+	require.True(t, b.page.isReleased())
+}
+
+func TestResultsThatAreNotWantedAnyMore(t *testing.T) {
+	b := newBench(t, asks("Wait.", `c1 write {}`), says("never"))
+	b.book.fail = func(p *conversationpb.Progress) error {
+		if p.GetResults() != nil {
+			return ErrFenced
+		}
+		return nil
+	}
+	b.start(t)
+	b.Wait(t.Context(), 3)
+	require.Empty(t, b.reports)
+	require.True(t, b.page.isReleased())
+}

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,17 +14,17 @@ import (
 const goOn = "Continue exactly where you stopped."
 
 // recall reads back what the turn has journalled, so that nothing of it is done again: what the model said and asked for,
-// and what that came to.
+// and what that came to. Without it the turn knows nothing of what it said: it reports nothing in its place.
 func (k *talk) recall(ctx context.Context) error {
 	job := k.run.job
-	steps, err := k.runner.config.History.Steps(ctx, job.ConversationID, job.RunID)
+	steps, err := k.readSteps(ctx)
+	if err == nil && (len(steps) != int(job.Steps) || steps[len(steps)-1].GetNumber() != job.Steps) {
+		err = fmt.Errorf("the turn has %d steps, and %d are there", job.Steps, len(steps))
+	}
 	if err != nil {
-		return fmt.Errorf("read steps: %w", err)
+		return &model.Error{Code: "internal_error", Message: "The turn could not be taken up again.", Err: err}
 	}
 	for _, step := range steps {
-		if step.GetNumber() > job.Steps {
-			return fmt.Errorf("step %d is not the turn's: it has %d", step.GetNumber(), job.Steps)
-		}
 		switch body := step.GetBody().(type) {
 		case *conversationpb.Step_Use:
 			k.recallUse(step.GetNumber(), body.Use)
@@ -37,13 +38,29 @@ func (k *talk) recall(ctx context.Context) error {
 		}
 		k.steps = step.GetNumber()
 	}
-	if k.steps != job.Steps {
-		return fmt.Errorf("the turn has %d steps, of which only %d are there", job.Steps, k.steps)
-	}
 	if since := k.whole.String()[len(k.before):]; since != "" {
 		k.run.output.Write(since)
 	}
 	return nil
+}
+
+// readSteps reads for as long as a report may take: a storage that stumbles for a moment does not end the turn.
+func (k *talk) readSteps(ctx context.Context) (steps []*conversationpb.Step, err error) {
+	bounded, cancel := context.WithTimeout(ctx, k.runner.config.ReportTimeout)
+	defer cancel()
+	job := k.run.job
+	var last error
+	err = k.runner.persist(bounded, func(ctx context.Context) error {
+		steps, last = k.runner.config.History.Steps(ctx, job.ConversationID, job.RunID)
+		return last
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("read steps: %w", cmp.Or(last, err))
+	}
+	return steps, nil
 }
 
 func (k *talk) recallUse(number uint32, use *conversationpb.ToolUse) {
@@ -191,9 +208,9 @@ func (k *talk) catchUp(ctx context.Context, calls []*conversationpb.OpenCall) er
 	if known {
 		return nil
 	}
-	steps, err := k.runner.config.History.Steps(ctx, k.run.job.ConversationID, k.run.job.RunID)
+	steps, err := k.readSteps(ctx)
 	if err != nil {
-		return fmt.Errorf("read steps: %w", err)
+		return err
 	}
 	for _, step := range steps {
 		k.recallResults(step.GetResults())

@@ -109,7 +109,10 @@ func TestStepsThatAreNotThere(t *testing.T) {
 	job := b.book.on(b.job())
 	job.Steps = 2
 	require.NoError(t, b.Start(job))
-	require.Equal(t, "provider_error", (<-b.reports).GetError().GetCode())
+	finish := <-b.reports
+	require.Equal(t, "internal_error", finish.GetError().GetCode())
+	require.Empty(t, finish.GetContent())
+	require.Empty(t, finish.GetToolCalls())
 }
 
 // TestKilledAtAnyPoint kills the runner at random points of turns with three tool calls: before a step is taken, after it

@@ -286,6 +286,31 @@ func (c *court) requireTidy() {
 	require.Empty(c.t, steps)
 }
 
+func TestStepsAreReadWithPatience(t *testing.T) {
+	b := newBench(t, asks("One.", `c1 camera {}`), says("Two."))
+	b.untilPause(t)
+	require.True(t, b.book.decide("c1", &conversationpb.ToolCall{Result: "click"}, ""))
+	b.page = &page{}
+	stumbles := &stumbling{past: past{b.book}, left: 2}
+	b.renew(t, func(c *Config) { c.History = stumbles })
+	require.Equal(t, "One.\n\nTwo.", b.whole(t).GetContent())
+	require.Zero(t, stumbles.left)
+}
+
+// stumbling fails some reads.
+type stumbling struct {
+	past
+	left int
+}
+
+func (s *stumbling) Steps(ctx context.Context, conversationID, runID string) ([]*conversationpb.Step, error) {
+	if s.left > 0 {
+		s.left--
+		return nil, errDisk
+	}
+	return s.past.Steps(ctx, conversationID, runID)
+}
+
 func TestRulesCallThatNobodyCanBeAskedAbout(t *testing.T) {
 	c := newCourt(t, asks("", `c1 pay {"n":1}`, `c2 camera {"x":"`+strings.Repeat("y", 20_000)+`"}`), says("ok"))
 	c.send("s1")

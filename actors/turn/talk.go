@@ -155,7 +155,7 @@ func (k *talk) open(ctx context.Context) error {
 	var err error
 	if hasTools(k.agent) && config.Tools != nil {
 		if k.set, err = config.Tools.Open(ctx, k.agent); err != nil {
-			return err
+			return &model.Error{Code: "internal_error", Message: "The agent's tools are not set up as they should be.", Err: err}
 		}
 		k.request.Tools = k.set.Definitions()
 	}

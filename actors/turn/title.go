@@ -46,7 +46,8 @@ type title struct {
 
 // newTitle returns nil when the turn makes no title.
 func newTitle(k *talk) *title {
-	if !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
+	// Only the turn's first part makes one: what comes after a pause could find it under way.
+	if k.run.job.Steps > 0 || !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
 	text := head(k.run.job.UserMessage.GetContent(), titleSource)

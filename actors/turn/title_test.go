@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -210,4 +211,52 @@ func TestCleanTitle(t *testing.T) {
 	} {
 		require.Equal(t, want, cleanTitle(given))
 	}
+}
+
+func TestTitleOfATurnThatPauses(t *testing.T) {
+	release := make(chan struct{})
+	b := newBench(t, asks("Hm.", `c1 camera {}`), says("ok"))
+	b.agent.Experience = &agentpb.Experience{Titles: true}
+	b.agent.TitleModel = &agentpb.Model{Provider: agentpb.Provider_ANTHROPIC, Price: testPrice}
+	b.renew(t, func(c *Config) {
+		c.Providers[agentpb.Provider_ANTHROPIC] = &script{generate: func(_ context.Context, _ *model.Request, stream model.Stream) (*model.Answer, error) {
+			<-release
+			stream.Text("Camera")
+			return &model.Answer{Text: "Camera", Usage: callUsage}, nil
+		}}
+	})
+	b.untitled = true
+	b.untilPause(t)
+	close(release)
+	title := <-b.titles
+	require.Equal(t, "Camera", title.GetTitle())
+	require.EqualValues(t, 20_000, title.GetUsage().GetCostNanoUsd())
+	require.EqualValues(t, 20_000, b.book.spent)
+}
+
+func TestTitleIsPaidForWithTheNextStep(t *testing.T) {
+	b := newBench(t, nil, says("ok"))
+	b.agent.Experience = &agentpb.Experience{Titles: true}
+	b.agent.TitleModel = &agentpb.Model{Provider: agentpb.Provider_ANTHROPIC, Price: testPrice}
+	made := make(chan struct{})
+	b.renew(t, func(c *Config) {
+		c.Providers[agentpb.Provider_ANTHROPIC] = &script{generate: func(_ context.Context, _ *model.Request, stream model.Stream) (*model.Answer, error) {
+			defer close(made)
+			stream.Text("Camera")
+			return &model.Answer{Text: "Camera", Usage: callUsage}, nil
+		}}
+	})
+	b.talks.rounds[0] = func(stream model.Stream) (*model.Answer, error) {
+		<-made
+		stream.Text("Hm.")
+		for range 100 {
+			runtime.Gosched() // lets the title's goroutine end
+		}
+		return asks("", `c1 read {}`)(stream)
+	}
+	b.untitled = true
+	finish := b.whole(t)
+	require.Equal(t, "Camera", finish.GetTitle())
+	require.EqualValues(t, 3*20_000, b.book.spent, "once")
+	require.Empty(t, b.titles)
 }

@@ -150,6 +150,8 @@ type bench struct {
 	agent  *agentpb.Agent
 	titles chan *conversationpb.SetTitle
 	runID  string
+
+	untitled bool
 }
 
 func newBench(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error)) *bench {
@@ -181,7 +183,7 @@ func (past) Before(context.Context, string, uint64, func(*conversationpb.Message
 func (b *bench) start(t *testing.T) {
 	t.Helper()
 	job := b.book.on(b.job())
-	job.RunID = b.runID
+	job.RunID, job.Untitled = b.runID, b.untitled
 	job.SetTitle = func(_ context.Context, title *conversationpb.SetTitle) error {
 		b.titles <- title
 		return nil

@@ -30,6 +30,12 @@
 //
 // It runs no tools, keeps no conversation, computes no price, and never decides what a turn does about an error.
 //
+// # Meters
+//
+// A Meter counts a call under way, so that a budget can cut it. That of the scripted provider is exact: at every word it says
+// what the usage would be if the call ended there. For the others it estimates, and rather too much. It is told of text by
+// whoever hears it, and of what is not shown (arguments of tool calls, thoughts) by an Overhearer.
+//
 // # Pacing of the scripted provider
 //
 // One timer per stream, reused, on the goroutine of the caller: 1.4 to 1.7 us of processor time per word with 3,000
