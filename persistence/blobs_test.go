@@ -99,7 +99,7 @@ func TestFilesAfterCrashes(t *testing.T) {
 	var mu sync.Mutex
 	var moments []moment
 	mem := vfs.NewCrashableMem()
-	s := start(t, small(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	s := start(t, small(errorfs.Wrap(crashable{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {
 			return nil
 		}

@@ -198,7 +198,7 @@ func TestCrashAtEverySync(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := errorfs.Wrap(crashable{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {
 			return nil
 		}
@@ -261,7 +261,7 @@ func TestFaults(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			var armed atomic.Bool
 			var count atomic.Int64
-			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fs := errorfs.Wrap(crashable{mem}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if !armed.Load() || !tc.hits(op) {
 					return nil
 				}

@@ -30,6 +30,11 @@ const (
 	l0Stop        = 64
 	l0FileTrigger = 500
 	maxCompaction = 3
+
+	separateBytes   = 64 << 10 // values from this size on are written beside the tables
+	separateDepth   = 10
+	separateRewrite = 5 * time.Minute // such files are not rewritten when they are younger,
+	separateGarbage = 0.3             // and not while less than this share of them is garbage
 )
 
 // openEngine opens Pebble. Its fatal errors become the failure of the store.
@@ -63,6 +68,13 @@ func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebbl
 		o.Levels[i].IndexBlockSize = indexBytes
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return block.SnappyCompression }
+	}
+	// Pieces of files lie beside the tables: a compaction does not write them again.
+	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{
+			Enabled: true, MinimumSize: separateBytes, MaxBlobReferenceDepth: separateDepth,
+			RewriteMinimumAge: separateRewrite, TargetGarbageRatio: separateGarbage,
+		}
 	}
 	// What reaches level 0 is rewritten soon: compressing it would cost a tenth of the processor under load.
 	o.Levels[0].Compression = func() *sstable.CompressionProfile { return block.NoCompression }

@@ -46,7 +46,7 @@ func TestClusterCrashesAtSyncs(t *testing.T) {
 	syncs, next := 0, rng.IntN(every)
 	founded := false // all directories are made: this file system may lose both names of what is renamed
 	watched := func(id uint64) vfs.FS {
-		return errorfs.Wrap(disks[id], errorfs.InjectorFunc(func(op errorfs.Op) error {
+		return errorfs.Wrap(crashable{disks[id]}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind != errorfs.OpFileSync && op.Kind != errorfs.OpFileSyncData {
 				return nil
 			}

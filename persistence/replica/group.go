@@ -150,6 +150,9 @@ func (g *group) needsTicks() bool {
 // of the log is cut while it still lies in the write buffer: then it never reaches a table, and costs no compaction.
 const aloneEntries = 256
 
+// aloneBytes is the size at which it is, for the same reason: entries that carry files would fill the buffer long before.
+const aloneBytes = 1 << 20
+
 // cutTo is how far the log may be cut now; 0 when it need not be.
 func (d *Driver) cutTo(g *group) uint64 {
 	cfg := &d.cfg
@@ -158,7 +161,7 @@ func (d *Driver) cutTo(g *group) uint64 {
 	switch {
 	case g.alone:
 		// Nobody will ask for what is applied. Cut early, most entries die in the memtable and are never written to a table.
-		if behind < min(aloneEntries, cfg.SnapshotEntries) {
+		if behind < min(aloneEntries, cfg.SnapshotEntries) && g.log.bytes < min(aloneBytes, cfg.SnapshotBytes) {
 			return 0
 		}
 		keep = 0
