@@ -104,6 +104,9 @@ func (g *grain) activate() error {
 	}
 	g.fresh = true
 	g.doubtful = g.doubtful && found && head.Seq == g.doubt
+	if g.waiting > 0 && (!found || head.Seq != g.heard) {
+		g.settleAll(&UnknownOutcomeError{Shard: g.host.shard, Epoch: g.tenure.epoch, Moved: true})
+	}
 	if !found {
 		g.state, g.loaded = nil, true
 		return nil
@@ -390,8 +393,14 @@ func (g *grain) answer(reply proto.Message, err error) error {
 	return err
 }
 
-// drop forgets the state: it is read again before the next command.
-func (g *grain) drop() { g.loaded, g.state, g.packed = false, nil, nil }
+// drop forgets the state: it is read again before the next command. Should it have moved on by then, an append has
+// happened whose settlements nobody was told: who still waits is sent to ask again.
+func (g *grain) drop() {
+	if g.loaded && g.state != nil {
+		g.heard = g.kind.Machine.Seq(g.state)
+	}
+	g.loaded, g.state, g.packed = false, nil, nil
+}
 
 // worthRetry says that a command was not carried out for a reason that may pass.
 func worthRetry(err error) bool {

@@ -220,6 +220,33 @@ func TestLostAcknowledgementOfTheSendStillRunsTheTurn(t *testing.T) {
 	})
 }
 
+// The end of a turn is written, but nobody here hears so: who waits for it is sent to ask again, and is told.
+func TestWaiterIsNotForgottenWithALostAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		s := talkative(t, j, func(context.Context, func(string)) error {
+			j.fail(lostAck) // of the report
+			return nil
+		})
+		s.create(t)
+		command := &conversationpb.Command{
+			ConversationId: testID, CommandId: "cmd_once", Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Trusted: true},
+			Body: &conversationpb.Command_Send{Send: &conversationpb.Send{Agent: &agentpb.Agent{Id: "a"}, Content: "hello", Wait: true}},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := s.Ask(ctx, testShard, testID, command)
+		var unknown *UnknownOutcomeError
+		require.ErrorAs(t, err, &unknown)
+		require.True(t, unknown.Lost(), "to be sent again at once")
+		answer, err := s.Ask(ctx, testShard, testID, command.Again())
+		require.NoError(t, err)
+		reply, ok := answer.(*conversationpb.Reply)
+		require.True(t, ok)
+		require.Equal(t, conversationpb.StopReason_END_TURN, reply.GetTurn().GetStopReason())
+	})
+}
+
 func TestReloadInMidTurnLeavesTheTurnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()

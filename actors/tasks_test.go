@@ -135,6 +135,9 @@ func (asker) Agent(id string) (*agentpb.Agent, bool) {
 
 const taskID = "task_1"
 
+// workshopIDs mints for all workshops: the next node must not mint what the one before has.
+var workshopIDs testIDs
+
 // workshop is a shell with the real rules of tasks and conversations, the real runner, and tools.
 func workshop(t *testing.T, j *journal, think thinker) *shell {
 	t.Helper()
@@ -155,7 +158,7 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 	kind, err := Tasks(task.New(limits), TasksConfig{Agents: asker{}, Records: shelves{j}, Poster: poster, Secret: "s3"})
 	require.NoError(t, err)
 	return newShell(t, j, 1, func(c *Config) {
-		c.Feeds = feeds
+		c.Feeds, c.IDs = feeds, &workshopIDs
 		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil), kind}
 	})
 }
