@@ -48,13 +48,14 @@ func priced(agent *agentpb.Agent) *machine.Failure {
 	return machine.Fail(failurepb.Code_BUDGET_UNAVAILABLE, "the agent's model has no price, so no budget can be kept")
 }
 
-// affordable refuses a new turn once the budget is used up (document 2, "Errors", 402).
+// affordable refuses a new turn once the budget is used up (document 2, "Errors", 402): spent, or reached by a turn that
+// found too little left for its next model call.
 func (r *request) affordable(agent *agentpb.Agent) *machine.Failure {
 	budget, spent := r.state.GetBudget(), r.state.GetSpentNanoUsd()
 	if budget == nil {
 		return nil
 	}
-	if spent >= budget.GetMaxCostNanoUsd() {
+	if limit := budget.GetMaxCostNanoUsd(); spent >= limit || r.state.GetReachedNanoUsd() >= limit {
 		return machine.Fail(failurepb.Code_BUDGET_REACHED, "the conversation's budget is used up").
 			With("spentUsd", usd(spent)).
 			With("maxCostUsd", usd(budget.GetMaxCostNanoUsd())).

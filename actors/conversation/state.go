@@ -40,6 +40,8 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		m.turnStarted(next, event, body.TurnStarted)
 	case *conversationpb.Event_AgentMessage:
 		agentMessage(next, event, body.AgentMessage.GetMessage())
+	case *conversationpb.Event_BudgetReached:
+		budgetReached(next, body.BudgetReached)
 	case *conversationpb.Event_TurnEnded:
 		turnEnded(next, event, body.TurnEnded)
 	case *conversationpb.Event_TurnRecovered:
@@ -173,6 +175,13 @@ func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *c
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }
 
+// budgetReached notes a limit that was reached although something is left: what is spent would not tell.
+func budgetReached(next *conversationpb.State, reached *conversationpb.BudgetReached) {
+	if limit := reached.GetBudget().GetMaxCostNanoUsd(); reached.GetSpentNanoUsd() < limit {
+		next.ReachedNanoUsd = limit
+	}
+}
+
 // missed notes that a run ended by itself in spite of its cancels.
 func missed(next *conversationpb.State, run string) {
 	for i, known := range next.GetOutcomes() {
@@ -223,7 +232,7 @@ func updated(next *conversationpb.State, event *conversationpb.Event, change *co
 		next.Budget = patch.GetBudget()
 	}
 	if patch.GetRemoveBudget() {
-		next.Budget = nil
+		next.Budget, next.ReachedNanoUsd = nil, 0
 	}
 	usage := change.GetUsage()
 	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
@@ -276,6 +285,7 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		LastAnswer:      s.LastAnswer,
 		Rewritten:       s.Rewritten,
 		TitleGenerated:  s.TitleGenerated,
+		ReachedNanoUsd:  s.ReachedNanoUsd,
 	}
 	keepUnknown(s, next)
 	return next

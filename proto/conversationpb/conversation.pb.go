@@ -356,6 +356,9 @@ type State struct {
 	LastAnswer     *Message        `protobuf:"bytes,36,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`              // newest answer without its texts: id, number, in_reply_to, status, run_id
 	Rewritten      uint64          `protobuf:"varint,37,opt,name=rewritten,proto3" json:"rewritten,omitempty"`                                 // seq of the newest event that replaced or removed messages, 0 = none
 	TitleGenerated bool            `protobuf:"varint,38,opt,name=title_generated,json=titleGenerated,proto3" json:"title_generated,omitempty"` // the title is the server's, made from the first exchange
+	// The limit at which the budget was last reached: until it is raised above that it is used up, even if too little for a
+	// model call is left. 0 = it was not reached.
+	ReachedNanoUsd int64 `protobuf:"varint,39,opt,name=reached_nano_usd,json=reachedNanoUsd,proto3" json:"reached_nano_usd,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -654,6 +657,13 @@ func (x *State) GetTitleGenerated() bool {
 		return x.TitleGenerated
 	}
 	return false
+}
+
+func (x *State) GetReachedNanoUsd() int64 {
+	if x != nil {
+		return x.ReachedNanoUsd
+	}
+	return 0
 }
 
 // ClosedAction is what is remembered of an action that was decided, or never will be.
@@ -7300,7 +7310,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xb3\v\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xdd\v\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -7347,7 +7357,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\vlast_answer\x18$ \x01(\v2\x1c.parley.conversation.MessageR\n" +
 	"lastAnswer\x12\x1c\n" +
 	"\trewritten\x18% \x01(\x04R\trewritten\x12'\n" +
-	"\x0ftitle_generated\x18& \x01(\bR\x0etitleGenerated\"0\n" +
+	"\x0ftitle_generated\x18& \x01(\bR\x0etitleGenerated\x12(\n" +
+	"\x10reached_nano_usd\x18' \x01(\x03R\x0ereachedNanoUsd\"0\n" +
 	"\fClosedAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
