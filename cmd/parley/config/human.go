@@ -73,6 +73,9 @@ type Exports struct {
 	// Program that makes PDF of a page: a Chromium or Chrome, by name or path. Without one format=pdf is 501.
 	// Default "".
 	Chromium string `key:"chromium"`
+	// Starts it without its own sandbox, where this process may not make namespaces; always so for root. The pages run no
+	// scripts and load nothing. Default false.
+	NoSandbox bool `key:"no_sandbox"`
 	// Longest making of one PDF. Default 30s.
 	Timeout time.Duration `key:"timeout"`
 	// PDFs made at once, each a browser of some 200 MB; further ones wait. Default 1.

@@ -44,6 +44,7 @@ func newPrinter(c *config.Config) (export.Printer, error) {
 	}
 	return export.NewChromium(export.ChromiumConfig{
 		Path: c.Export.Chromium, Timeout: c.Export.Timeout, MaxConcurrent: c.Export.MaxConcurrent,
+		NoSandbox: c.Export.NoSandbox,
 	})
 }
 

@@ -77,7 +77,8 @@ func apiConfig(c *config.Config) convapi.Config {
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
-	api.UserIDFromBody = slices.Contains(c.Auth.ResolveUserID, "body")
+	// Whom the application's own hook did not name, a body does not either.
+	api.UserIDFromBody = slices.Contains(c.Auth.ResolveUserID, "body") && c.Hooks.ResolveContext.URL == ""
 	api.Docs = c.HTTP.Docs
 	return api
 }
