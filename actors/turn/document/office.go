@@ -17,7 +17,7 @@ import (
 
 // Limits of an archive.
 const (
-	maxUnpacked  = 64 << 20 // bytes of all parts that are read, together
+	maxUnpacked  = 32 << 20 // bytes of all parts that are read, together
 	maxDirectory = 4 << 20  // bytes of the list of its parts
 	maxStrings   = 16 << 20 // bytes of a spreadsheet's shared texts
 )
@@ -27,6 +27,7 @@ type archive struct {
 	ctx   context.Context //nolint:containedctx // it lives for one call of Text
 	parts map[string]*zip.File
 	left  int64 // bytes that may still be unpacked
+	texts int   // bytes that shared texts may have
 }
 
 func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
@@ -41,7 +42,7 @@ func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	opened := &archive{ctx: ctx, parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked}
+	opened := &archive{ctx: ctx, parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked, texts: maxStrings}
 	for _, file := range reader.File {
 		opened.parts[strings.TrimPrefix(path.Clean("/"+file.Name), "/")] = file
 	}
@@ -254,7 +255,7 @@ func (a *archive) sharedTexts() ([]string, error) {
 				one.Write(token)
 			}
 		}
-		if total+one.Len() > maxStrings {
+		if total+one.Len() > a.texts {
 			return fmt.Errorf("%w: too many texts", ErrUnreadable)
 		}
 		return nil
