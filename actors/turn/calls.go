@@ -120,10 +120,17 @@ func (k *talk) key(step uint32, index int) string {
 	return fmt.Sprintf("%s/%d/%d", k.run.job.RunID, step, index)
 }
 
+func (k *talk) knowIDs() {
+	if k.ids == nil {
+		k.ids = make(map[string]bool)
+	}
+}
+
 // record takes the calls of an answer into the turn's, each under an id of its own, and says what is wrong with them
 // from the outset.
 func (k *talk) record(calls []model.ToolCall) []string {
 	problems := make([]string, len(calls))
+	k.knowIDs()
 	for index, call := range calls {
 		id := call.ID
 		if id == "" || k.ids[id] {
@@ -209,6 +216,13 @@ type outcome struct {
 	call *toolCall
 	text string
 	err  error
+}
+
+func (o outcome) label() string {
+	if o.err != nil {
+		return "error"
+	}
+	return "ok"
 }
 
 // runAll runs calls side by side, not more at a time than allowed, and journals what they come to. When it returns,
@@ -340,6 +354,8 @@ func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	limit := cmp.Or(time.Duration(c.tool.Policy.GetTimeoutMs())*time.Millisecond, config.ToolTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
 	defer cancel()
+	begun := time.Now()
+	defer func() { k.runner.metrics.tools.WithLabelValues(result.label()).Observe(time.Since(begun).Seconds()) }()
 	text, err := c.tool.Run(ctx, tool.Call{
 		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: k.run.job.ConversationID, RunID: k.run.job.RunID,
 		UserID: k.run.job.UserID, Args: c.args,

@@ -300,8 +300,7 @@ func TestStepsAreTakenOnceWhateverTheJournalSays(t *testing.T) {
 }
 
 func TestToolThatPanics(t *testing.T) {
-	k := &talk{runner: &Runner{}, run: &run{}}
-	k.runner.config.setDefaults()
+	k := &talk{runner: newDesk(t, words("x")).Runner, run: &run{}}
 	result := k.runTool(t.Context(), &toolCall{open: &conversationpb.OpenCall{}})
 	require.ErrorContains(t, result.err, "fault of the server")
 }

@@ -166,6 +166,7 @@ type metrics struct {
 	abandoned prometheus.Counter
 	reports   prometheus.Counter
 	first     prometheus.Histogram
+	tools     *prometheus.HistogramVec
 }
 
 // newMetrics registers the runner's metrics; a nil registerer keeps them private.
@@ -191,8 +192,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 		}),
 	}
+	m.tools = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "parley_turn_tool_seconds", Help: "Time of a tool's run, by how it ended.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 17),
+	}, []string{"outcome"})
 	if registerer != nil {
-		registerer.MustRegister(m.running, m.started, m.ended, m.abandoned, m.reports, m.first)
+		registerer.MustRegister(m.running, m.started, m.ended, m.abandoned, m.reports, m.first, m.tools)
 	}
 	return m
 }

@@ -29,6 +29,7 @@ const (
 type attachments struct {
 	files     Files
 	documents Documents
+	texts     *texts
 	agent     *agentpb.Agent
 
 	images, imageBytes, read int
@@ -102,11 +103,16 @@ func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, li
 		return "", "it is not there any more"
 	}
 	defer func() { _ = reader.Close() }() // it was only read
+	if known, found := a.texts.find(file.GetId(), limit); found {
+		return known, ""
+	}
 	text, err = a.documents(ctx, file.GetMimeType(), reader, limit)
 	if err != nil {
 		return "", "it has no text that can be read"
 	}
-	return strings.ToValidUTF8(text, "\uFFFD"), ""
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	a.texts.keep(file.GetId(), text, limit)
+	return text, ""
 }
 
 // appendBlock adds a document's text under its name. The text is not the user's word: the label says where it comes from.

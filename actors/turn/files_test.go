@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -151,4 +152,44 @@ func TestStoppedWhileFilesAreRead(t *testing.T) {
 	<-reading
 	d.Stop("run_1")
 	require.Equal(t, conversationpb.StopReason_CANCELLED, (<-d.reports).GetStopReason())
+}
+
+func TestDocumentsAreReadOnce(t *testing.T) {
+	read := 0
+	store := cabinet{"note": strings.Repeat("words ", 1000)}
+	d := newDesk(t, words("ok"), func(c *Config) {
+		c.Files = store
+		c.Documents = func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error) {
+			read++
+			return plainText(ctx, mimeType, r, limit)
+		}
+	})
+	for i := range 3 {
+		job := d.job()
+		job.RunID = fmt.Sprint("run_", i)
+		job.UserMessage = &conversationpb.Message{Number: 1, Content: "look", Files: []*conversationpb.FileRef{ref("note", "text/plain", 6000)}}
+		require.NoError(t, d.Start(job))
+		<-d.reports
+	}
+	require.Equal(t, 1, read)
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	kept := newTexts()
+	big := strings.Repeat("x", maxTexts/4)
+	for i := range 6 {
+		kept.keep(fmt.Sprint(i), big, len(big))
+	}
+	_, first := kept.find("0", 10)
+	text, last := kept.find("5", 10)
+	require.False(t, first)
+	require.True(t, last)
+	require.Equal(t, "xxxxxxxxxx", text)
+	_, more := kept.find("5", len(big)+1)
+	require.False(t, more, "it was cut there")
+	kept.keep("5", "whole", 5000)
+	text, more = kept.find("5", 10_000)
+	require.True(t, more)
+	require.Equal(t, "whole", text)
+	require.LessOrEqual(t, kept.mu.size, maxTexts)
 }

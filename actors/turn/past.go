@@ -65,6 +65,7 @@ func (k *talk) readSteps(ctx context.Context) (steps []*conversationpb.Step, err
 
 func (k *talk) recallUse(number uint32, use *conversationpb.ToolUse) {
 	k.sayRecalled()
+	k.knowIDs()
 	k.recallText(use.GetText())
 	k.newestText = use.GetText()
 	for index, call := range use.GetCalls() {

@@ -33,6 +33,7 @@ const (
 type Runner struct {
 	config  Config
 	metrics *metrics
+	texts   *texts
 	mu      struct {
 		sync.Mutex
 		runs     map[string]*run   // by run id; abandoned ones are not in it
@@ -66,7 +67,7 @@ func New(config Config) (*Runner, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: config, metrics: newMetrics(config.Registerer)}
+	r := &Runner{config: config, metrics: newMetrics(config.Registerer), texts: newTexts()}
 	r.mu.runs = make(map[string]*run)
 	r.mu.tails = make(map[*run]struct{})
 	r.mu.shards = make(map[uint32]*busy)

@@ -150,7 +150,6 @@ func (k *talk) hold(life, ctx context.Context) *ending {
 func (k *talk) open(ctx context.Context) error {
 	config, job := &k.runner.config, k.run.job
 	k.request = &model.Request{Agent: k.agent, RunID: job.RunID}
-	k.ids = make(map[string]bool)
 	k.limited = job.Budget
 	var err error
 	if hasTools(k.agent) && config.Tools != nil {
