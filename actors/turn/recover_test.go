@@ -62,9 +62,8 @@ func TestLostCallsAreRunAgainOnlyIfThatDoesNoHarm(t *testing.T) {
 	}
 	b.book.fail = b.book.lose // no result is ever journalled
 	b.start(t)
-	for len(b.shop.counts()) < 2 {
-		<-time.After(time.Millisecond)
-	}
+	<-b.shop.served
+	<-b.shop.served
 	b.book.mu.Lock()
 	b.book.lose, b.book.fail = nil, nil
 	b.book.mu.Unlock()

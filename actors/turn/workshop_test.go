@@ -26,15 +26,16 @@ type workshop struct {
 	url string
 	box *tool.Box
 
-	mu   sync.Mutex
-	done map[string]int
-	args map[string]string
-	hook func(name string, request *http.Request) (status int, answer string)
+	mu     sync.Mutex
+	done   map[string]int
+	args   map[string]string
+	served chan string // what was done, in order
+	hook   func(name string, request *http.Request) (status int, answer string)
 }
 
 func newWorkshop(t *testing.T) *workshop {
 	t.Helper()
-	w := &workshop{done: make(map[string]int), args: make(map[string]string)}
+	w := &workshop{done: make(map[string]int), args: make(map[string]string), served: make(chan string, 100_000)}
 	server := httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(server.Close)
 	box, err := tool.New(tool.Config{Guard: deliver.NewGuard(deliver.GuardConfig{
@@ -64,6 +65,10 @@ func (w *workshop) serve(response http.ResponseWriter, request *http.Request) {
 	w.done[key]++
 	w.args[key] = string(body)
 	w.mu.Unlock()
+	select {
+	case w.served <- name:
+	default: // nobody counts so far
+	}
 	response.Header().Set("Content-Type", "text/plain")
 	response.WriteHeader(status)
 	_, _ = io.WriteString(response, answer)
