@@ -11,7 +11,6 @@ import (
 
 	"parley/persistence/blob"
 	"parley/persistence/fsm"
-	"parley/persistence/index"
 	"parley/persistence/keys"
 	"parley/persistence/replica"
 	"parley/proto/logpb"
@@ -100,8 +99,8 @@ func (s *Store) Blob(ctx context.Context, group uint32, id string) (b Blob, foun
 	var scratch [keyBytes]byte
 	found, err = r.get(keys.AppendBlobHead(scratch[:0], group, id), "blob", func(value []byte) error {
 		head := &logpb.BlobHead{}
-		if err := proto.Unmarshal(value, head); err != nil {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		if damage := proto.Unmarshal(value, head); damage != nil {
+			return fmt.Errorf("%w: %w", ErrCorrupt, damage)
 		}
 		b = blob.Of(head)
 		return nil
@@ -165,7 +164,7 @@ func (s *Store) sweepShard(ctx context.Context, group uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	now := s.opts.Now().UnixMilli()
-	rows, err := s.ListShard(ctx, group, index.Query{List: fsm.ListBlobsDue, Limit: sweepPage})
+	rows, err := s.ListShard(ctx, group, ListQuery{List: fsm.ListBlobsDue, Limit: sweepPage})
 	if err != nil {
 		return err
 	}

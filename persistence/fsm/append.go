@@ -120,7 +120,7 @@ func set(batch *pebble.Batch, key, value []byte, remove bool) error {
 // deleteEntity removes all rows. Rows that this batch wrote cannot be listed, but a range tombstone covers what stands
 // before it in the batch.
 func (m *Machine) deleteEntity(batch *pebble.Batch, group uint32, id string, stored head) (err error) {
-	if err := m.deleteOwned(batch, group, id); err != nil {
+	if err = m.deleteOwned(batch, group, id); err != nil {
 		return err
 	}
 	start := keys.AppendEntity(nil, group, id)

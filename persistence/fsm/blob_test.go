@@ -78,7 +78,7 @@ func blobRow(t require.TestingT, id string, value []byte) string {
 	return fmt.Sprintf("blob %s %s size=%d due=%v", id, state, h.GetSize(), time.Duration(h.GetDue())*time.Millisecond)
 }
 
-var blobIDs = []string{"f", "g"} //nolint:gochecknoglobals // a constant
+var blobIDs = []string{"f", "g"}
 
 // drawBlob makes an entry about one of a few blobs, of pieces that are mostly small: only one of those may be the last.
 func drawBlob(t *rapid.T) *logpb.Entry {

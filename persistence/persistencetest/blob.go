@@ -179,7 +179,8 @@ func bytesOfFiles(t *testing.T, s *persistence.Store) {
 	require.Equal(t, persistence.Blob{Chunks: 3, Size: size, Record: []byte("r"), Owner: "c", Committed: true}, b)
 	buf := make([]byte, 0, persistence.ChunkSize)
 	for index, want := range pieces {
-		got, err := s.Chunk(ctx, 1, "f", uint32(index), buf)
+		var got []byte
+		got, err = s.Chunk(ctx, 1, "f", uint32(index), buf)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, got))
 		require.Same(t, &buf[:1][0], &got[0])

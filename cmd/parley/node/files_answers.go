@@ -44,7 +44,8 @@ func (a *answerer) blobs(ctx context.Context, in uint32, query proto.Message) (a
 // blobFault says what a failed read or write of bytes means to a caller. UNAVAILABLE is worth another try; that this
 // node is not the owner goes to the router as it is.
 func blobFault(what string, err error) error {
-	code, message := failurepb.Code_CODE_UNSPECIFIED, ""
+	var code failurepb.Code
+	var message string
 	switch {
 	case err == nil:
 		return nil

@@ -220,5 +220,5 @@ func TestBlobFaults(t *testing.T) {
 	require.NoError(t, blobFault("store", nil))
 	require.ErrorIs(t, blobFault("store", persistence.ErrNotLeader), persistence.ErrNotLeader)
 	var failure *machine.Failure
-	require.False(t, errors.As(blobFault("store", persistence.ErrNotLeader), &failure), "the router asks the owner")
+	require.NotErrorAs(t, blobFault("store", persistence.ErrNotLeader), &failure, "the router asks the owner")
 }
