@@ -97,12 +97,12 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	}
 	response, err := p.client.Do(request)
 	if err != nil {
-		return nil, bare(err)
+		return nil, fmt.Errorf("deliver: %w", WithoutURL(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, p.config.MaxAnswer+1))
 	if err != nil {
-		return nil, bare(err)
+		return nil, fmt.Errorf("deliver: %w", WithoutURL(err))
 	}
 	answer := &Answer{Status: response.StatusCode, Body: body}
 	if int64(len(body)) > p.config.MaxAnswer {
@@ -123,15 +123,16 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// bare takes the URL from an error of net/http: its query may be a secret.
-func bare(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		if wrapped.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("deliver: %w", context.DeadlineExceeded)
-		}
-		return fmt.Errorf("deliver: %w", wrapped.Err)
+// WithoutURL takes the URL from an error of net/http: its query may be a secret.
+func WithoutURL(err error) error {
+	wrapped, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
 	}
-	return fmt.Errorf("deliver: %w", err)
+	if wrapped.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return wrapped.Err
 }
 
 // Backoff is how long to wait after a failed attempt, numbered from 1, before the next: 2, 4, 8, 16 and 32 s. false = no

@@ -38,8 +38,6 @@ type Config struct {
 	IdleTimeout time.Duration
 	// MaxResult bounds a result, in bytes, where the tool's policy does not: the rest is cut. Default 64 KiB.
 	MaxResult int
-	// MaxArgs bounds the arguments of a call, in bytes. Default 64 KiB.
-	MaxArgs int
 	// MaxAgents bounds the agents whose tools are kept ready; the one not used for longest goes. Default 1,000.
 	MaxAgents int
 
@@ -60,7 +58,6 @@ func (c *Config) setDefaults() {
 	c.RefreshAfter = cmp.Or(c.RefreshAfter, 5*time.Minute)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 15*time.Minute)
 	c.MaxResult = cmp.Or(c.MaxResult, 64<<10)
-	c.MaxArgs = cmp.Or(c.MaxArgs, 64<<10)
 	c.MaxAgents = cmp.Or(c.MaxAgents, 1000)
 }
 
@@ -81,7 +78,7 @@ type Box struct {
 func New(config Config) (*Box, error) {
 	config.setDefaults()
 	if config.Timeout < 0 || config.ConnectTimeout < 0 || config.RetryAfter < 0 || config.RefreshAfter < 0 ||
-		config.IdleTimeout < 0 || config.MaxResult < 0 || config.MaxArgs < 0 || config.MaxAgents < 0 {
+		config.IdleTimeout < 0 || config.MaxResult < 0 || config.MaxAgents < 0 {
 		return nil, errors.New("tool: no setting may be negative")
 	}
 	box := &Box{config: config, client: config.Guard.Client(0)}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -56,7 +57,8 @@ func promptDetails(prompt string) ([]byte, error) {
 	}{prompt})
 }
 
-// object checks that arguments are one JSON object and gives it without white space. No arguments at all are an empty one.
+// object checks that arguments are one JSON object and writes it anew: a name that is there twice would be one thing to the
+// approval and another to the tool. No arguments at all are an empty object.
 func object(args string) ([]byte, error) {
 	if strings.TrimSpace(args) == "" {
 		return []byte("{}"), nil
@@ -64,14 +66,25 @@ func object(args string) ([]byte, error) {
 	if len(args) > maxArgs {
 		return nil, fmt.Errorf("the arguments are longer than %d bytes", maxArgs)
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(args)); err != nil {
+	decoder := json.NewDecoder(strings.NewReader(args))
+	decoder.UseNumber() // numbers stay as they were written
+	var value any
+	if err := decoder.Decode(&value); err != nil {
 		return nil, errors.New("the arguments are not valid JSON")
 	}
-	if compact.Bytes()[0] != '{' {
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the arguments are not valid JSON")
+	}
+	if _, is := value.(map[string]any); !is {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
-	return bytes.ToValidUTF8(compact.Bytes(), []byte("\uFFFD")), nil
+	var written bytes.Buffer
+	encoder := json.NewEncoder(&written)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(written.Bytes()), nil
 }
 
 // maxArgs bounds the arguments of a call: they become part of an event, and of a pending action.

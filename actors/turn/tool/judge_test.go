@@ -43,17 +43,19 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	pay := find(t, open(t, tool.Config{}, paying(nil)), "pay")
 	for args, want := range map[string]string{
-		`{"amount": 1}`:                 `{"amount":1}`,
-		" {\n\"amount\":1e3, \"x\":[]}": `{"amount":1e3,"x":[]}`,
-		`{"amount":1,"to":"\u00fc"}`:    `{"amount":1,"to":"\u00fc"}`,
-		``:                              "error: the arguments do not fit the tool's schema",
-		`{}`:                            "error: the arguments do not fit the tool's schema",
-		`{"amount":"1"}`:                "error: the arguments do not fit the tool's schema",
-		`[1]`:                           "error: the arguments are not a JSON object",
-		`null`:                          "error: the arguments are not a JSON object",
-		`"x"`:                           "error: the arguments are not a JSON object",
-		`{"amount":1} {}`:               "error: the arguments are not valid JSON",
-		`{"amount":`:                    "error: the arguments are not valid JSON",
+		`{"amount": 1}`:                      `{"amount":1}`,
+		" {\n\"amount\":1e3, \"x\":[]}":      `{"amount":1e3,"x":[]}`,
+		`{"amount":1,"to":"\u00fc"}`:         `{"amount":1,"to":"ü"}`,
+		`{"to":"a<b","to":"c<d","amount":1}`: `{"amount":1,"to":"c<d"}`,
+		`{"amount":12345678901234567890.10}`: `{"amount":12345678901234567890.10}`,
+		``:                                   "error: the arguments do not fit the tool's schema",
+		`{}`:                                 "error: the arguments do not fit the tool's schema",
+		`{"amount":"1"}`:                     "error: the arguments do not fit the tool's schema",
+		`[1]`:                                "error: the arguments are not a JSON object",
+		`null`:                               "error: the arguments are not a JSON object",
+		`"x"`:                                "error: the arguments are not a JSON object",
+		`{"amount":1} {}`:                    "error: the arguments are not valid JSON",
+		`{"amount":`:                         "error: the arguments are not valid JSON",
 		`{"amount":1,"to":"` + strings.Repeat("x", 70_000) + `"}`: "error: the arguments are longer than 65536 bytes",
 	} {
 		judged, err := pay.Judge(args)

@@ -1,10 +1,12 @@
 package tool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -396,4 +398,33 @@ func TestMCPShared(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, names(set), "y_echo")
 	require.Equal(t, before, server.requests.Load())
+}
+
+// A server that answers nothing it does not know is reached by the older protocol.
+func TestMCPOlderProtocol(t *testing.T) {
+	t.Parallel()
+	server := serveMCP(t)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(body, []byte(`"server/discover"`)) {
+			select {
+			case <-r.Context().Done():
+			case <-server.over:
+			}
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	config := local(t)
+	config.RetryAfter = time.Millisecond
+	box, err := tool.New(config)
+	require.NoError(t, err)
+	t.Cleanup(box.Close)
+	agent := mcpAgent(&agentpb.MCP{Name: "r", Url: front.URL, Tools: []string{"echo"}, ConnectTimeoutMs: 500})
+	require.Eventually(t, func() bool {
+		set, err := box.Open(t.Context(), agent)
+		return err == nil && len(set.Definitions()) == 1
+	}, 20*time.Second, 10*time.Millisecond)
 }

@@ -79,7 +79,7 @@ func (b *Box) tool(name, description string, definition []byte, policy *agentpb.
 	return &Tool{
 		Name: name, Description: description, Schema: definition, Policy: policy, approval: asks,
 		timeout: cmp.Or(time.Duration(policy.GetTimeoutMs())*time.Millisecond, b.config.Timeout),
-		limit:   cmp.Or(int(policy.GetMaxResultBytes()), b.config.MaxResult),
+		limit:   cmp.Or(int(policy.GetMaxResultBytes()), b.config.MaxResult), logger: b.config.Logger,
 	}, nil
 }
 

@@ -1,15 +1,18 @@
 package tool_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"parley/actors/deliver"
 	"parley/actors/turn/tool"
@@ -217,4 +220,47 @@ func TestCurrentTime(t *testing.T) {
 		_, err = find(t, set, "now").Run(t.Context(), tool.Call{Args: []byte(`{"timezone":"` + zone + `"}`)})
 		require.ErrorContains(t, err, "there is no time zone")
 	}
+}
+
+// Whatever a model fills in, a request goes where the operator said: the host, the fixed parts of the path, the fixed
+// parameters.
+func TestHTTPTargetProperty(t *testing.T) {
+	t.Parallel()
+	server, requests := listen(t, say(`{}`))
+	set := open(t, local(t), &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{
+		{Name: "x", Http: &agentpb.HTTP{Method: "GET", Url: server.URL + "/v1/{a}/b/{c}/end?key=k&d={d}"}},
+	}})
+	x := find(t, set, "x")
+	rapid.Check(t, func(r *rapid.T) {
+		word := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("./%?#&=@:\\{}ac\r\n"))))
+		args := map[string]string{"a": word.Draw(r, "a"), "c": word.Draw(r, "c"), "d": word.Draw(r, "d"), "e": word.Draw(r, "e")}
+		raw, err := json.Marshal(args)
+		require.NoError(t, err)
+		*requests = nil
+		if _, err = x.Run(t.Context(), tool.Call{Args: raw}); err != nil {
+			require.Contains(t, []string{"", ".", ".."}, strings.TrimSpace(firstBad(args)), err)
+			return
+		}
+		got, err := url.ParseRequestURI(strings.TrimPrefix((*requests)[0].line, "GET "))
+		require.NoError(t, err)
+		parts := strings.Split(got.EscapedPath(), "/")
+		require.Len(t, parts, 6)
+		require.Equal(t, []string{"", "v1", "b", "end"}, []string{parts[0], parts[1], parts[3], parts[5]})
+		for index, name := range map[int]string{2: "a", 4: "c"} {
+			said, err := url.PathUnescape(parts[index])
+			require.NoError(t, err)
+			require.Equal(t, args[name], said)
+		}
+		require.Equal(t, url.Values{"key": {"k"}, "d": {args["d"]}, "e": {args["e"]}}, got.Query())
+	})
+}
+
+// firstBad is a value that cannot stand in a path.
+func firstBad(args map[string]string) string {
+	for _, name := range []string{"a", "c"} {
+		if strings.Trim(args[name], ".") == "" && len(args[name]) < 3 {
+			return args[name]
+		}
+	}
+	return "none"
 }

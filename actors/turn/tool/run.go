@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,10 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	call.limit, call.idempotent = max(t.limit, maxErrorText), t.Policy.GetIdempotent()
 	text, err := t.run(ctx, &call)
 	if err != nil {
+		if !errors.As(err, new(*failed)) {
+			t.logger.Warn("a tool failed", slog.String("tool", t.Name), slog.String("run", call.RunID),
+				slog.Any("err", deliver.WithoutURL(err)))
+		}
 		return "", plainError(ctx, err)
 	}
 	return bounded(text, t.limit), nil

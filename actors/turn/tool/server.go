@@ -31,7 +31,7 @@ type server struct {
 		session  *session
 		trying   <-chan struct{} // closed when the try under way has ended, or its time; nil = none is
 		failedAt time.Time       // when the newest try failed; zero when it did not
-		problem  error           // why
+		older    bool            // the next try speaks the older protocol from the start
 	}
 }
 
@@ -42,6 +42,9 @@ type session struct {
 	used   time.Time
 	broken chan struct{} // closed when the other side is gone
 }
+
+// olderProtocol is the newest version of the protocol that begins with a handshake.
+const olderProtocol = "2025-11-25"
 
 var errServerGone = errors.New("the MCP server is out of reach")
 
@@ -95,13 +98,15 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 	defer s.mu.Unlock()
 	s.mu.trying = nil
 	if err != nil {
-		s.mu.failedAt, s.mu.problem = time.Now(), err
+		s.mu.failedAt = time.Now()
+		// A server that knows the older protocol only should refuse the newer one; some say nothing instead.
+		s.mu.older = !s.mu.older && errors.Is(err, context.DeadlineExceeded)
 		if s.pool.ctx.Err() == nil {
 			s.logger().Warn("an MCP server is out of reach", slog.Any("err", err))
 		}
 		return
 	}
-	s.mu.failedAt, s.mu.problem, s.mu.listedAt = time.Time{}, nil, time.Now()
+	s.mu.failedAt, s.mu.listedAt = time.Time{}, time.Now()
 	if s.mu.offer == nil || s.mu.offer.content != offer.content {
 		s.mu.offer = offer
 		s.logger().Info("an MCP server lists its tools", slog.Int("tools", len(offer.tools)))
@@ -137,7 +142,13 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 		// A server that wants input in the middle of a call gets none: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-	connected, err := client.Connect(ctx, transport, nil)
+	options := &mcp.ClientSessionOptions{}
+	s.mu.Lock()
+	if s.mu.older {
+		options.ProtocolVersion = olderProtocol
+	}
+	s.mu.Unlock()
+	connected, err := client.Connect(ctx, transport, options)
 	if err != nil {
 		sweep(transport)
 		return nil, err

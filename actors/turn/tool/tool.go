@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"parley/actors/turn/model"
@@ -38,6 +39,7 @@ type Tool struct {
 	run      func(ctx context.Context, call *Call) (string, error)
 	timeout  time.Duration
 	limit    int // bytes of a result
+	logger   *slog.Logger
 }
 
 // Judgement is what a call needs before it has a result.
