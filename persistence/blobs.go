@@ -183,6 +183,9 @@ func (s *Store) sweepShard(ctx context.Context, group uint32) error {
 // piecesWritten counts what the logs wrote of files, and has the write buffer flushed. It is called from the logs and
 // does not block.
 func (s *Store) piecesWritten(n int) {
+	if s.opts.OnFileBytes != nil {
+		s.opts.OnFileBytes(n)
+	}
 	if s.unflushed.Add(int64(n)) < flushPieces {
 		return
 	}

@@ -77,6 +77,8 @@ type Options struct {
 	// OnChange hears that leaders or members of a group, or the replicas that are here, changed: a reason to look at
 	// Replicas. It must not block.
 	OnChange func()
+	// OnFileBytes hears how many bytes of files the logs wrote. It must not block.
+	OnFileBytes func(n int)
 	// Logger takes what an operator should know. Default none.
 	Logger *slog.Logger
 	// Registerer takes the metrics. Default none.

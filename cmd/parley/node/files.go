@@ -24,9 +24,12 @@ import (
 type files struct {
 	route
 	cutter *blob.Cutter
+	flow   func(bytes int) // hears of bytes that pass
 }
 
-func newFiles(way route) *files { return &files{route: way, cutter: &blob.Cutter{}} }
+func newFiles(way route, flow func(bytes int)) *files {
+	return &files{route: way, cutter: &blob.Cutter{}, flow: flow}
+}
 
 func fileNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_NOT_FOUND, "file not found")
@@ -48,6 +51,7 @@ func (f *files) Store(ctx context.Context, id string, r io.Reader, limit int64) 
 	}
 	limits := blob.Limits{Bytes: limit, Head: endpoint.SniffBytes}
 	kept, err := f.cutter.Cut(ctx, r, limits, func(ctx context.Context, index uint32, data []byte) error {
+		f.flow(len(data))
 		return f.put(ctx, in, &nodepb.PutChunk{Id: id, Index: index, Data: data})
 	})
 	if errors.Is(err, blob.ErrTooLong) {
@@ -141,6 +145,7 @@ func (f *files) chunk(ctx context.Context, in shard.ID, query *nodepb.ChunkQuery
 			return nil, blobFault("read piece", err)
 		}
 	}
+	f.flow(persistence.ChunkSize)
 	reply, err := readAs[*nodepb.ChunkReply](ctx, f.route, in, query)
 	if err != nil {
 		return nil, err

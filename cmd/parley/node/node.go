@@ -53,6 +53,7 @@ type Node struct {
 	owners                cluster.Owners
 	router                *cluster.Router
 	files                 *files
+	filePace              filePace
 	changes               *changes
 	agents                *registry
 	shards                shard.Map
@@ -238,6 +239,8 @@ func (n *Node) openStore(ctx context.Context) error {
 	options.Logger, options.Registerer = n.log, n.metrics
 	n.changes = newChanges()
 	options.OnLeader = n.changes.add
+	options.OnFileBytes = n.filePace.flow
+	n.later(n.filePace.stop)
 	if n.links != nil {
 		options.ClusterID, options.NodeID, options.Join, options.Shards = n.origin.cluster, n.origin.node, n.origin.join, n.origin.shards
 		options.TickInterval = n.config.Cluster.ElectionTimeout / electionTicks
@@ -364,7 +367,7 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 	if err != nil {
 		return err
 	}
-	n.files = newFiles(route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store})
+	n.files = newFiles(route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}, n.filePace.flow)
 	return nil
 }
 

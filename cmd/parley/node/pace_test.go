@@ -1,0 +1,43 @@
+package node
+
+import (
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFilePace: the collector keeps Go's pace while files flow, and the process's own before and after; one that is
+// paced closer is left alone.
+func TestFilePace(t *testing.T) {
+	percent := func() int {
+		now := debug.SetGCPercent(100)
+		debug.SetGCPercent(now)
+		return now
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	synctest.Test(t, func(t *testing.T) {
+		p := &filePace{}
+		for range 2 {
+			for range 5 {
+				p.flow(1)
+				require.Equal(t, 100, percent())
+				time.Sleep(filePause - time.Millisecond)
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			require.Equal(t, 400, percent())
+		}
+		p.flow(1)
+		p.stop(t.Context())
+		require.Equal(t, 400, percent())
+		p.flow(1)
+		require.Equal(t, 400, percent())
+
+		debug.SetGCPercent(50)
+		(&filePace{}).flow(1)
+		require.Equal(t, 50, percent())
+	})
+}
