@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/machine"
 	"parley/actors/turn"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
@@ -244,6 +245,46 @@ func TestWaiterIsNotForgottenWithALostAcknowledgement(t *testing.T) {
 		reply, ok := answer.(*conversationpb.Reply)
 		require.True(t, ok)
 		require.Equal(t, conversationpb.StopReason_END_TURN, reply.GetTurn().GetStopReason())
+	})
+}
+
+type ratingHeard func(conversation.TellFeedback)
+
+func (l ratingHeard) TellFeedback(feedback conversation.TellFeedback) { l(feedback) }
+
+func TestRatingIsToldOnceItIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		var told []conversation.TellFeedback
+		s := talkative(t, j, says("good"), func(c *Config) {
+			perform := c.Kinds[0].Perform
+			hears := Conversations(c.Kinds[0].Machine, nil, c.Feeds, ratingHeard(func(f conversation.TellFeedback) { told = append(told, f) }))
+			c.Kinds[0].Perform = func(at Entity, effect machine.Effect) proto.Message {
+				if _, rated := effect.(conversation.TellFeedback); rated {
+					return hears.Perform(at, effect)
+				}
+				return perform(at, effect)
+			}
+		})
+		s.create(t)
+		answer, err := s.send(t.Context(), true)
+		require.NoError(t, err)
+		rate := func() error {
+			_, err := s.do(t.Context(), &conversationpb.Command{Body: &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
+				Target: &conversationpb.Target{Message: answer.GetTurn().GetResponse(), AsOf: j.state(testID).GetLastSeq()}, Rating: "up",
+				Agent: &agentpb.Agent{Id: "a"},
+			}}})
+			return err
+		}
+		j.fail(full)
+		require.Error(t, rate())
+		synctest.Wait()
+		require.Empty(t, told)
+		require.NoError(t, rate())
+		synctest.Wait()
+		require.Len(t, told, 1)
+		require.Equal(t, testID, told[0].ConversationID)
+		require.Equal(t, "up", told[0].Feedback.GetRating())
 	})
 }
 

@@ -59,7 +59,9 @@ func TestWhatIsDueIsTriedUntilItIsDone(t *testing.T) {
 		j := newJournal()
 		s := newShell(t, j, 1, withDue("add:! due:never"))
 		s.must("add:a due:3500ms")
+		j.mu.Lock()
 		j.dueErrs = []error{nil, nil, errors.New("disk hiccup"), errors.New("disk hiccup")}
+		j.mu.Unlock()
 		time.Sleep(2500 * time.Millisecond)
 		j.fail(full, busy, lost)
 		time.Sleep(20 * time.Second)
@@ -92,6 +94,7 @@ func TestManyAreDueAtOnce(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		require.Empty(t, j.rows)
 		require.InDelta(t, count, s.metric("parley_actors_due_total"), 0)
 	})
@@ -134,6 +137,7 @@ func TestNothingIsLookedForWhereNoKindIsEverDue(t *testing.T) {
 		j := newJournal()
 		newShell(t, j, 1)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Zero(t, j.looks)
 		s := newShell(t, j, 1, withDue("due:never"))
 		time.Sleep(time.Minute)

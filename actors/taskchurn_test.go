@@ -38,6 +38,7 @@ func TestTasksUnderChurn(t *testing.T) {
 }
 
 func churn(t *testing.T, random *rand.Rand) {
+	t.Helper()
 	j := newJournal()
 	j.slow(time.Millisecond)
 	think := func(ctx context.Context, asked string) (string, error) {
