@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // the tool current_time knows zones on machines without a database of them
 
 	"parley/actors/turn/document"
 )
