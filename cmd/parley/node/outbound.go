@@ -142,8 +142,8 @@ func (r *ratings) TellFeedback(told conversation.TellFeedback) {
 		return
 	}
 	if agent, found := r.agents.Agent(told.AgentID); found && agent.GetFeedbackHook() != nil {
-		hook := agent.GetFeedbackHook()
-		r.tell(r.guarded, deliver.Post{URL: hook.GetUrl(), Secret: hook.GetSecret(), Body: text}, told)
+		own := agent.GetFeedbackHook()
+		r.tell(r.guarded, deliver.Post{URL: own.GetUrl(), Secret: own.GetSecret(), Body: text}, told)
 	}
 	if r.server.URL != "" {
 		r.tell(r.plain, deliver.Post{URL: r.server.URL, Secret: r.server.Secret.Reveal(), Body: text}, told)
