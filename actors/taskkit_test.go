@@ -222,4 +222,3 @@ func idle(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 }
-
