@@ -86,6 +86,6 @@ type Exports struct {
 type Tasks struct {
 	// Signs callbacks (X-Service-Signature). Without one they are sent unsigned. Default "".
 	CallbackSecret Secret `key:"callback_secret"`
-	// Longest wait for one attempt of a callback; five are made. Default 10s.
+	// Longest wait for one attempt of a callback; six are made. Default 10s.
 	CallbackTimeout time.Duration `key:"callback_timeout"`
 }
