@@ -12,7 +12,7 @@ import (
 )
 
 // Window is how many pieces of one stream are on their way to the log at once.
-const Window = 4
+const Window = 2
 
 // ErrTooLong is returned of a stream with more bytes than it may have.
 var ErrTooLong = errors.New("blob is longer than it may be")
@@ -79,9 +79,12 @@ func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(c
 			kept.Chunks++
 			sum.Write(buf[:n])
 			puts.Go(func() error {
-				defer func() { <-free }()
-				defer c.buffers.Put(buf)
-				return put(ctx, index, buf[:n])
+				if err := put(ctx, index, buf[:n]); err != nil {
+					return err // its place stays taken: nothing more is to be put
+				}
+				c.buffers.Put(buf)
+				<-free
+				return nil
 			})
 		}
 		return nil

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// filePace has the collector keep its usual pace while bytes of files flow. A process may let its heap grow to several
-// times of what lives in it, because that is small and garbage of conversations is; a file of 100 MB is several times
-// as much garbage, and would fill that room.
+// filePace has the collector keep a close pace while bytes of files flow. A process may let its heap grow to several
+// times of what lives in it, because little does and the garbage of conversations is little too; a file of 100 MB makes
+// seven times as much garbage, and would fill that room.
 type filePace struct {
 	mu     sync.Mutex
 	usual  int // the percentage to go back to; 0 = it is in force
@@ -19,8 +19,9 @@ type filePace struct {
 }
 
 const (
-	// filePercent is the collector's pace while files flow, in percent of what lives; it is Go's own.
-	filePercent = 100
+	// filePercent is by how much of what lives the heap may grow while files flow. Lower needs less memory, and more of
+	// the processor.
+	filePercent = 30
 	// filePause without a piece is the end of the flow.
 	filePause = 2 * time.Second
 )
