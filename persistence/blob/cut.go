@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"sync"
 
@@ -48,36 +49,22 @@ func (c *Cutter) buffer() *piece {
 // data. It returns once all puts have. Errors: ErrTooLong, those of r and of put, wrapped; the pieces that were put stay
 // where they are.
 func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(ctx context.Context, index uint32, data []byte) error) (Kept, error) {
-	limit := min(limits.Bytes, MaxChunks*ChunkSize)
+	limits.Bytes = min(limits.Bytes, MaxChunks*ChunkSize)
 	puts, ctx := errgroup.WithContext(ctx)
 	free := make(chan struct{}, Window)
-	sum := sha256.New()
-	var kept Kept
+	s := stream{from: r, limits: limits, sum: sha256.New()}
 	read := func() error {
-		for ended := false; !ended; {
+		for !s.ended {
 			select {
 			case free <- struct{}{}:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
 			buf := c.buffer()
-			n, err := io.ReadFull(r, buf[:])
-			if ended = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); err != nil && !ended {
-				return fmt.Errorf("read: %w", err)
+			index, n, err := s.next(buf)
+			if err != nil || n == 0 {
+				return err
 			}
-			if kept.Size += int64(n); kept.Size > limit {
-				return fmt.Errorf("%w: at most %d bytes", ErrTooLong, limit)
-			}
-			if n == 0 {
-				c.buffers.Put(buf)
-				return nil
-			}
-			index := kept.Chunks
-			if index == 0 {
-				kept.Head = append([]byte(nil), buf[:min(n, limits.Head)]...)
-			}
-			kept.Chunks++
-			sum.Write(buf[:n])
 			puts.Go(func() error {
 				if err := put(ctx, index, buf[:n]); err != nil {
 					return err // its place stays taken: nothing more is to be put
@@ -96,8 +83,39 @@ func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(c
 	if failed != nil {
 		return Kept{}, failed
 	}
-	kept.SHA256 = sum.Sum(nil)
-	return kept, nil
+	s.kept.SHA256 = s.sum.Sum(nil)
+	return s.kept, nil
+}
+
+// stream is a stream as far as it is read.
+type stream struct {
+	from   io.Reader
+	limits Limits
+	sum    hash.Hash
+	kept   Kept
+	ended  bool
+}
+
+// next reads the next piece. Nothing read is the end.
+func (s *stream) next(buf *piece) (index uint32, n int, err error) {
+	n, err = io.ReadFull(s.from, buf[:])
+	s.ended = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if err != nil && !s.ended {
+		return 0, 0, fmt.Errorf("read: %w", err)
+	}
+	if s.kept.Size += int64(n); s.kept.Size > s.limits.Bytes {
+		return 0, 0, fmt.Errorf("%w: at most %d bytes", ErrTooLong, s.limits.Bytes)
+	}
+	index = s.kept.Chunks
+	if n == 0 {
+		return index, 0, nil
+	}
+	if index == 0 {
+		s.kept.Head = append([]byte(nil), buf[:min(n, s.limits.Head)]...)
+	}
+	s.kept.Chunks++
+	s.sum.Write(buf[:n])
+	return index, n, nil
 }
 
 // ErrDamaged is returned of a piece that has not the length that it should have.
