@@ -102,7 +102,7 @@ func (b *browser) see(expression string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(25*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
 	if err != nil {
-		b.screenshot("failed.png")
+		b.screenshot("failed-" + b.t.Name() + ".png")
 	}
 	require.NoErrorf(b.t, err, "waiting for %s", expression)
 }

@@ -2,10 +2,13 @@
 // a lost connection or a restarted server is what the log says.
 
 import { Nodes } from './cluster.js';
-import { Attachments, fileChips } from './files.js';
+import { button, element } from './dom.js';
+import { Attachments } from './files.js';
+import { EventLog } from './log.js';
 import { Money } from './money.js';
-import { Actions, element, messageTools } from './people.js';
+import { Actions } from './people.js';
 import { Follow, Refused, call, docsPath, download, served, settings, startStream } from './stream.js';
+import { Transcript } from './transcript.js';
 
 const $ = (id) => document.getElementById(id);
 const pageSize = 30;
@@ -13,7 +16,7 @@ const pageSize = 30;
 let agents = [];
 let rows = [];
 const nodes = new Nodes($('nodes'), $('banner'));
-let current = null; // { conversation, follow, lastSeq, streaming, messages, deltaRow, deltaCount, editing }
+let current = null; // { conversation, follow, editing }
 
 function pill(node, state, text) {
   node.dataset.state = state;
@@ -45,7 +48,9 @@ const attachments = new Attachments($('files'), {
     return current.conversation.id;
   },
 });
-const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => showHead() });
+const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => refresh() });
+const transcript = new Transcript($('messages'), { guarded, edit: (message) => startEditing(message), changed: () => refresh() });
+const log = new EventLog($('events'), $('log-seq'));
 
 served.hear = (node) => { if (node) $('served').textContent = 'served by ' + node; };
 
@@ -79,18 +84,17 @@ function ago(iso) {
 
 function showList() {
   $('list').replaceChildren(...rows.map((row) => {
-    const button = element('button');
-    button.type = 'button';
-    button.dataset.id = row.id;
-    if (current?.conversation.id === row.id) button.setAttribute('aria-current', 'true');
-    button.append(element('span', 'name', (row.pinned ? '★ ' : '') + (row.title || 'Untitled conversation')));
+    const choose = button('', '', guarded(() => open(row.id)));
+    choose.dataset.id = row.id;
+    if (current?.conversation.id === row.id) choose.setAttribute('aria-current', 'true');
+    choose.append(element('span', 'name', (row.pinned ? '★ ' : '') + (row.title || 'Untitled conversation')));
     const meta = element('span', 'meta');
     meta.append(element('span', '', row.agentName || row.agentId), element('span', '', ago(row.updatedAt)));
-    if (row.runtime?.status === 'running') meta.append(element('span', 'on', 'answering'));
-    button.append(meta);
-    button.addEventListener('click', guarded(() => open(row.id)));
+    const status = row.runtime?.status;
+    if (status === 'running' || status === 'waiting') meta.append(element('span', status, statusWords[status]));
+    choose.append(meta);
     const item = element('li');
-    item.append(button);
+    item.append(choose);
     return item;
   }));
 }
@@ -107,9 +111,7 @@ async function open(id) {
   close();
   const read = await call('GET', `/conversations/${id}?limit=200`);
   history.replaceState(null, '', '#' + id);
-  current = { conversation: read.conversation, messages: new Map(), lastSeq: 0, streaming: null, deltaRow: null, deltaCount: 0 };
-  $('messages').replaceChildren();
-  $('events').replaceChildren();
+  current = { conversation: read.conversation, editing: null };
   showAll(read);
   showList();
   nodes.watch(id);
@@ -117,16 +119,9 @@ async function open(id) {
 }
 
 function showAll(read) {
-  current.conversation = read.conversation;
-  const ids = new Set(read.messages.map((message) => message.id));
-  for (const [id, node] of current.messages) {
-    if (ids.has(id)) continue;
-    node.remove();
-    current.messages.delete(id);
-  }
-  const newest = read.messages.findLast((message) => message.role === 'assistant');
-  for (const message of read.messages) showMessage(message, message === newest);
-  if (read.messages.length === 0) showWelcome();
+  current.conversation = { ...read.conversation, reachedUsd: current.conversation.reachedUsd };
+  transcript.show(read, agentOf(read.conversation)?.metadata?.experience);
+  if (read.messages.length === 0 && read.conversation.runtime?.status === 'idle') showWelcome();
   actions.show(read.conversation.id, read.pendingActions || []);
   showHead();
 }
@@ -148,165 +143,106 @@ function refreshSoon() {
 function close() {
   current?.follow?.close();
   current = null;
+  transcript.clear();
+  log.clear();
   actions.show('', []);
   attachments.clear();
   stopEditing();
   nodes.watch('');
   pill($('link'), 'off', 'not connected');
+  document.querySelector('main').classList.remove('show-side');
 }
+
+const agentOf = (conversation) => agents.find((agent) => agent.id === (conversation?.agentId || $('agent').value));
+const statusWords = { idle: 'idle', running: 'answering', waiting: 'waits for you', off: 'no conversation' };
 
 function showHead() {
   const conversation = current?.conversation;
-  $('title').disabled = !conversation;
-  $('title').value = conversation?.title || '';
-  for (const id of ['pin', 'delete']) $(id).hidden = !conversation;
-  const agent = agents.find((a) => a.id === (conversation?.agentId || $('agent').value));
-  const formats = agent?.metadata?.experience?.export;
-  $('export').hidden = !conversation || !formats?.enabled;
-  if (!$('export').hidden) {
-    $('export').replaceChildren(...['', ...formats.formats].map((format) => {
-      const option = element('option', '', format || 'Export');
-      option.value = format;
-      return option;
-    }));
-  }
-  $('attach').hidden = !(agent?.capabilities?.attachments?.enabled);
-  money.show();
+  const agent = agentOf(conversation);
+  const { history: may = {}, export: formats } = agent?.metadata?.experience || {};
+  $('title').disabled = !conversation || may.rename === false;
+  if (document.activeElement !== $('title')) $('title').value = conversation?.title || '';
+  $('delete').hidden = !conversation;
+  $('pin').hidden = !conversation || may.pin === false;
   $('pin').textContent = conversation?.pinned ? 'Unpin' : 'Pin';
+  showExport(conversation && formats?.enabled ? formats.formats : []);
+  $('attach').hidden = !agent?.capabilities?.attachments?.enabled;
+  money.show();
   const status = conversation?.runtime?.status || 'off';
-  const words = { idle: 'idle', running: 'answering', requires_action: 'waits for you', off: 'no conversation' };
-  pill($('status'), status, words[status] || status);
-  $('stop').hidden = status !== 'running' && status !== 'requires_action';
-  $('send').disabled = status === 'running' || status === 'requires_action';
+  pill($('status'), status, statusWords[status] || status);
+  document.querySelector('.chat').dataset.status = status;
+  $('stop').hidden = status !== 'running' && status !== 'waiting';
+  $('send').disabled = status === 'running' || status === 'waiting';
 }
 
-function showWelcome() {
-  const agent = agents.find((a) => a.id === (current?.conversation.agentId || $('agent').value));
-  const welcome = element('div', 'welcome');
-  welcome.append(element('h2', '', agent?.name || 'Welcome'), element('p', '', agent?.metadata?.welcome || agent?.description || 'Start a conversation.'));
-  const starters = element('div', 'starters');
-  for (const starter of agent?.metadata?.starters || []) {
-    const text = typeof starter === 'string' ? starter : starter.text || starter.label || '';
-    const button = element('button', '', text);
-    button.type = 'button';
-    button.addEventListener('click', guarded(() => say(text)));
-    starters.append(button);
-  }
-  welcome.append(starters);
-  $('messages').replaceChildren(welcome);
+/** The formats to export in; an open list is left alone while they are the same. */
+function showExport(formats) {
+  $('export').hidden = formats.length === 0;
+  if ($('export').dataset.formats === formats.join()) return;
+  $('export').dataset.formats = formats.join();
+  $('export').replaceChildren(...['', ...formats].map((format) => {
+    const option = element('option', '', format || 'Export');
+    option.value = format;
+    return option;
+  }));
 }
 
-function showMessage(message, newestAnswer) {
-  document.querySelector('.welcome')?.remove();
-  let node = current.messages.get(message.id);
-  if (!node) {
-    node = element('div', 'message ' + message.role);
-    node.dataset.id = message.id;
-    node.append(element('span', 'body'));
-    current.messages.set(message.id, node);
-    append(node);
-  }
-  node.firstChild.textContent = message.content;
-  const status = message.status || message.metadata?.status;
-  for (const old of node.querySelectorAll('.note, .tools, .chips, .call')) old.remove();
-  for (const made of message.toolCalls || []) node.append(toolCall(made));
-  if (message.files?.length) node.append(fileChips(message.files, guarded));
-  if (message.role === 'assistant' && status && status !== 'completed') node.append(element('span', 'note', status));
-  if (message.metadata?.edited) node.append(element('span', 'note', 'edited'));
-  const agent = agents.find((a) => a.id === current.conversation.agentId);
-  if (message.createdAt) {
-    node.append(messageTools(message, {
-      conversationId: current.conversation.id, experience: agent?.metadata?.experience, newestAnswer, guarded, edit: startEditing, changed: refresh,
-    }));
-  }
-  return node;
-}
+function showWelcome() { transcript.welcome(agentOf(current?.conversation), say); }
 
-function toolCall(made) {
-  const details = element('details', 'call');
-  details.append(element('summary', '', `${made.name}${made.error ? ' failed' : ''}`), element('pre', '', made.arguments), element('pre', '', made.error || made.result || ''));
-  return details;
-}
-
-function append(node) {
-  const box = $('messages');
-  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
-  box.append(node);
-  if (atEnd) box.scrollTop = box.scrollHeight;
-}
-
-function notice(text, bad) {
-  append(element('div', 'notice' + (bad ? ' bad' : ''), text));
-}
-
-// ---- the turn, as the stream tells it ----
-
-function streamingNode(runId) {
-  if (current.streaming?.runId === runId) return current.streaming;
-  current.streaming?.node.remove();
-  const node = element('div', 'message assistant streaming');
-  node.append(element('span', 'body'));
-  append(node);
-  current.streaming = { runId, node, text: '' };
-  return current.streaming;
-}
-
-function showStreaming(runId, text) {
-  const streaming = streamingNode(runId);
-  streaming.text = text;
-  streaming.node.firstChild.textContent = text;
-  const box = $('messages');
-  if (box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
-}
-
-function endStreaming(runId) {
-  // After a lost connection the running answer's snapshot comes before the ends of those that ran meanwhile.
-  if (current.streaming && current.streaming.runId !== runId) return;
-  current.streaming?.node.remove();
-  current.streaming = null;
-  current.deltaRow = null;
-}
+// ---- what the stream tells ----
 
 const liveHandlers = {
   'agent.message.snapshot'(event) {
-    current.deltaRow = null;
-    logRow(event);
+    log.endDeltas();
+    log.add(event);
     setStatus('running');
-    showStreaming(event.run_id, event.data.text);
+    transcript.text(event.run_id, event.data.text, 0);
   },
   'agent.message.delta'(event) {
-    logDelta(event);
-    const before = current.streaming?.runId === event.run_id ? current.streaming.text : '';
-    // An offset of 0 is a run that begins again after its node died.
-    showStreaming(event.run_id, event.data.offset === 0 ? event.data.text : before + event.data.text);
+    log.addDelta(event);
+    transcript.text(event.run_id, event.data.text, event.data.offset);
   },
 };
 
+function endAnswer(event) {
+  transcript.end(event.run_id);
+  log.endDeltas();
+}
+
 const handlers = {
-  'user.message'(event) { showMessage({ id: event.data.message_id, role: 'user', content: event.data.content }); },
-  'session.status_running'(event) {
-    setStatus('running');
-    streamingNode(event.run_id);
+  'user.message'(event) {
+    transcript.message({ id: event.data.message_id, role: 'user', content: event.data.content, files: event.data.files });
   },
-  'session.recovered'(event) {
+  'session.status_running'(event) {
+    current.conversation.continuable = false;
+    setStatus('running');
+    transcript.begin(event.run_id);
+  },
+  'session.recovered'() {
     // A snapshot says what there is of the new attempt, before this or after.
-    notice('The node that answered is gone; the answer starts again.');
+    transcript.notice('The node that answered is gone; the answer starts again.');
   },
   'agent.message'(event) {
-    endStreaming(event.run_id);
-    showMessage({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: event.data.status });
+    endAnswer(event);
+    transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: event.data.status });
+  },
+  'session.status_waiting'(event) {
+    endAnswer(event);
+    setStatus('waiting');
+    transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: 'requires_action' });
   },
   'session.status_idle'(event) {
-    endStreaming(event.run_id);
+    endAnswer(event);
+    current.conversation.continuable = Boolean(event.data.continuable);
     setStatus('idle');
     const reason = event.data.stop_reason;
-    if (event.data.error) notice(event.data.error.message || event.data.error.code, true);
-    else if (reason && reason !== 'end_turn') notice({ cancelled: 'Stopped.', limit: 'The answer reached its length limit.' }[reason] || reason);
+    if (event.data.error) transcript.notice(event.data.error.message || event.data.error.code, true);
+    else if (stopWords[reason]) transcript.notice(stopWords[reason]);
   },
-  'session.status_waiting'() { setStatus('requires_action'); },
-  'agent.tool_use'(event) {
-    for (const made of event.data.tool_calls || event.data.calls || []) notice(`runs ${made.name}`);
-  },
+  'session.truncated'() { transcript.truncated(); },
+  'agent.tool_use'(event) { transcript.toolUse(event.data.tool_calls); },
+  'agent.tool_result'(event) { transcript.toolResults(event.data.results); },
+  'action.expired'() { transcript.notice('Nobody answered in time.'); },
   'session.usage'(event) {
     if (event.data.spent_usd !== undefined) current.conversation.spentUsd = event.data.spent_usd;
     money.show();
@@ -314,7 +250,12 @@ const handlers = {
   'session.updated'(event) {
     Object.assign(current.conversation, event.data);
     showHead();
+    loadList().catch(toast);
   },
+};
+
+const stopWords = {
+  cancelled: 'Stopped.', limit: 'The answer reached its length limit.', max_turns: 'The agent used its tools as often as it may in one answer.',
 };
 
 /** Events after which the page reads the conversation again: they say that something changed, not all of what. */
@@ -327,9 +268,9 @@ function onEvent(event) {
     return;
   }
   const replayed = event.seq <= (current.conversation.runtime?.lastEventSeq || 0);
-  current.lastSeq = event.seq;
-  $('log-seq').textContent = 'last ' + event.seq;
-  logRow(event);
+  log.add(event);
+  if (event.type === 'session.status_running') transcript.mode(event.run_id, event.data.mode);
+  if (event.type === 'budget.reached') money.reached(event);
   // What was there when the conversation was read is on the page already.
   if (!replayed) handlers[event.type]?.(event);
   if (!replayed && telling.test(event.type)) refreshSoon();
@@ -347,54 +288,26 @@ function onLink(state, status) {
   nodes.link(state === 'live');
 }
 
-function logRow(event) {
-  const item = element('li', event.seq === undefined ? 'live' : '');
-  item.dataset.type = event.type;
-  const details = element('details');
-  const summary = element('summary');
-  const at = event.created_at ? new Date(event.created_at) : new Date();
-  summary.append(element('span', 'seq', event.seq === undefined ? '·' : String(event.seq)), element('span', 'type', event.type),
-    element('span', 'time', at.toLocaleTimeString([], { hour12: false })));
-  const body = element('pre', '', JSON.stringify(event.data, null, 2));
-  details.append(summary, body);
-  item.append(details);
-  const log = $('events');
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
-  log.append(item);
-  while (log.childElementCount > 500) log.firstChild.remove();
-  if (atEnd) log.scrollTop = log.scrollHeight;
-  return item;
-}
-
-function logDelta(event) {
-  if (!current.deltaRow) {
-    current.deltaCount = 0;
-    current.deltaRow = logRow({ ...event, data: {} });
-  }
-  current.deltaCount++;
-  current.deltaRow.querySelector('.type').textContent = `agent.message.delta × ${current.deltaCount}`;
-  current.deltaRow.querySelector('pre').textContent = JSON.stringify(event.data, null, 2);
-}
-
 // ---- controls ----
 
 async function say(text) {
   if (!text.trim()) return;
   if (!current) await create();
   const editing = current.editing;
-  const fileIds = await attachments.take();
+  const fileIds = await attachments.ids();
   const path = `/conversations/${current.conversation.id}/messages`;
   setStatus('running');
   try {
     if (editing) await startStream(`${path}/${editing.id}/edit`, fileIds.length > 0 ? { content: text, fileIds } : { content: text });
     else await startStream(path, fileIds.length > 0 ? { message: text, fileIds } : { message: text });
     stopEditing();
+    attachments.clear();
   } catch (error) {
     if (error instanceof Refused) {
-      if (error.code !== 'conversation_busy') setStatus('idle');
+      refreshSoon();
       throw error;
     }
-    notice('The connection broke before the server answered; the log will tell whether the message arrived.');
+    transcript.notice('The connection broke before the server answered; the log will tell whether the message arrived.');
   }
 }
 
@@ -410,9 +323,11 @@ function stopEditing() {
   if (current) current.editing = null;
   $('editing').hidden = true;
 }
+
 $('edit-cancel').addEventListener('click', () => {
   stopEditing();
   $('text').value = '';
+  fit();
 });
 
 $('file').addEventListener('change', guarded(async () => {
@@ -423,7 +338,7 @@ $('file').addEventListener('change', guarded(async () => {
 $('messages').addEventListener('dragover', (event) => { if (!$('attach').hidden) event.preventDefault(); });
 $('messages').addEventListener('drop', guarded(async (event) => {
   event.preventDefault();
-  await attachments.add([...event.dataTransfer.files]);
+  if (!$('attach').hidden) await attachments.add([...event.dataTransfer.files]);
 }));
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
@@ -461,7 +376,7 @@ $('stop').addEventListener('click', guarded(() => call('POST', `/conversations/$
 $('new').addEventListener('click', guarded(create));
 $('more').addEventListener('click', guarded(loadMore));
 $('title').addEventListener('change', guarded(async () => {
-  current.conversation = { ...current.conversation, ...await call('PATCH', `/conversations/${current.conversation.id}`, { title: $('title').value }) };
+  Object.assign(current.conversation, await call('PATCH', `/conversations/${current.conversation.id}`, { title: $('title').value }));
   await loadList();
 }));
 $('pin').addEventListener('click', guarded(async () => {
@@ -475,15 +390,18 @@ $('delete').addEventListener('click', guarded(async () => {
   close();
   await call('DELETE', `/conversations/${id}`);
   history.replaceState(null, '', location.pathname);
-  $('events').replaceChildren();
   showHead();
   showWelcome();
   await loadList();
 }));
-$('log-toggle').addEventListener('click', () => {
-  const hidden = document.querySelector('main').classList.toggle('no-log');
-  $('log-toggle').setAttribute('aria-pressed', String(!hidden));
-});
+function showLog(shown) {
+  document.querySelector('main').classList.toggle('no-log', !shown);
+  $('log-toggle').setAttribute('aria-pressed', String(shown));
+}
+showLog(!matchMedia('(max-width: 1080px)').matches);
+$('log-toggle').addEventListener('click', () => showLog($('log-toggle').getAttribute('aria-pressed') !== 'true'));
+$('side-toggle').addEventListener('click', () => document.querySelector('main').classList.toggle('show-side'));
+
 $('settings-button').addEventListener('click', () => {
   $('user').value = settings.user;
   $('token').value = settings.token;

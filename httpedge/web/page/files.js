@@ -1,7 +1,7 @@
 // Files: chosen or dropped, sent as their own bytes, named in the next message; and taken back from a message.
 
 import { call, download, upload } from './stream.js';
-import { button, element } from './people.js';
+import { button, element } from './dom.js';
 
 /** The files that wait for the next message. */
 export class Attachments {
@@ -17,12 +17,10 @@ export class Attachments {
     this.box.replaceChildren();
   }
 
-  /** The ids to send, once every upload is done. */
-  async take() {
+  /** The ids to send, once every upload is done. They stay until the message is accepted. */
+  async ids() {
     const done = await Promise.all(this.files);
-    const ids = done.filter(Boolean).map((file) => file.id);
-    this.clear();
-    return ids;
+    return done.filter(Boolean).map((file) => file.id);
   }
 
   async add(list) {
@@ -36,11 +34,14 @@ export class Attachments {
         try {
           const record = await sent;
           chip.textContent = `${record.name} (${size(record.size)})`;
-          chip.append(button('×', 'tiny', this.guarded(async () => {
+          const drop = button('×', 'tiny', this.guarded(async () => {
             chip.remove();
             this.files = this.files.filter((other) => other !== sent);
             await call('DELETE', `/files/${record.id}`);
-          })));
+          }));
+          drop.setAttribute('aria-label', 'remove ' + record.name);
+          chip.append(drop);
+          chip.dataset.file = record.id;
         } catch (error) {
           chip.remove();
           throw error;
@@ -60,7 +61,10 @@ export function size(bytes) {
 export function fileChips(files, guarded) {
   const box = element('div', 'chips');
   for (const file of files) {
-    box.append(button(`${file.name} (${size(file.size)})`, 'chip', guarded(() => download(`/files/${file.id}/content`, file.name))));
+    const take = button(`${file.name} (${size(file.size)})`, 'chip', guarded(() => download(`/files/${file.id}/content`, file.name)));
+    take.title = 'Download';
+    take.dataset.file = file.id;
+    box.append(take);
   }
   return box;
 }

@@ -1,59 +1,89 @@
 // The budget of a conversation, what was spent, and what was cut short by it.
 
+import { button, element } from './dom.js';
 import { call, startStream } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 
 const usd = (amount) => '$' + (amount || 0).toFixed(amount > 0 && amount < 0.01 ? 6 : 4);
 
+const words = {
+  cut: 'The budget was used up in the middle of the answer. Raise it, then let the answer go on.',
+  raised: 'The answer was cut short. The budget has room again: it can go on.',
+  spent: 'The budget is used up. The next message is refused until it is raised.',
+};
+
 export class Money {
   constructor({ guarded, conversation, changed }) {
     this.conversation = conversation;
+    this.guarded = guarded;
     $('budget').addEventListener('click', guarded(() => this.open()));
+    $('raise').addEventListener('click', guarded(() => this.open()));
     $('options').addEventListener('close', guarded(async () => {
       const choice = $('options').returnValue;
       if (choice !== 'save' && choice !== 'remove') return;
       const budget = choice === 'remove' ? null : { maxCostUsd: Number($('max-cost').value), onReach: $('on-reach').value };
-      Object.assign(this.conversation(), await call('PATCH', this.path(), { budget }));
-      changed();
+      await call('PATCH', this.path(), { budget });
+      await changed();
     }));
     $('continue').addEventListener('click', guarded(() => startStream(this.path() + '/continue', {})));
   }
 
   path() { return '/conversations/' + this.conversation().id; }
 
+  /** The event of the log that says at which limit a turn ended: it may have left less than its next piece would cost. */
+  reached(event) {
+    this.conversation().reachedUsd = event.data.max_cost_usd;
+    this.show();
+  }
+
+  usedUp() {
+    const { budget, spentUsd = 0, reachedUsd = 0 } = this.conversation();
+    return Boolean(budget) && Math.max(spentUsd, reachedUsd) >= budget.maxCostUsd;
+  }
+
   async open() {
     const { budget, spentUsd } = this.conversation();
     $('spent').textContent = `Spent so far: ${usd(spentUsd)}`;
-    $('max-cost').value = budget?.maxCostUsd ?? '';
+    // Where it is used up, a person is here to raise it.
+    const cut = this.usedUp() || this.conversation().continuable;
+    $('max-cost').value = budget ? Number((cut ? budget.maxCostUsd * 2 : budget.maxCostUsd).toPrecision(6)) : '';
     $('on-reach').value = budget?.onReach || 'pause';
     $('remove-budget').hidden = !budget;
     const { tools } = await call('GET', this.path() + '/remembered-tools');
-    $('remembered').replaceChildren(...tools.map((tool) => {
-      const item = document.createElement('li');
-      item.textContent = tool + ' ';
-      const forget = document.createElement('button');
-      forget.type = 'button';
-      forget.className = 'tiny';
-      forget.textContent = 'Ask again';
-      forget.addEventListener('click', async () => {
-        await call('DELETE', `${this.path()}/remembered-tools/${tool}`);
-        item.remove();
-      });
-      item.append(forget);
-      return item;
-    }));
-    $('remembered-head').hidden = tools.length === 0;
+    $('remembered').replaceChildren(...tools.map((tool) => this.remembered(tool)));
+    $('remembered-none').hidden = tools.length > 0;
     $('options').returnValue = '';
     $('options').showModal();
+  }
+
+  remembered(tool) {
+    const item = element('li', '', tool);
+    item.dataset.tool = tool;
+    const forget = button('Ask again', 'quiet', this.guarded(async () => {
+      await call('DELETE', `${this.path()}/remembered-tools/${tool.split('/').map(encodeURIComponent).join('/')}`);
+      item.remove();
+      $('remembered-none').hidden = $('remembered').childElementCount > 0;
+    }));
+    forget.setAttribute('aria-label', `ask again before ${tool} runs`);
+    item.append(forget);
+    return item;
   }
 
   show() {
     const conversation = this.conversation();
     $('budget').hidden = !conversation;
+    $('cut').hidden = true;
     if (!conversation) return;
-    const { budget, spentUsd, continuable } = conversation;
-    $('budget').textContent = budget ? `${usd(spentUsd)} of ${usd(budget.maxCostUsd)}` : spentUsd ? usd(spentUsd) : 'Budget';
-    $('cut').hidden = !continuable;
+    const { budget, spentUsd, continuable, runtime } = conversation;
+    $('budget').textContent = budget ? `${usd(spentUsd)} of ${usd(budget.maxCostUsd)}` : spentUsd ? `${usd(spentUsd)} spent` : 'Budget';
+    if (runtime?.status === 'running' || runtime?.status === 'waiting') return;
+    const state = continuable ? (this.usedUp() ? 'cut' : 'raised') : this.usedUp() ? 'spent' : '';
+    $('cut').hidden = !state;
+    if (!state) return;
+    $('cut').dataset.state = state;
+    if ($('cut-text').textContent !== words[state]) $('cut-text').textContent = words[state];
+    $('raise').hidden = state === 'raised';
+    $('continue').hidden = state !== 'raised';
   }
 }

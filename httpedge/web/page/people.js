@@ -1,20 +1,7 @@
-// What a turn asks of a person: approvals, questions, tools of the browser. And what a person says of an answer.
+// What a turn asks of a person: approvals, questions, tools of the browser.
 
-import { call, startStream } from './stream.js';
-
-export function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-export function button(text, className, action) {
-  const made = element('button', className, text);
-  made.type = 'button';
-  if (action) made.addEventListener('click', action);
-  return made;
-}
+import { button, element, labelled } from './dom.js';
+import { startStream } from './stream.js';
 
 /** The pending actions of one conversation, as cards. */
 export class Actions {
@@ -53,14 +40,17 @@ export class Actions {
 
   card(action) {
     const card = element('form', 'action');
+    card.noValidate = true; // checked when it is sent, so that a word about it can be shown again
     card.dataset.id = action.id;
     card.dataset.kind = action.kind;
     const build = { tool_approval: approval, user_question: question, client_tool: clientTool }[action.kind] || unknown;
     build(card, action, this.guarded((resolution) => this.resolve(card, resolution)));
     if (action.expiresAt) {
-      card.append(element('p', 'hint', 'Lapses ' + new Date(action.expiresAt).toLocaleString()));
+      card.append(element('p', 'hint', `Lapses ${new Date(action.expiresAt).toLocaleString()} if nobody answers.`));
     }
     card.addEventListener('submit', (event) => event.preventDefault());
+    const head = card.querySelector('h3, legend');
+    card.setAttribute('aria-label', head?.textContent || action.kind);
     return card;
   }
 }
@@ -72,7 +62,7 @@ function row(...children) {
 }
 
 function approval(card, action, resolve) {
-  card.append(element('h3', '', action.prompt || `Run ${action.toolName}?`));
+  card.append(element('h3', '', action.details?.prompt || `Run ${action.toolName}?`));
   if (action.unknownOutcome) {
     card.append(element('p', 'warn', 'The server that ran it is gone, and it is not known whether it was carried out. Allow runs it again.'));
   }
@@ -83,8 +73,6 @@ function approval(card, action, resolve) {
   const asked = args.value;
   const remember = element('input');
   remember.type = 'checkbox';
-  const label = element('label', 'check', 'Do not ask again here');
-  label.prepend(remember);
   const decide = (decision) => {
     const resolution = { type: 'tool_approval', decision, rememberForSession: remember.checked };
     if (decision === 'allow' && args.value !== asked) {
@@ -99,43 +87,50 @@ function approval(card, action, resolve) {
     resolve(resolution);
   };
   args.addEventListener('input', () => args.setCustomValidity(''));
-  card.append(element('p', 'tool', action.toolName), args, label,
+  card.append(element('p', 'tool', action.toolName), args, labelled(remember, 'Do not ask again in this conversation'),
     row(button('Deny', 'quiet danger deny', () => decide('deny')), button('Allow', 'primary allow', () => decide('allow'))));
 }
 
 function question(card, action, resolve) {
-  const questions = action.questions?.length ? action.questions : [{ question: action.prompt || 'The assistant asks.' }];
+  const questions = action.questions?.length ? action.questions : [{ question: action.details?.prompt || 'The assistant asks.' }];
   const fields = questions.map((asked, index) => {
     const set = element('fieldset');
-    set.append(element('legend', '', asked.question));
+    const legend = element('legend', '', asked.question);
+    if (asked.header) legend.prepend(element('small', 'head', asked.header));
+    set.append(legend);
     for (const option of asked.options || []) {
-      const value = option.value ?? option.label ?? option;
       const input = element('input');
       input.type = asked.multiSelect ? 'checkbox' : 'radio';
       input.name = 'q' + index;
-      input.value = value;
-      const label = element('label', 'check', option.label ?? String(option));
-      label.prepend(input);
+      input.value = option.value ?? option.label ?? option;
+      const label = labelled(input, option.label ?? String(option));
       if (option.description) label.append(element('small', '', option.description));
       set.append(label);
     }
-    const free = element('input');
-    free.className = 'free';
-    free.placeholder = asked.placeholder || 'In your own words';
-    free.setAttribute('aria-label', asked.question);
-    set.append(free);
+    const free = element('input', 'free');
+    free.placeholder = asked.placeholder || (asked.options?.length ? 'Or in your own words' : 'Your answer');
+    free.setAttribute('aria-label', `${asked.question} In your own words`);
+    free.addEventListener('input', () => free.setCustomValidity(''));
+    set.addEventListener('change', () => free.setCustomValidity(''));
+    if (action.details?.allowFreeText !== false || !asked.options?.length) set.append(free);
     card.append(set);
     return { asked, set, free };
   });
-  const answer = () => {
+  card.addEventListener('submit', () => {
     const answers = {};
     for (const { asked, set, free } of fields) {
       const values = [...set.querySelectorAll('input:checked')].map((input) => input.value);
-      answers[asked.question] = free.value ? { values, freeText: free.value } : { values };
+      if (asked.required && values.length === 0 && !free.value.trim()) {
+        free.setCustomValidity('This one needs an answer.');
+        free.reportValidity();
+        return;
+      }
+      answers[asked.question] = free.value.trim() ? { values, freeText: free.value.trim() } : { values };
     }
     resolve({ type: 'user_question', answers });
-  };
-  card.append(row(button('Answer', 'primary answer', answer)));
+  });
+  const answer = element('button', 'primary answer', 'Answer');
+  card.append(row(answer));
 }
 
 /** What this page can do for an agent; any other tool of the client is answered by hand. */
@@ -165,35 +160,4 @@ function clientTool(card, action, resolve) {
 
 function unknown(card, action) {
   card.append(element('h3', '', `${action.kind}: ${action.toolName}`));
-}
-
-/** Rating, regenerating, editing and copying, under a message. */
-export function messageTools(message, { conversationId, experience, newestAnswer, guarded, edit, changed }) {
-  const tools = element('div', 'tools');
-  const path = `/conversations/${conversationId}/messages/${message.id}`;
-  const actions = experience?.messageActions || {};
-  if (actions.copy !== false) {
-    tools.append(button('Copy', 'tiny', guarded(() => navigator.clipboard.writeText(message.content))));
-  }
-  if (message.role === 'user') {
-    if (actions.edit) tools.append(button('Edit', 'tiny edit', () => edit(message)));
-    return tools;
-  }
-  if (newestAnswer && actions.regenerate) {
-    tools.append(button('Regenerate', 'tiny regenerate', guarded(() => startStream(path + '/regenerate', {}))));
-  }
-  if (experience?.feedback?.enabled) {
-    const rating = message.metadata?.feedback?.rating;
-    for (const [value, sign] of [['up', '👍'], ['down', '👎']]) {
-      const rate = button(sign, 'tiny rate', guarded(async () => {
-        await call('POST', path + '/feedback', { rating: rating === value ? null : value });
-        await changed();
-      }));
-      rate.dataset.rating = value;
-      rate.setAttribute('aria-pressed', String(rating === value));
-      rate.setAttribute('aria-label', value === 'up' ? 'good answer' : 'bad answer');
-      tools.append(rate);
-    }
-  }
-  return tools;
 }

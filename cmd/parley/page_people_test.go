@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	pageIdle    = `document.querySelector('#status').dataset.state === 'idle' && document.querySelector('.message.streaming') === null`
+	pageWaiting = `document.querySelector('#status').dataset.state === 'waiting' && document.querySelectorAll('.action').length === 1`
+	lastAnswer  = `[...document.querySelectorAll('.message.assistant')].pop()`
+	lastSaid    = `[...document.querySelectorAll('.message.user')].pop()`
+)
+
+// TestPageOfPeople is the built-in agent `demo` on the page, as a person tries it: an approval that is denied, changed
+// and remembered, a question, a tool of the browser, a file, regenerating, editing, rating, an export.
+func TestPageOfPeople(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	downloads := b.keepDownloads()
+	p := newProcess(t, "")
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(`document.body.dataset.ready === 'true'`)
+	b.newConversation("demo")
+	b.screenshot("20-demo.png")
+
+	b.say("Roll the dice")
+	b.see(pageWaiting + ` && document.querySelector('.action').textContent.includes('May I roll the dice?')`)
+	b.screenshot("21-approval.png")
+	b.see(`document.querySelector('#send').disabled && document.querySelector('#list').textContent.includes('waits for you')`)
+	b.do(chromedp.Reload())
+	b.see(pageWaiting) // it waits, whoever looks
+	b.do(chromedp.Click(".action .deny"))
+	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.querySelector('.call') !== null`)
+	b.see(`document.querySelectorAll('.message').length === 2 && /deni|refus/i.test(` + lastAnswer + `.textContent)`)
+	b.screenshot("22-denied.png")
+
+	b.say("Roll the dice")
+	b.see(pageWaiting)
+	b.do(chromedp.SetValue(".action textarea", "{oops"), chromedp.Click(".action .allow"))
+	b.see(`!document.querySelector('.action textarea').checkValidity() && document.querySelectorAll('.action').length === 1`)
+	b.do(chromedp.SetValue(".action textarea", `{"min":"six"}`), chromedp.Click(".action .allow"))
+	b.see(`document.querySelector('#toast').textContent.includes('invalid_approved_args') && !document.querySelector('.action .allow').disabled`)
+	b.do(chromedp.SetValue(".action textarea", `{"min":6,"max":6}`), chromedp.Click(".action input[type=checkbox]"), chromedp.Click(".action .allow"))
+	b.see(pageIdle + ` && ` + lastAnswer + `.textContent.includes('> 6') && document.querySelectorAll('.message.assistant').length === 2`)
+	b.screenshot("23-allowed.png")
+	b.say("Roll the dice")
+	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
+	b.do(chromedp.Click("#budget"))
+	b.see(`document.querySelector('#remembered li[data-tool=roll_dice]') !== null`)
+	b.screenshot("24-remembered.png")
+	b.do(chromedp.Click("#remembered button"))
+	b.see(`document.querySelector('#remembered').childElementCount === 0 && !document.querySelector('#remembered-none').hidden`)
+	b.do(chromedp.Click("#options [value=cancel]"))
+
+	b.say("Ask me a question")
+	b.see(pageWaiting + ` && document.querySelectorAll('.action input[type=radio]').length === 2`)
+	b.do(chromedp.Click(".action .answer"))
+	b.see(`!document.querySelector('.action .free').checkValidity()`) // it needs an answer
+	b.do(chromedp.Click(".action input[value=Coffee]"))
+	b.screenshot("25-question.png")
+	b.do(chromedp.Click(".action .answer"))
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('Coffee')`)
+
+	b.say("Use a tool of my browser")
+	b.see(pageWaiting + ` && document.querySelector('.action').dataset.kind === 'client_tool'`)
+	b.screenshot("26-client-tool.png")
+	b.do(chromedp.Click(".action .output"))
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('language')`)
+
+	note := filepath.Join(t.TempDir(), "note.txt")
+	require.NoError(t, os.WriteFile(note, []byte("the cat is in the garden\n"), 0o600))
+	b.do(chromedp.SetUploadFiles("#file", []string{note}))
+	b.see(`document.querySelector('#files .chip[data-file]') !== null`)
+	b.screenshot("27-attached.png")
+	b.say("Please read this")
+	b.see(pageIdle + ` && document.querySelector('#files').childElementCount === 0 && ` + lastAnswer + `.textContent.includes('the cat is in the garden')`)
+	b.do(chromedp.Click(".message.user .chip[data-file]"))
+	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
+
+	b.press(lastAnswer + `.querySelector('.regenerate')`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.versions')?.textContent.includes('1 earlier version')`)
+	b.screenshot("28-regenerated.png")
+	b.press(lastSaid + `.querySelector('.edit')`)
+	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
+	b.do(chromedp.SetValue("#text", ""))
+	b.say("Please read that")
+	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
+	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
+	b.see(`document.querySelectorAll('.message').length === 12`)
+
+	b.press(lastAnswer + `.querySelector('[data-rating=down]')`)
+	b.see(lastAnswer + `.querySelector('.rate-form') !== null && ` + lastAnswer + `.querySelector('[data-rating=down]').getAttribute('aria-pressed') === 'true'`)
+	b.do(chromedp.Click(".rate-form input[value=incomplete]"), chromedp.SendKeys(".rate-form .free", "no cat"))
+	b.screenshot("29-rating.png")
+	b.do(chromedp.Click(".rate-form .primary"))
+	b.see(`document.querySelector('.rate-form') === null && ` + lastAnswer + `.textContent.includes('incomplete · no cat')`)
+
+	b.do(chromedp.SetValue("#title", "Cats and dice"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
+	b.see(`document.querySelector('#list').textContent.includes('Cats and dice')`)
+	b.do(chromedp.SetValue("#export", "md"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#export').dispatchEvent(new Event('change'))`))
+	text := downloaded(t, downloads, "Cats and dice.md")
+	require.Contains(t, text, "Cats and dice")
+	require.Contains(t, text, "Please read that")
+	require.Empty(t, b.text(pageUnnamed), "controls without a name")
+	b.looks("30-people", p)
+}
+
+// TestPageOfMoney: a budget that cuts an answer, is raised, and lets it go on; and one that was used up to the end.
+func TestPageOfMoney(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, "")
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(`document.body.dataset.ready === 'true'`)
+	b.newConversation("demo")
+	b.setBudget("#budget", "0.0005")
+	b.see(`document.querySelector('#budget').textContent.includes('of $0.000500')`)
+	b.say("Tell me a long story")
+	b.see(pageIdle + ` && document.querySelector('#cut').dataset.state === 'cut' && !document.querySelector('#raise').hidden`)
+	b.see(lastAnswer + `.querySelector('.note')?.textContent === 'cut short'`)
+	b.screenshot("31-cut.png")
+	before := b.text(lastAnswer + `.querySelector('.body').textContent`)
+	b.do(chromedp.SendKeys("#text", "More"), chromedp.Click("#send")) // refused, and not lost
+	b.see(`document.querySelector('#toast').textContent.includes('budget_reached') && document.querySelector('#text').value === 'More'`)
+	b.do(chromedp.Click("#raise"))
+	b.see(`document.querySelector('#options').open && document.querySelector('#max-cost').value === '0.001'`) // twice as much is offered
+	b.screenshot("32-raise.png")
+	b.do(chromedp.SetValue("#max-cost", "0.1"), chromedp.Click("#save-budget"))
+	b.see(`document.querySelector('#cut').dataset.state === 'raised' && document.querySelector('#raise').hidden`)
+	b.do(chromedp.Click("#continue"))
+	b.see(`document.querySelector('#cut').hidden && ` + lastAnswer + `.classList.contains('streaming')`)
+	b.screenshot("33-continued.png")
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2 && ` + lastAnswer + `.textContent.includes('That was all')`)
+	require.Contains(t, b.text(lastAnswer+`.querySelector('.body').textContent`), before)
+	b.see(`document.querySelector('#cut').hidden && document.querySelector('#budget').textContent.includes('of $0.1000')`)
+
+	b.do(chromedp.Click("#budget"))
+	b.see(`document.querySelector('#options').open`)
+	b.do(chromedp.Click("#remove-budget"))
+	b.see(`document.querySelector('#budget').textContent.includes('spent')`)
+	b.checkQuiet(p)
+}
+
+func (b *browser) newConversation(agent string) {
+	b.t.Helper()
+	b.do(chromedp.SetValue("#agent", agent), chromedp.Click("#new"))
+	b.see(`document.querySelectorAll('.message').length === 0 && document.querySelector('#link').dataset.state === 'live'`)
+}
+
+func (b *browser) setBudget(door, usd string) {
+	b.t.Helper()
+	b.do(chromedp.Click(door))
+	b.see(`document.querySelector('#options').open`)
+	b.do(chromedp.SetValue("#max-cost", usd), chromedp.Click("#save-budget"))
+}
+
+// press clicks what an expression of the page names.
+func (b *browser) press(expression string) {
+	b.t.Helper()
+	b.see(expression + ` !== null`)
+	b.do(chromedp.Evaluate[chromedp.Void](`void ` + expression + `.click()`))
+}
+
+// keepDownloads returns the folder in which what the page saves arrives.
+func (b *browser) keepDownloads() string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	_, err := chromedp.Call(b.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir,
+	})
+	require.NoError(b.t, err)
+	return dir
+}
+
+func downloaded(t *testing.T, dir, name string) string {
+	t.Helper()
+	var text []byte
+	require.Eventually(t, func() bool {
+		var err error
+		text, err = os.ReadFile(filepath.Join(dir, name))
+		return err == nil && len(text) > 0
+	}, 10*time.Second, 20*time.Millisecond, "download of %s", name)
+	return string(text)
+}
+
+// pageUnnamed lists the controls in sight that a screen reader could not name.
+const pageUnnamed = `[...document.querySelectorAll('button, input, select, textarea, a')].filter((node) => node.checkVisibility()
+	&& !(node.getAttribute('aria-label') || node.textContent.trim() || node.labels?.length || node.title))
+	.map((node) => node.outerHTML).join('\n')`
+
+// looks shows the page to people in light and dark, wide and narrow, and checks what a program can see of it.
+func (b *browser) looks(name string, p *process) {
+	b.t.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+		b.do(chromedp.EmulateViewport(1440, 900))
+		checkPicture(b.t, b.screenshot(name+"-"+scheme+".png"))
+		b.do(chromedp.EmulateViewport(390, 780))
+		b.see(`document.documentElement.scrollWidth <= 390 && innerWidth === 390`)
+		checkPicture(b.t, b.screenshot(name+"-"+scheme+"-narrow.png"))
+	}
+	b.do(chromedp.Click("#side-toggle"))
+	b.see(`document.querySelector('#list button').checkVisibility()`)
+	b.screenshot(name + "-narrow-list.png")
+	b.checkQuiet(p)
+}

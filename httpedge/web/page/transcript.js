@@ -1,0 +1,194 @@
+// The messages of the open conversation, and the answer that is being streamed.
+
+import { button, element } from './dom.js';
+import { fileChips } from './files.js';
+import { messageTools } from './message.js';
+
+const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
+
+export class Transcript {
+  constructor(box, { guarded, edit, changed }) {
+    this.box = box;
+    this.guarded = guarded;
+    this.edit = edit;
+    this.changed = changed;
+    this.clear();
+  }
+
+  clear() {
+    this.nodes = new Map();  // message id -> node
+    this.modes = new Map();  // run id -> what kind of turn it is
+    this.streaming = null;   // { runId, node, own, before, text }
+    this.box.replaceChildren();
+    this.box.ariaBusy = 'false';
+  }
+
+  welcome(agent, say) {
+    const welcome = element('div', 'welcome');
+    welcome.append(element('h2', '', agent?.name || 'Welcome'), element('p', '', agent?.metadata?.welcome || agent?.description || 'Start a conversation.'));
+    const starters = element('div', 'starters');
+    for (const starter of agent?.metadata?.starters || []) {
+      const text = typeof starter === 'string' ? starter : starter.text || starter.label || '';
+      starters.append(button(text, '', this.guarded(() => say(text))));
+    }
+    welcome.append(starters);
+    this.box.replaceChildren(welcome);
+  }
+
+  /** Shows what was read of the conversation; what is no longer in it goes. */
+  show(read, experience) {
+    this.experience = experience;
+    this.conversation = read.conversation;
+    const ids = new Set(read.messages.map((message) => message.id));
+    for (const [id, node] of this.nodes) {
+      if (ids.has(id)) continue;
+      node.remove();
+      this.nodes.delete(id);
+    }
+    const last = read.messages.at(-1);
+    for (const message of read.messages) this.message(message, message === last);
+    if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
+    this.draw();
+  }
+
+  message(message, last) {
+    this.box.querySelector('.welcome')?.remove();
+    let node = this.nodes.get(message.id);
+    if (!node) {
+      node = element('div', 'message ' + message.role);
+      node.dataset.id = message.id;
+      this.nodes.set(message.id, node);
+      this.append(node);
+    }
+    const form = node.querySelector('.rate-form'); // a person may be writing in it
+    node.content = message.content;
+    node.replaceChildren(element('span', 'body', message.content));
+    for (const made of message.toolCalls || []) {
+      this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
+      node.append(toolCall(made));
+    }
+    if (message.files?.length) node.append(fileChips(message.files, this.guarded));
+    const notes = [];
+    const status = message.status || message.metadata?.status;
+    if (message.role === 'assistant' && status && status !== 'completed') notes.push(statusWords[status] || status);
+    if (message.metadata?.edited) notes.push('edited');
+    if (notes.length) node.append(element('span', 'note', notes.join(', ')));
+    const earlier = message.metadata?.previousContent || [];
+    if (earlier.length) node.append(versions(earlier));
+    if (!message.createdAt) return; // known by its event alone: it is read in full when the turn pauses or ends
+    node.append(messageTools(message, {
+      conversationId: this.conversation.id, experience: this.experience, last, form,
+      guarded: this.guarded, edit: this.edit, changed: this.changed,
+    }));
+    if (form && message.metadata?.feedback?.rating === 'down') node.append(form);
+  }
+
+  append(node) {
+    const atEnd = this.atEnd(80);
+    this.box.append(node);
+    if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  atEnd(slack) { return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < slack; }
+
+  notice(text, bad) { this.append(element('div', 'notice' + (bad ? ' bad' : ''), text)); }
+
+  /** An edit takes back the messages that the notices were about. */
+  truncated() { this.box.querySelectorAll('.notice').forEach((notice) => notice.remove()); }
+
+  // ---- the turn, as the stream tells it ----
+
+  /** Remembers what kind of turn a run is: its text may go on in an answer that is there already. */
+  mode(runId, mode) { this.modes.set(runId, mode || ''); }
+
+  begin(runId) {
+    if (this.streaming?.runId === runId) return;
+    this.drop();
+    this.box.querySelector('.welcome')?.remove();
+    const mode = this.modes.get(runId);
+    const answer = [...this.nodes.values()].at(-1);
+    const goesOn = (mode === 'resolve' || mode === 'continue') && answer?.classList.contains('assistant');
+    const node = goesOn ? answer : element('div', 'message assistant');
+    if (!goesOn) {
+      node.append(element('span', 'body'));
+      this.append(node);
+    }
+    let before = goesOn ? answer.content : '';
+    if (before && mode === 'resolve') before += '\n\n';
+    if (mode === 'regenerate' && answer?.classList.contains('assistant')) answer.classList.add('replaced');
+    this.streaming = { runId, node, own: !goesOn, before, text: '' };
+    this.draw();
+  }
+
+  text(runId, text, offset) {
+    this.begin(runId);
+    // An offset of 0 is a run that begins again after its node died.
+    this.streaming.text = offset > 0 ? this.streaming.text + text : text;
+    this.draw();
+  }
+
+  draw() {
+    this.box.ariaBusy = String(this.streaming !== null);
+    if (!this.streaming) return;
+    const { node, before, text } = this.streaming;
+    const atEnd = this.atEnd(120);
+    node.classList.add('streaming');
+    if (text || !before) node.querySelector('.body').textContent = before + text;
+    if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  /** Ends the streamed answer of a run; after a lost connection the running one may be another. */
+  end(runId) {
+    if (this.streaming && this.streaming.runId !== runId) return;
+    this.drop();
+  }
+
+  drop() {
+    if (this.streaming?.own) this.streaming.node.remove();
+    this.streaming?.node.classList.remove('streaming');
+    this.streaming = null;
+    this.box.querySelectorAll('.replaced').forEach((node) => node.classList.remove('replaced'));
+    this.box.ariaBusy = 'false';
+  }
+
+  /** Tools that a running turn calls, until the answer holds them. */
+  toolUse(calls) {
+    for (const call of calls) {
+      if (this.call(call.tool_call_id)) continue;
+      const live = toolCall({ id: call.tool_call_id, name: call.tool_name, arguments: JSON.stringify(call.args), running: true });
+      live.classList.add('live');
+      this.append(live);
+    }
+  }
+
+  toolResults(results) {
+    for (const result of results) {
+      const shown = this.call(result.tool_call_id);
+      if (!shown) continue;
+      const made = toolCall({ id: result.tool_call_id, name: result.tool_name, arguments: shown.made.arguments, result: result.result, error: result.error });
+      made.classList.toggle('live', shown.classList.contains('live'));
+      shown.replaceWith(made);
+    }
+  }
+
+  call(id) { return this.box.querySelector(`.call[data-call="${CSS.escape(id)}"]`); }
+}
+
+function toolCall(made) {
+  const details = element('details', 'call');
+  details.dataset.call = made.id;
+  details.made = made;
+  const how = made.error ? ' failed' : made.running ? ' …' : made.result === undefined ? '' : ' ✓';
+  details.append(element('summary', '', made.name + how), element('pre', '', made.arguments));
+  const outcome = made.error || made.result;
+  if (outcome) details.append(element('pre', '', typeof outcome === 'string' ? outcome : JSON.stringify(outcome, null, 2)));
+  return details;
+}
+
+/** What a message said before it was regenerated or edited. */
+function versions(earlier) {
+  const details = element('details', 'versions');
+  details.append(element('summary', '', earlier.length === 1 ? '1 earlier version' : `${earlier.length} earlier versions`));
+  for (const text of earlier) details.append(element('p', '', text));
+  return details;
+}
