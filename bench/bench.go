@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"parley/bench/standin"
 )
 
 // Exit codes of Main.
@@ -64,7 +66,8 @@ type Options struct {
 	JSON           bool   // print JSON instead of a table
 	Quiet          bool   // no live progress
 
-	cluster *cluster // the nodes that it started
+	cluster *cluster        // the nodes that it started
+	standin *standin.Server // the model and the tools of those, where the scenario needs them
 }
 
 // Disk measures the yardstick of the disk below dir and is given by the command, which may know storage.
@@ -75,37 +78,50 @@ type scenario struct {
 	agent      string
 	run        func(context.Context, *Options, *progress) (*Report, error)
 	defaults   map[string]string // of its flags, where they are not everybody's
+	people     bool              // about people, money or files: with the agents of people.yaml
 }
 
 func scenarios() []scenario {
 	return []scenario{
-		{"create", "create conversations", "bench-echo", runCreate, nil},
-		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn, nil},
-		{"read", "read conversations of -messages messages", "bench-echo", runRead, nil},
-		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil},
-		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil},
-		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil},
+		{"create", "create conversations", "bench-echo", runCreate, nil, false},
+		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn, nil, false},
+		{"read", "read conversations of -messages messages", "bench-echo", runRead, nil, false},
+		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil, false},
+		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil, false},
+		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil, false},
 		{"forward", "what a request costs more at a node that must forward it", "bench-echo", runForward, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
-		}},
+		}, false},
 		{"cancel", "cancel running turns at a node that does not own them", "bench-slow", runCancel, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "32", "count": "400", "warm-up": "0s",
-		}},
+		}, false},
 		{"idle", "processor and memory of nodes that have nothing to do", "bench-echo", runIdle, map[string]string{
 			"nodes": "3", "settle": "15s", "duration": "30s",
-		}},
+		}, false},
 		{"failover", "kill owners: time to the next accepted command and the next event of each of their conversations", "bench-echo", runFailover, map[string]string{
 			"nodes": "3", "records": "64", "rate": "100", "faults": "10", "followers": "2",
-		}},
+		}, false},
 		{"rolling", "restart all nodes one after another under load", "bench-brief", runRolling, map[string]string{
 			"nodes": "3", "records": "400", "rate": "200", "followers": "1000", "warm-up": "10s",
-		}},
+		}, false},
 		{"join", "a fourth node joins a loaded cluster with -state-bytes of state", "bench-echo", runJoin, map[string]string{
 			"nodes": "3", "records": "256", "rate": "100", "warm-up": "10s", "timeout": "3m",
-		}},
+		}, false},
 		{"chaos", "a load, while nodes are killed, frozen, cut off and restarted; then everything is checked", "bench-brief", runChaos, map[string]string{
 			"nodes": "3", "records": "200", "rate": "100", "followers": "3", "duration": "1m", "log-level": "info",
-		}},
+		}, false},
+		{"budget", "send to one conversation until its budget is reached, again and again, while owners are killed", "bench-priced", runBudget, map[string]string{
+			"nodes": "3", "count": "1000", "concurrency": "4", "faults": "5",
+		}, true},
+		{"resolve", "resolve pending actions after kill -9 of all nodes, and of an owner", "bench-asks", runResolve, map[string]string{
+			"nodes": "3", "records": "24", "faults": "5",
+		}, true},
+		{"long", "send one more message to a conversation of -messages messages, and to a new one", "bench-window", runLong, map[string]string{
+			"nodes": "1", "messages": "10000", "count": "1000", "concurrency": "1",
+		}, true},
+		{"upload", "store a file of -state-bytes and read it back: the memory that takes", "bench-files", runUpload, map[string]string{
+			"nodes": "1", "state-bytes": "104857600", "count": "5", "concurrency": "1", "timeout": "5m",
+		}, true},
 	}
 }
 
@@ -154,6 +170,12 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, disk Dis
 func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Writer) (report *Report, err error) {
 	live := newProgress(stderr, o.Quiet || o.JSON)
 	defer live.done()
+	if chosen.people {
+		if o.standin, err = standin.Start(ctx, 0); err != nil {
+			return nil, err
+		}
+		defer func() { _ = o.standin.Close() }() // nothing is lost with it
+	}
 	if o.Nodes > 0 {
 		if o.cluster, err = startCluster(ctx, o, live); err != nil {
 			return nil, err
@@ -180,7 +202,7 @@ func usage(w io.Writer) {
 		fmt.Fprintf(w, "  %-8s %s (agent %s)\n", s.name, s.help, s.agent)
 	}
 	fmt.Fprintf(w, "  %-8s %s\n", "disk", "the yardstick: raw synced batches of the storage engine, and raw fsync, on the same disk")
-	fmt.Fprintln(w, "\nFlags of a scenario: parley bench SCENARIO -h. The agents are in bench/bench.yaml.")
+	fmt.Fprintln(w, "\nFlags of a scenario: parley bench SCENARIO -h. The agents are in bench/bench.yaml and bench/people.yaml.")
 }
 
 func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error) {
@@ -200,7 +222,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.DurationVar(&o.WarmUp, "warm-up", 2*time.Second, "load before measuring")
 	set.Float64Var(&o.Rate, "rate", 0, "requests per second offered (open loop); 0 = as fast as answers come")
 	set.IntVar(&o.Records, "records", 0, "conversations to prepare; 0 = the scenario's own number")
-	set.IntVar(&o.Messages, "messages", 20, "messages in each prepared conversation (read)")
+	set.IntVar(&o.Messages, "messages", 20, "messages in each prepared conversation (read), in the long one (long)")
 	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
 	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, or events sent to followers; 0 = by -duration (stream), 5 (follow)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
@@ -214,10 +236,10 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.StringVar(&o.NodeFlags, "node-flags", "", "more flags of those nodes, separated by blanks")
 	set.StringVar(&o.LogLevel, "log-level", "warn", "log level of those nodes")
 	set.BoolVar(&o.Network, "network", false, "give each of those nodes a network of its own, so that partitions are possible (chaos; takes root)")
-	set.Uint64Var(&o.Seed, "seed", 0, "seed of everything random (chaos); 0 = drawn and printed")
-	set.IntVar(&o.Faults, "faults", 0, "faults to make (chaos; 0 = one in 8 s), owners to kill (failover)")
+	set.Uint64Var(&o.Seed, "seed", 0, "seed of everything random (chaos, budget); 0 = drawn and printed")
+	set.IntVar(&o.Faults, "faults", 0, "faults to make (chaos; 0 = one in 8 s), owners to kill (failover, budget), rounds (resolve)")
 	set.IntVar(&o.Followers, "followers", 0, "event streams: of each conversation (failover, chaos), in all (rolling)")
-	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join)")
+	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join); size of the file (upload)")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")
 	set.BoolVar(&o.Quiet, "quiet", false, "no live progress")
 	for name, value := range s.defaults {

@@ -53,7 +53,11 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 		return nil, fmt.Errorf("folder of the nodes: %w", err)
 	}
 	settings := filepath.Join(c.dir, "bench.yaml")
-	if err = os.WriteFile(settings, agents, 0o644); err != nil {
+	text := agents
+	if o.standin != nil {
+		text = peopleSettings(o.standin)
+	}
+	if err = os.WriteFile(settings, text, 0o644); err != nil {
 		return nil, fmt.Errorf("settings of the nodes: %w", err)
 	}
 	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000"}

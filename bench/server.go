@@ -17,6 +17,7 @@ type stats map[string]float64
 const (
 	statMemory = "process_resident_memory_bytes"
 	statCPU    = "process_cpu_seconds_total"
+	statHeap   = "go_memstats_heap_alloc_bytes"
 )
 
 // serverStats asks all servers and adds up: nothing when none is known, or one of them does not answer.
@@ -53,7 +54,7 @@ func statsOf(ctx context.Context, ops string) stats {
 	lines := bufio.NewScanner(io.LimitReader(response.Body, 16<<20))
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), " ")
-		if !ok || (name != statMemory && name != statCPU) {
+		if !ok || (name != statMemory && name != statCPU && name != statHeap) {
 			continue
 		}
 		if number, err := strconv.ParseFloat(value, 64); err == nil {
@@ -73,4 +74,28 @@ func (s stats) difference(r *Report, after stats) {
 	if r.OK > 0 {
 		r.Numbers["server CPU us per request"] = cpu * 1e6 / float64(r.OK)
 	}
+}
+
+// collect has a server collect its garbage.
+func collect(ctx context.Context, ops string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ops+"/debug/pprof/heap?gc=1", nil)
+	if err != nil {
+		return
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<20)) // the profile is not wanted
+	_ = response.Body.Close()
+}
+
+// heap is what is live on the heaps of all servers, in bytes; 0 when that is not known.
+func heap(ctx context.Context, o *Options) float64 {
+	for _, ops := range o.Ops {
+		collect(ctx, ops)
+	}
+	return serverStats(ctx, o)[statHeap]
 }
