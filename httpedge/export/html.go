@@ -10,7 +10,10 @@ import (
 
 	"github.com/microcosm-cc/bluemonday" // lets only known elements through; nothing in the standard library does
 	"github.com/yuin/goldmark"           // Markdown is the answers' language; CommonMark, no dependencies
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
 
 	"parley/proto/conversationpb"
 )
@@ -25,9 +28,42 @@ var printStyle string
 func HTML(options Options) Format {
 	return &page{
 		options: options, locale: options.locale(),
-		markdown: goldmark.New(goldmark.WithExtensions(extension.GFM)), // raw HTML is left out by itself
-		clean:    cleaner(),
+		markdown: goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(
+			renderer.WithNodeRenderers(util.Prioritized(rawAsText{}, beforeOwn)),
+		)),
+		clean: cleaner(),
 	}
+}
+
+// beforeOwn is a priority before that of Goldmark's own renderer.
+const beforeOwn = 100
+
+// rawAsText shows HTML in an answer as the text it is: most often it is what the answer is about, and leaving it out
+// would take words from the conversation.
+type rawAsText struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (rawAsText) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
+	register.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if raw, ok := node.(*ast.RawHTML); ok && entering {
+			_, _ = w.Write(util.EscapeHTML(raw.Segments.Value(source))) // into memory
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	register.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+		block, ok := node.(*ast.HTMLBlock)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		text := block.Lines().Value(source)
+		if block.HasClosure() {
+			text = append(text, block.ClosureLine.Value(source)...)
+		}
+		_, _ = w.WriteString("<pre>") // the same
+		_, _ = w.Write(util.EscapeHTML(bytes.TrimRight(text, "\n")))
+		_, _ = w.WriteString("</pre>\n")
+		return ast.WalkContinue, nil
+	})
 }
 
 // Policy is the content security policy that the page is to be served with. The page itself repeats what can be said
