@@ -33,5 +33,5 @@ func (r *request) continueTurn(c *conversationpb.Continue) (machine.Decision, *m
 		return machine.Decision{}, f
 	}
 	before := r.state.GetLastSeq()
-	return r.awaited(r.resume(conversationpb.Mode_CONTINUE, before), c.GetWait(), before), nil
+	return r.awaited(r.resume(conversationpb.Mode_CONTINUE, before, r.command), c.GetWait(), before), nil
 }

@@ -51,7 +51,7 @@ func (r *request) lapse() machine.Decision {
 	case len(rest) > 0:
 		return machine.Decision{Events: r.events}
 	}
-	return r.resume(conversationpb.Mode_RESOLVE, before)
+	return r.resume(conversationpb.Mode_RESOLVE, before, nil) // a resolve that came too late is not what did it
 }
 
 func tellLate(action *conversationpb.PendingAction) string {

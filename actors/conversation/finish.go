@@ -30,6 +30,7 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 	if usage.GetModelCalls() == 0 && c.GetPartial() != nil {
 		usage = addUsage(usage, sane(c.GetPartial().GetUsage()))
 	}
+	r.limit = c.GetLimitNanoUsd()
 	ended := r.ending(c)
 	ended.Usage = addUsage(lease.GetUsage(), usage)
 	if ended.GetContinuable() && c.GetPartial().GetText() != "" {

@@ -153,15 +153,15 @@ func pausedResult(s *conversationpb.State) *conversationpb.TurnResult {
 	}
 }
 
-// resume lets a paused turn go on under this owner.
-func (r *request) resume(mode conversationpb.Mode, after uint64) machine.Decision {
+// resume lets a paused turn go on under this owner. by is the command that asked for that, nil = none did.
+func (r *request) resume(mode conversationpb.Mode, after uint64, by *conversationpb.Command) machine.Decision {
 	paused := r.after().GetPaused()
 	r.emit(paused.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnResumed{TurnResumed: &conversationpb.TurnResumed{
 		Lease: &conversationpb.Lease{
 			Node: r.env.Node, Epoch: r.env.Epoch, RunId: paused.GetRunId(), StartedAt: paused.GetStartedAt(), Mode: mode,
 			Attempt: 1, AttemptAt: r.now, ResumedAt: paused.GetSteps(),
 		},
-		CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt(),
+		CommandId: by.GetCommandId(), AfterSeq: after, IssuedAt: by.GetIssuedAt(),
 	}}})
 	state := r.after()
 	lease := state.GetLease()

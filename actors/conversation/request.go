@@ -22,6 +22,7 @@ type request struct {
 	now     int64 // Unix milliseconds
 	events  []proto.Message
 	made    uint64 // how many of the first events only made way for a new turn
+	limit   int64  // the budget's limit that a turn has reached, 0 = the one in force
 }
 
 func refuse(code failurepb.Code, format string, args ...any) (machine.Decision, *machine.Failure) {

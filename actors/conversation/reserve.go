@@ -16,7 +16,7 @@ func (r *request) reserve(asked *conversationpb.Reserve) machine.Decision {
 		return decision
 	}
 	left := max(0, budget.GetMaxCostNanoUsd()-spent)
-	progressed.LeftNanoUsd = left
+	progressed.LeftNanoUsd, progressed.LimitNanoUsd = left, budget.GetMaxCostNanoUsd()
 	progressed.GrantedNanoUsd = max(lease.GetReservedNanoUsd(), min(asked.GetUptoNanoUsd(), left))
 	if progressed.GetGrantedNanoUsd() > lease.GetReservedNanoUsd() {
 		r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Reserved{Reserved: &conversationpb.Reserved{
@@ -37,10 +37,12 @@ func (r *request) settled(run string, usage *conversationpb.Usage) {
 	}}})
 }
 
-// reached tells in the log that the budget is used up.
+// reached tells in the log that the budget is used up: it is spent, or the turn found too little left of it. What a turn
+// found of a budget that was raised since says nothing of the one in force.
 func (r *request) reached(run string, reason conversationpb.StopReason, spent int64) {
 	budget := r.state.GetBudget()
-	if budget == nil || reason != conversationpb.StopReason_BUDGET_REACHED && spent < budget.GetMaxCostNanoUsd() {
+	short := reason == conversationpb.StopReason_BUDGET_REACHED && (r.limit == 0 || r.limit >= budget.GetMaxCostNanoUsd())
+	if budget == nil || !short && spent < budget.GetMaxCostNanoUsd() {
 		return
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_BudgetReached{

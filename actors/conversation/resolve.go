@@ -84,7 +84,7 @@ func (r *request) resolved(
 	if !last {
 		return machine.Decision{Events: r.events, Reply: turnReply(pausedResult(r.after()))}
 	}
-	return r.awaited(r.resume(conversationpb.Mode_RESOLVE, before), c.GetWait(), before)
+	return r.awaited(r.resume(conversationpb.Mode_RESOLVE, before, r.command), c.GetWait(), before)
 }
 
 // repeatResumed answers a resolve or a continue that came before.

@@ -112,7 +112,7 @@ func (b *book) reserve(upto int64) *conversationpb.Progressed {
 	}
 	left := max(b.budget-b.spent, 0)
 	b.reserved = max(b.reserved, min(upto, left))
-	reply := &conversationpb.Progressed{Steps: uint32(len(b.steps)), GrantedNanoUsd: b.reserved}
+	reply := &conversationpb.Progressed{Steps: uint32(len(b.steps)), GrantedNanoUsd: b.reserved, LimitNanoUsd: b.budget}
 	if !b.quiet {
 		reply.LeftNanoUsd = left
 	}

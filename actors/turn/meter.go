@@ -30,6 +30,7 @@ type meter struct {
 
 	limited bool
 	granted int64 // nano-dollars for this call
+	limit   int64 // the budget's, when it was last asked
 	final   bool  // the budget has no more
 	asking  bool
 	answers chan grant
@@ -42,9 +43,9 @@ type meter struct {
 
 // grant is the answer to a request for money.
 type grant struct {
-	asked, granted, left int64
-	unlimited            bool
-	err                  error
+	asked, granted, left, limit int64
+	unlimited                   bool
+	err                         error
 }
 
 func newMeter(count model.Meter, price *agentpb.Price, stepTokens int) *meter {
@@ -127,7 +128,7 @@ func (m *meter) take(answer grant) {
 		m.limited = false
 	default:
 		m.granted = max(m.granted, answer.granted-m.aside)
-		m.final = answer.granted < answer.asked
+		m.final, m.limit = answer.granted < answer.asked, answer.limit
 	}
 }
 
@@ -144,7 +145,8 @@ func (k *talk) reserve(ctx context.Context, upto int64) grant {
 		Step: k.steps + 1, Body: &conversationpb.Progress_Reserve{Reserve: &conversationpb.Reserve{UptoNanoUsd: upto}},
 	})
 	return grant{
-		asked: upto, granted: reply.GetGrantedNanoUsd(), left: reply.GetLeftNanoUsd(), unlimited: reply.GetUnlimited(), err: err,
+		asked: upto, granted: reply.GetGrantedNanoUsd(), left: reply.GetLeftNanoUsd(), limit: reply.GetLimitNanoUsd(),
+		unlimited: reply.GetUnlimited(), err: err,
 	}
 }
 
@@ -193,7 +195,8 @@ func (k *talk) firstGrant(life, ctx context.Context, m *meter) error {
 		k.title.start(life)
 		m.aside = extra
 	}
-	m.granted, m.final = g.granted-m.aside, g.granted < g.asked
+	m.granted, m.final, m.limit = g.granted-m.aside, g.granted < g.asked, g.limit
+	k.limit = g.limit
 	if m.granted < needed || m.room(m.granted) == 0 {
 		return errBudget
 	}

@@ -149,6 +149,24 @@ func TestABudgetThatIsRaisedWhileTheModelAnswers(t *testing.T) {
 	require.EqualValues(t, 1_000+200*2_000, l.book.spent)
 }
 
+// A call that was capped by the old limit ends there. It says which limit that was: the new one is not reached.
+func TestABudgetThatIsRaisedWhileACappedModelAnswers(t *testing.T) {
+	const old = 1_000 + 100*2_000
+	l := newTill(t, 200, old)
+	l.page.onWrite = func(pieces int) {
+		if pieces == 50 {
+			l.book.mu.Lock()
+			l.book.budget = 10_000_000
+			l.book.mu.Unlock()
+			l.Meter("run_1")
+		}
+	}
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_BUDGET_REACHED, finish.GetStopReason())
+	require.Len(t, strings.Fields(finish.GetContent()), 100)
+	require.EqualValues(t, old, finish.GetLimitNanoUsd())
+}
+
 func TestABudgetThatIsTakenAwayWhileTheModelAnswers(t *testing.T) {
 	l := newTill(t, 200, 1_000+100*2_000)
 	l.book.quiet = true

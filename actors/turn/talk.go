@@ -55,6 +55,7 @@ type talk struct {
 	meter   *meter                // of the model call under way, nil = it has no price
 	limited bool                  // there is a budget
 	capped  bool                  // the request's cap is what the budget buys
+	limit   int64                 // the budget's that ends the turn, in nano-dollars; it may have been raised since
 }
 
 // ending is why the talk ended.
@@ -200,6 +201,9 @@ func (k *talk) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	k.usage.add(k.consumed(answer))
 	if k.meter != nil {
 		k.meter.close()
+		if errors.Is(cause, errBudget) {
+			k.limit = k.meter.limit // else it is the one that the request was capped by
+		}
 		k.meter = nil
 	}
 	reached := err == nil && cause == nil && k.capped && answer != nil && answer.Stop == model.StopLength
@@ -290,7 +294,11 @@ func (k *talk) outcome(ctx context.Context, end *ending) *conversationpb.Finish 
 	case end.reason == conversationpb.StopReason_ERROR:
 		return failedWith("content_filtered", "The model's provider withheld the answer.")
 	}
-	return &conversationpb.Finish{StopReason: end.reason, Partial: end.partial}
+	finish := &conversationpb.Finish{StopReason: end.reason, Partial: end.partial}
+	if end.reason == conversationpb.StopReason_BUDGET_REACHED {
+		finish.LimitNanoUsd = k.limit
+	}
+	return finish
 }
 
 // log tells the log what the caller must not see.

@@ -6078,9 +6078,10 @@ type Finish struct {
 	Usage         *Usage                 `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
 	Error         *TurnError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	ToolCalls     []*ToolCall            `protobuf:"bytes,6,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`    // of the StartTurn this run was started with; 0 = not checked
-	Title         string                 `protobuf:"bytes,8,opt,name=title,proto3" json:"title,omitempty"`     // made from the first message, if the agent wants titles and it is ready
-	Partial       *Partial               `protobuf:"bytes,9,opt,name=partial,proto3" json:"partial,omitempty"` // with BUDGET_REACHED: the text of the model call that was cut
+	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`                                      // of the StartTurn this run was started with; 0 = not checked
+	Title         string                 `protobuf:"bytes,8,opt,name=title,proto3" json:"title,omitempty"`                                       // made from the first message, if the agent wants titles and it is ready
+	Partial       *Partial               `protobuf:"bytes,9,opt,name=partial,proto3" json:"partial,omitempty"`                                   // with BUDGET_REACHED: the text of the model call that was cut
+	LimitNanoUsd  int64                  `protobuf:"varint,10,opt,name=limit_nano_usd,json=limitNanoUsd,proto3" json:"limit_nano_usd,omitempty"` // with BUDGET_REACHED: the limit that was reached; a higher one may be set by now. 0 = the one in force
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6176,6 +6177,13 @@ func (x *Finish) GetPartial() *Partial {
 		return x.Partial
 	}
 	return nil
+}
+
+func (x *Finish) GetLimitNanoUsd() int64 {
+	if x != nil {
+		return x.LimitNanoUsd
+	}
+	return 0
 }
 
 type Recover struct {
@@ -6475,6 +6483,7 @@ type Progressed struct {
 	Calls          []*OpenCall            `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`                                            // the open calls as the rules see them: those with need RUN that are not done are to be run
 	GrantedNanoUsd int64                  `protobuf:"varint,4,opt,name=granted_nano_usd,json=grantedNanoUsd,proto3" json:"granted_nano_usd,omitempty"` // of a reserve: in all for this call; less than asked when the budget has no more
 	Unlimited      bool                   `protobuf:"varint,5,opt,name=unlimited,proto3" json:"unlimited,omitempty"`                                   // of a reserve: there is no budget
+	LimitNanoUsd   int64                  `protobuf:"varint,7,opt,name=limit_nano_usd,json=limitNanoUsd,proto3" json:"limit_nano_usd,omitempty"`       // of a reserve with a budget: the budget's limit, for Finish
 	LeftNanoUsd    int64                  `protobuf:"varint,6,opt,name=left_nano_usd,json=leftNanoUsd,proto3" json:"left_nano_usd,omitempty"`          // of a reserve with a budget: what it has left for this call, the grant included; caps the model's output
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -6543,6 +6552,13 @@ func (x *Progressed) GetUnlimited() bool {
 		return x.Unlimited
 	}
 	return false
+}
+
+func (x *Progressed) GetLimitNanoUsd() int64 {
+	if x != nil {
+		return x.LimitNanoUsd
+	}
+	return 0
 }
 
 func (x *Progressed) GetLeftNanoUsd() int64 {
@@ -7812,7 +7828,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +
 	"\x06Delete\x12\x1b\n" +
-	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\x85\x03\n" +
+	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xab\x03\n" +
 	"\x06Finish\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12@\n" +
@@ -7824,7 +7840,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"tool_calls\x18\x06 \x03(\v2\x1d.parley.conversation.ToolCallR\ttoolCalls\x12\x14\n" +
 	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05title\x18\b \x01(\tR\x05title\x126\n" +
-	"\apartial\x18\t \x01(\v2\x1c.parley.conversation.PartialR\apartial\"\t\n" +
+	"\apartial\x18\t \x01(\v2\x1c.parley.conversation.PartialR\apartial\x12$\n" +
+	"\x0elimit_nano_usd\x18\n" +
+	" \x01(\x03R\flimitNanoUsd\"\t\n" +
 	"\aRecover\"!\n" +
 	"\bAwaitRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xcc\x04\n" +
@@ -7842,14 +7860,15 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05tools\x18\t \x01(\v2\x1a.parley.conversation.ToolsH\x00R\x05tools\x124\n" +
 	"\x04file\x18\n" +
 	" \x01(\v2\x1e.parley.conversation.FileReplyH\x00R\x04fileB\x06\n" +
-	"\x04body\"\xdb\x01\n" +
+	"\x04body\"\x81\x02\n" +
 	"\n" +
 	"Progressed\x12\x14\n" +
 	"\x05steps\x18\x01 \x01(\rR\x05steps\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x123\n" +
 	"\x05calls\x18\x03 \x03(\v2\x1d.parley.conversation.OpenCallR\x05calls\x12(\n" +
 	"\x10granted_nano_usd\x18\x04 \x01(\x03R\x0egrantedNanoUsd\x12\x1c\n" +
-	"\tunlimited\x18\x05 \x01(\bR\tunlimited\x12\"\n" +
+	"\tunlimited\x18\x05 \x01(\bR\tunlimited\x12$\n" +
+	"\x0elimit_nano_usd\x18\a \x01(\x03R\flimitNanoUsd\x12\"\n" +
 	"\rleft_nano_usd\x18\x06 \x01(\x03R\vleftNanoUsd\"a\n" +
 	"\x05Rated\x12\x1d\n" +
 	"\n" +
