@@ -136,6 +136,8 @@ agents:
     ` + model + `
     experience: {titles: true}
     title_model: {provider: scripted, script: {text: "\"A Fine Title\""}}
+  - id: quick
+    model: {provider: scripted, script: {text: "one two three"}}
   - id: priced
     model: {provider: scripted, price: {input: 1, output: 2}, script: {text: "a b c", usage: {input_tokens: 1000, output_tokens: 500}}}
   - id: handy

@@ -21,10 +21,10 @@ func (p *process) exported(t *testing.T, id, query, contentType string) answer {
 
 func TestSpecExport(t *testing.T) {
 	p := content(t)
-	const evil = `<script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)> ![i](http://example.com/i.png) **bold** </style>`
+	const evil = `<script>alert(1)</script> [x](javascript:alert(1)) <img src=x onerror=alert(1)> ![i](http://example.com/i.png) </style>`
 	id := p.ask(t, "POST", "/conversations", `{"agentId":"open","userId":"export","title":"Über \"uns\" <b>"}`).fits(201, anyObject).text("conversation", "id")
 	p.ask(t, "POST", "/conversations/"+id+"/messages", map[string]any{
-		"message": "say " + evil, "files": []any{map[string]string{"name": "note<1>.txt", "content": "YQ==", "mimeType": "text/plain"}},
+		"message": "say " + evil + "\n\n**bold**", "files": []any{map[string]string{"name": "note<1>.txt", "content": "YQ==", "mimeType": "text/plain"}},
 	}).fits(200, anyObject)
 	handy := p.newConversation(t, "handy", "export")
 	p.say(t, handy, "what time is it")
@@ -33,7 +33,7 @@ func TestSpecExport(t *testing.T) {
 		a := p.exported(t, id, "", "text/markdown; charset=utf-8")
 		require.Equal(t, a.text, p.exported(t, id, "?format=md&tools=0&locale=en&print=0&disposition=attachment", "text/markdown; charset=utf-8").text)
 		require.Regexp(t, `^attachment; filename="[ -~]+\.md"; filename\*=UTF-8''%C3%9Cber`, a.header.Get("Content-Disposition"))
-		for _, part := range []string{"# Über \"uns\" <b>\n", "- Agent: Open Agent\n", "## User\n", "## Open Agent\n", "say " + evil, "\n" + evil + "\n", "- note<1>.txt (text/plain, 1 bytes)\n"} {
+		for _, part := range []string{"# Über \"uns\" <b>\n", "- Agent: Open Agent\n", "## User\n", "## Open Agent\n", "say " + evil, "\n" + evil + "\n\n**bold**\n", "- note<1>.txt (text/plain, 1 bytes)\n"} {
 			require.Contains(t, a.text, part)
 		}
 	})
@@ -62,7 +62,7 @@ func TestSpecExport(t *testing.T) {
 		require.NotRegexp(t, regexp.MustCompile(`(?i)<(script|img|iframe|link|object|form)`), a.text)
 		require.NotRegexp(t, regexp.MustCompile(`(?i)(href|src)="?\s*javascript|<[^>]*\son\w+=`), a.text)
 		require.Contains(t, a.text, "<strong>bold</strong>")
-		require.Contains(t, a.text, "&lt;script&gt;", "what people wrote is text")
+		require.Equal(t, 2, strings.Count(a.text, "&lt;script&gt;alert(1)&lt;/script&gt;"), "of people and of models it is text")
 		require.Contains(t, a.text, "<title>Über &#34;uns&#34; &lt;b&gt;</title>")
 		require.Contains(t, a.text, "note&lt;1&gt;.txt")
 		require.Contains(t, a.text, `<html lang="en">`)
