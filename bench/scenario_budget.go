@@ -159,7 +159,7 @@ func (r *budgetRun) send(ctx context.Context, n, say int) error {
 			return err
 		case failed.Status == 402:
 			r.count(&r.mu.refused)
-			if err := r.refill(ctx, false); err != nil {
+			if err = r.refill(ctx, false); err != nil {
 				return err
 			}
 		case failed.Code == codeBusy:

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// longText is a message of ordinary length.
-var longText = strings.TrimSpace(strings.Repeat("a question of ordinary length, such as people ask of an assistant. ", 4)) // constant
+// ordinary is a message of ordinary length.
+func ordinary() []byte {
+	const times = 4
+	return message(strings.TrimSpace(strings.Repeat("a question of ordinary length, such as people ask of an assistant. ", times)))
+}
 
 // runLong sends one more message to a conversation of -messages messages, and a first and a tenth one to others, in turn.
 func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
@@ -24,10 +27,10 @@ func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
 		return nil, err
 	}
 	live.phase("writing messages")
-	body := message(longText)
+	body := ordinary()
 	began := time.Now()
 	for range o.Messages / 2 {
-		if err := c.call("POST", "/conversations/"+long+"/messages", body, 200, completed); err != nil {
+		if err = c.call("POST", "/conversations/"+long+"/messages", body, 200, completed); err != nil {
 			return nil, err
 		}
 		live.count(nil)

@@ -94,8 +94,6 @@ func (r *resolveRun) wait(ctx context.Context) ([]waiting, error) {
 	return all, err
 }
 
-var allow = []byte(`{"resolution":{"type":"tool_approval","decision":"allow"}}`) // constant
-
 // afterRestart kills all nodes, starts them, and resolves one action after another.
 func (r *resolveRun) afterRestart(ctx context.Context) error {
 	all, err := r.wait(ctx)
@@ -114,6 +112,7 @@ func (r *resolveRun) afterRestart(ctx context.Context) error {
 	if err := cluster.settle(ctx, settleWithin); err != nil {
 		return err
 	}
+	r.close() // connections to the nodes of before; each would have to fail first
 	for n, w := range all {
 		began := time.Now()
 		_, err := r.any(n, r.resolution(w))
@@ -123,7 +122,9 @@ func (r *resolveRun) afterRestart(ctx context.Context) error {
 }
 
 func (r *resolveRun) resolution(w waiting) *request {
-	return &request{method: "POST", path: "/conversations/" + w.id + "/actions/" + w.action, body: allow, want: 200, read: completed}
+	const allow = `{"resolution":{"type":"tool_approval","decision":"allow"}}`
+	path := "/conversations/" + w.id + "/actions/" + w.action
+	return &request{method: "POST", path: path, body: []byte(allow), want: 200, read: completed}
 }
 
 // afterFailover kills the owner of the most and at once resolves all of its conversations at the others.
