@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine, then those of
 # three nodes. Leave the machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time,
-# for trying the script; ONLY=node or ONLY=cluster runs one half.
+# for trying the script; ONLY=node, ONLY=cluster or ONLY=people runs one part. Exits 1 when a scenario on nodes of its own failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
@@ -34,7 +34,7 @@ measure() { # measure TITLE SCENARIO [flags]
 together() { # together TITLE SCENARIO [flags]: on nodes that the harness starts itself
   printf '\n## %s\n\n    parley bench %s\n\n' "$1" "${*:2}"
   # One that fails says so and leaves the rest to be measured.
-  { "$parley" bench "${@:2}" -dir "$out/cluster" -quiet 2>&1 || echo "FAILED"; } | sed 's/^/    /'
+  { "$parley" bench "${@:2}" -dir "$out/cluster" -quiet 2>&1 || { echo "FAILED"; touch "$out/failed"; }; } | sed 's/^/    /'
   if [ -z "${KEEP:-}" ]; then rm -rf "$out/cluster"; fi
 }
 
@@ -54,8 +54,22 @@ cluster() {
   together "Chaos" chaos $network -duration $minutes -faults $faults
 }
 
+people() { # people, money and files
+  local sends=1000 kills=5 rounds=5 messages=10000 more=1000 files=5 size=104857600
+  if [ -n "${QUICK:-}" ]; then sends=60 kills=1 rounds=1 messages=400 more=50 files=1 size=20971520; fi
+  together "Budget: one conversation, owners killed" budget -count $sends -faults $kills
+  together "Resolve after restart, one node" resolve -nodes 1 -faults $rounds
+  together "Resolve after restart and after failover, three nodes" resolve -faults $rounds
+  together "A long conversation" long -messages $messages -count $more
+  together "A large file, one node" upload -state-bytes $size -count $files
+  together "A large file, three nodes" upload -nodes 3 -state-bytes $size -count $files
+}
+
+finish() { [ ! -e "$out/failed" ] || { echo "a scenario failed" >&2; exit 1; }; }
+
 echo "# Raw results, $(date -u +%F), $(nproc) cores, $(go version | cut -d' ' -f3)"
-if [ "${ONLY:-}" = cluster ]; then cluster; exit; fi
+if [ "${ONLY:-}" = cluster ]; then cluster; finish; exit; fi
+if [ "${ONLY:-}" = people ]; then people; finish; exit; fi
 printf '\n## Yardstick: the disk\n\n    parley bench disk\n\n'
 "$parley" bench disk -dir "$out" -duration "${warm}" | sed 's/^/    /'
 start >"$out/start"
@@ -82,4 +96,5 @@ printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "
 stop
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
-if [ "${ONLY:-}" != node ]; then cluster; fi
+if [ "${ONLY:-}" != node ]; then cluster; people; fi
+finish
