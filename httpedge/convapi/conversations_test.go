@@ -366,6 +366,7 @@ func TestCancel(t *testing.T) {
 
 func TestFailuresOfTheRuntime(t *testing.T) {
 	k := serve(t)
+	k.invents = true
 	at := "/conversations/" + conv1 + "/cancel"
 	k.refuse(fail(failurepb.Code_UNAVAILABLE, "no leader"))
 	require.Equal(t, "1", k.refused(503, "unavailable", "POST", at, "").header.Get("Retry-After"))

@@ -43,7 +43,7 @@ func (a *API) fileRows() []endpoint.Row {
 			files, endpoint.Summary("Read a file's record"), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.OnBytes("GET /files/{fileId}/content", "file:read", a.downloadFile,
 			files, slow, endpoint.Summary("Read a file's bytes, or a range of them"), endpoint.Media("*/*"),
-			endpoint.Also(206, "The range that was asked for"), endpoint.Errors(invalid, forbidden, notFound)),
+			endpoint.Ranged(), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("DELETE /files/{fileId}", "file:write", a.deleteFile,
 			files, endpoint.Summary("Remove a file"),
 			endpoint.Errors(invalid, forbidden, notFound, storageFull, storageFail)),

@@ -92,6 +92,7 @@ type kit struct {
 	pdf     export.Printer
 
 	authorizer endpoint.Authorizer
+	invents    bool // refuses with what the rules never refuse a route with
 }
 
 type setting func(*kit)
@@ -234,6 +235,7 @@ func (k *kit) do(method, path, body string, header ...string) *response {
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
 	require.NoError(k.t, err)
+	k.conforms(method, path, answer, raw)
 	out := &response{status: answer.StatusCode, header: answer.Header, raw: raw}
 	if bytes.HasPrefix(raw, []byte("{")) {
 		require.NoError(k.t, json.Unmarshal(raw, &out.body), "%s", raw)

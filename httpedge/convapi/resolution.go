@@ -33,7 +33,7 @@ type resolutionSchema struct {
 	Comment            string          `json:"comment" doc:"tool_approval: shown to the model with a denial"`
 	Answers            json.RawMessage `json:"answers" doc:"user_question: question to answer"`
 	Cancelled          bool            `json:"cancelled" doc:"user_question: the person will not answer"`
-	Output             json.RawMessage `json:"output" doc:"client_tool: any JSON value"`
+	Output             json.RawMessage `json:"output" any:"true" doc:"client_tool: any JSON value"`
 	Error              string          `json:"error" doc:"client_tool: why the tool failed"`
 }
 

@@ -126,7 +126,7 @@ type toolCallDetailSchema struct {
 	ID     string          `json:"id"`
 	Name   string          `json:"name"`
 	Args   json.RawMessage `json:"args"`
-	Result json.RawMessage `json:"result,omitempty" doc:"Text, an object or a list; {error} of a call that failed"`
+	Result json.RawMessage `json:"result,omitempty" any:"true" doc:"Text, an object or a list; {error} of a call that failed"`
 }
 
 type feedbackSchema struct {

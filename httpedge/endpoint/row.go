@@ -38,6 +38,7 @@ type Row struct {
 	Timeout time.Duration // of the handler; 0 = the server's default
 	MaxBody int           // largest JSON body in bytes; 0 = the server's default
 	Media   []string      // what a file may be, for the document
+	Ranged  bool          // its file has a fixed size and an entity tag: parts of it can be asked for, and whether it changed
 	In, Out reflect.Type  // structs
 	Source  string        // file:line of the row
 	Hidden  bool          // not in the document
@@ -70,6 +71,9 @@ func Errors(codes ...failurepb.Code) Option {
 func Also(status int, meaning string) Option {
 	return func(r *Row) { r.Also = append(r.Also, Outcome{Status: status, Meaning: meaning}) }
 }
+
+// Ranged says that a file can be asked for in parts, and whether it has changed (304, 206, 416).
+func Ranged() Option { return func(r *Row) { r.Ranged = true } }
 
 // Summary is the route in one line, for people.
 func Summary(text string) Option { return func(r *Row) { r.Summary = text } }

@@ -1,7 +1,8 @@
 // Package openapi makes an OpenAPI 3.0.3 document from a surface's route rows, so that what is documented is what is
 // served: paths, parameters and bodies come from the types that the handlers use.
 //
-// Properties come from json tags; the tags doc, enum, format and required add what a Go type cannot say. A property
+// Properties come from json tags; the tags doc, enum, format, any (JSON of any type) and required add what a Go type
+// cannot say. A property
 // without omitempty is required in answers; in bodies one that is tagged so, and its handler checks it. A type that
 // writes its own JSON says what it looks like by Described.
 //
@@ -182,6 +183,13 @@ func (b *builder) responses(row *endpoint.Row) object {
 		success["description"] = other.Meaning
 		responses[strconv.Itoa(other.Status)] = success
 	}
+	if row.Ranged {
+		part := b.success(row)
+		part["description"] = "The range that was asked for"
+		responses["206"] = part
+		responses["304"] = object{"description": "Not changed since the entity tag of If-None-Match"}
+		responses["416"] = refused("range_not_satisfiable")
+	}
 	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, row.Errors...)
 	if b.info.BearerAuth {
 		codes = append(codes, failurepb.Code_AUTH_REQUIRED)
@@ -198,12 +206,16 @@ func (b *builder) responses(row *endpoint.Row) object {
 	}
 	for status, names := range byStatus {
 		slices.Sort(names)
-		responses[strconv.Itoa(status)] = object{
-			"description": strings.Join(names, ", "),
-			"content":     object{"application/json": object{"schema": reference("Error")}},
-		}
+		responses[strconv.Itoa(status)] = refused(strings.Join(names, ", "))
 	}
 	return responses
+}
+
+func refused(codes string) object {
+	return object{
+		"description": codes,
+		"content":     object{"application/json": object{"schema": reference("Error")}},
+	}
 }
 
 func (b *builder) success(row *endpoint.Row) object {

@@ -123,6 +123,9 @@ func (b *builder) property(field reflect.StructField, in use) object {
 	if format := field.Tag.Get("format"); format != "" {
 		extra["format"], extra["type"] = format, "string"
 	}
+	if field.Tag.Get("any") == "true" {
+		delete(schema, "type")
+	}
 	if _, isReference := schema["$ref"]; isReference && len(extra) > 0 {
 		schema = object{"allOf": []object{schema}}
 	}
