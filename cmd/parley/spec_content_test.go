@@ -147,6 +147,8 @@ agents:
   - id: asking
     model: {provider: scripted, script: {steps: [{text: "one thing", tool_calls: [{name: ask_user, arguments: {questions: [{question: "Which colour?"}]}}]}, {text: "thank you"}]}}
     capabilities: {ask_user: true, attachments: {enabled: true}}
+  - id: steady
+    model: {provider: scripted, script: {tokens: 60, token_interval: 25ms}}
   - id: slow
     model: {provider: scripted, script: {tokens: 400, token_interval: 25ms}}
     capabilities: {attachments: {enabled: true}}

@@ -332,7 +332,7 @@ func TestSpecTaskRestart(t *testing.T) {
 	p.becomes(t, waiting, "waiting_for_input")
 	var running []string
 	for n := range 3 {
-		running = append(running, p.newTask(t, "slow", fmt.Sprint("go ", n), nil).text("id"))
+		running = append(running, p.newTask(t, "steady", fmt.Sprint("go ", n), nil).text("id"))
 		p.becomes(t, running[n], "running")
 	}
 	canceled := p.newTask(t, "slow", "go", nil).text("id")
@@ -366,7 +366,7 @@ func TestSpecTaskRestart(t *testing.T) {
 		require.Contains(t, p.becomes(t, waiting, "completed").text("result", "content"), "thank you")
 		for _, id := range running {
 			read := p.becomes(t, id, "completed")
-			require.True(t, strings.HasSuffix(read.text("result", "content"), "w400"), read.text("result", "content"))
+			require.True(t, strings.HasSuffix(read.text("result", "content"), "w60"), read.text("result", "content"))
 			require.Len(t, p.messages(t, read.text("task", "conversationId")), 2, "it ran once")
 		}
 	})
