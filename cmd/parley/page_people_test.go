@@ -94,8 +94,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.screenshot("28-regenerated.png")
 	b.press(lastSaid + `.querySelector('.edit')`)
 	b.see(`!document.querySelector('#editing').hidden && document.querySelector('#text').value === 'Please read this'`)
-	b.do(chromedp.SetValue("#text", ""))
-	b.say("Please read that")
+	b.do(chromedp.SetValue("#text", "Please read that"), chromedp.Click("#send"))
 	b.see(pageIdle + ` && ` + lastSaid + `.querySelector('.note')?.textContent.includes('edited') && document.querySelector('#editing').hidden`)
 	b.see(lastSaid + `.querySelector('.body').textContent === 'Please read that' && ` + lastSaid + `.querySelector('.versions')?.textContent.includes('Please read this')`)
 	b.see(`document.querySelectorAll('.message').length === 12`)
@@ -109,7 +108,7 @@ func TestPageOfPeople(t *testing.T) {
 
 	b.do(chromedp.SetValue("#title", "Cats and dice"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
 	b.see(`document.querySelector('#list').textContent.includes('Cats and dice')`)
-	b.do(chromedp.SetValue("#export", "md"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#export').dispatchEvent(new Event('change'))`))
+	b.do(chromedp.Evaluate[chromedp.Void](`void (document.querySelector('#export').value = 'md', document.querySelector('#export').dispatchEvent(new Event('change')))`))
 	text := downloaded(t, downloads, "Cats and dice.md")
 	require.Contains(t, text, "Cats and dice")
 	require.Contains(t, text, "Please read that")

@@ -35,6 +35,7 @@ function toast(error) {
 const guarded = (action) => async (...args) => {
   try {
     await action(...args);
+    $('toast').hidden = true; // what went wrong before is over
   } catch (error) {
     toast(error);
   }
@@ -112,6 +113,7 @@ async function open(id) {
   const read = await call('GET', `/conversations/${id}?limit=200`);
   history.replaceState(null, '', '#' + id);
   current = { conversation: read.conversation, editing: null };
+  $('agent').value = read.conversation.agentId;
   showAll(read);
   showList();
   nodes.watch(id);
@@ -279,6 +281,11 @@ function onEvent(event) {
 
 function setStatus(status) {
   current.conversation.runtime = { ...current.conversation.runtime, status };
+  const row = rows.find((other) => other.id === current.conversation.id);
+  if (row && row.runtime?.status !== status) {
+    row.runtime = { ...row.runtime, status };
+    showList();
+  }
   showHead();
 }
 

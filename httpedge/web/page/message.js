@@ -20,7 +20,8 @@ export function messageTools(message, { conversationId, experience, last, form, 
     return tools;
   }
   if (last && switches.regenerate) tools.append(again('Regenerate'));
-  if (experience?.feedback?.enabled) rating(tools, message, { path, feedback: experience.feedback, form, guarded, changed });
+  const whole = message.status !== 'requires_action';
+  if (whole && experience?.feedback?.enabled) rating(tools, message, { path, feedback: experience.feedback, form, guarded, changed });
   return tools;
 }
 

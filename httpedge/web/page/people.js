@@ -141,7 +141,7 @@ const ownTools = {
 function clientTool(card, action, resolve) {
   const output = element('textarea');
   output.value = JSON.stringify(ownTools[action.toolName]?.() ?? {}, null, 2);
-  output.rows = 4;
+  output.rows = Math.max(2, Math.min(8, output.value.split('\n').length));
   output.setAttribute('aria-label', 'output of ' + action.toolName);
   const send = () => {
     try {
@@ -152,9 +152,11 @@ function clientTool(card, action, resolve) {
     }
   };
   output.addEventListener('input', () => output.setCustomValidity(''));
-  card.append(element('h3', '', `The assistant wants this page to run ${action.toolName}`),
-    element('pre', '', JSON.stringify(action.args ?? {})), output,
-    row(button('Fail', 'quiet danger', () => resolve({ type: 'client_tool', output: null, error: 'The person refused.' })),
+  card.append(element('h3', '', `The assistant asks this page to run ${action.toolName}`));
+  if (Object.keys(action.args ?? {}).length > 0) card.append(element('pre', '', JSON.stringify(action.args, null, 2)));
+  const hint = ownTools[action.toolName] ? 'The page ran it. Nothing is sent before you say so:' : 'The page does not know this tool. Write what it answers, as JSON:';
+  card.append(element('p', 'tool', hint), output,
+    row(button('Refuse', 'quiet danger refuse', () => resolve({ type: 'client_tool', output: null, error: 'The person refused.' })),
       button('Send output', 'primary output', send)));
 }
 

@@ -12,6 +12,10 @@ export class Transcript {
     this.guarded = guarded;
     this.edit = edit;
     this.changed = changed;
+    // What appears below must not cover the end of the conversation.
+    this.stick = true;
+    box.addEventListener('scroll', () => { this.stick = this.atEnd(80); });
+    new ResizeObserver(() => { if (this.stick) box.scrollTop = box.scrollHeight; }).observe(box);
     this.clear();
   }
 
