@@ -325,6 +325,15 @@ func TestFilesWithAMessage(t *testing.T) {
 	require.Empty(t, state.GetFiles())
 }
 
+// TestFilesOfAStreamThatIsRefused: who gets no stream leaves no files behind, which nobody would know of.
+func TestFilesOfAStreamThatIsRefused(t *testing.T) {
+	k := serve(t, withFiles, func(k *kit) { k.limiter = fullOfStreams{} })
+	k.store.Put(filed(conv1, ""))
+	k.refused(429, "rate_limited", "POST", "/conversations/"+conv1+"/messages",
+		`{"message":"look","stream":true,"files":[`+inline("a.png", "", png)+`]}`)
+	require.Zero(t, k.files.Len())
+}
+
 // TestUploadIsNotHeld: a body beyond every limit of bodies is stored as it comes.
 func TestUploadIsNotHeld(t *testing.T) {
 	k := serve(t, withFiles, withConfig(func(c *convapi.Config) { c.FileBytes = 5 << 20 }))

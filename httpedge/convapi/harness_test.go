@@ -71,6 +71,13 @@ func (hitRecorder) OpenStream(endpoint.Caller, endpoint.Request) (func(), *machi
 	return func() {}, nil
 }
 
+// fullOfStreams is one whose callers have all the streams they may have.
+type fullOfStreams struct{ hitRecorder }
+
+func (fullOfStreams) OpenStream(endpoint.Caller, endpoint.Request) (func(), *machine.Failure) {
+	return nil, fail(failurepb.Code_RATE_LIMITED, "too many open streams")
+}
+
 const (
 	conv1 = "conv_000000000000000000001"
 	conv2 = "conv_000000000000000000002"
@@ -92,6 +99,7 @@ type kit struct {
 	pdf     export.Printer
 
 	authorizer endpoint.Authorizer
+	limiter    endpoint.Limiter
 	invents    bool // refuses with what the rules never refuse a route with
 }
 
@@ -108,6 +116,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 		config: convapi.DefaultConfig(), auth: endpointtest.Off,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second},
 		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, agents: agents(),
+		limiter: hitRecorder{},
 	}
 	for _, set := range settings {
 		set(k)
@@ -117,7 +126,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
-		Listener: listener, Node: "n1", Authenticator: k.auth, Limiter: hitRecorder{}, Logger: log,
+		Listener: listener, Node: "n1", Authenticator: k.auth, Limiter: k.limiter, Logger: log,
 	})
 	require.NoError(t, err)
 	hub, err := sse.New(sse.DefaultConfig(), upstream{k}, log, nil)

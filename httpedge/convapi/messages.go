@@ -61,19 +61,19 @@ func (in *sendMessageIn) Validate() *machine.Failure {
 func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoint.Stream) (*turnResult, error) {
 	files := filesInput{given: in.FileIDs, inline: in.Files}
 	send := &conversationpb.Send{Content: in.Message, Metadata: in.Metadata, Wait: !in.Stream}
-	if len(in.FileIDs)+len(in.Files) > 0 { // else the head need not be read
-		state, err := a.readable(ctx, in.ID)
-		if err != nil {
-			return nil, err
-		}
-		send.Agent = a.agentOf(state)
-		if send.FileIds, err = a.attach(ctx, state, send.Agent, &files); err != nil {
-			return nil, err
-		}
-	}
-	command := a.command(ctx, in.ID)
-	command.Body = &conversationpb.Command_Send{Send: send}
 	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {
+		if len(in.FileIDs)+len(in.Files) > 0 { // else the head need not be read
+			state, err := a.readable(ctx, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			send.Agent = a.agentOf(state)
+			if send.FileIds, err = a.attach(ctx, state, send.Agent, &files); err != nil {
+				return nil, err
+			}
+		}
+		command := a.command(ctx, in.ID)
+		command.Body = &conversationpb.Command_Send{Send: send}
 		reply, err := a.asker(!in.Stream)(ctx, command)
 		a.detach(ctx, in.ID, &files, err)
 		return reply, err
