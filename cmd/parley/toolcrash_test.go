@@ -30,13 +30,19 @@ agents:
       - {name: pay, url: "%[2]s", description: Pays.}
       - {name: mail, url: "%[3]s", description: Sends a letter.}
       - {name: note, url: "%[4]s", description: Writes a note., idempotent: true}
+      - {name: wire, url: "%[5]s", description: Wires money., approval: always}
 `
 
 // idempotentTool may run again when nobody knows whether it ran.
 const idempotentTool = "note"
 
-// crashPlans are the ways in which turns call their three tools: together, one after another, and both.
-var crashPlans = []string{"pay,mail,note", "note|pay|mail", "note,pay|mail", "mail|pay,note", "pay|note,mail", "pay,mail|pay"} // constant
+// crashPlans are the ways in which turns call their three tools: together, one after another, and both; some wait for a
+// person in the middle of it.
+func crashPlans() []string {
+	return []string{
+		"pay,mail,note", "note|pay|mail", "note,pay|mail", "mail|pay,note", "pay|note,mail", "pay,mail|pay", "wire,note|pay", "note|wire,pay",
+	}
+}
 
 // turnsAtOnce is how many conversations have a turn when the node is killed.
 const turnsAtOnce = 4
@@ -47,7 +53,7 @@ type crashes struct {
 	world  *standin.Server
 	random *rand.Rand
 	turn   time.Duration // about what a turn takes that nothing happens to
-	tally  struct{ turns, recovered, doubts, allowed, answered int }
+	tally  struct{ turns, recovered, approved, doubts, allowed, answered int }
 }
 
 // crashTurn is a turn that is under way when its node dies.
@@ -93,7 +99,7 @@ func newCrashes(t *testing.T, count int) *crashes {
 	t.Cleanup(func() { require.NoError(t, world.Close()) })
 	dir := t.TempDir()
 	file := filepath.Join(dir, "parley.yaml")
-	config := fmt.Sprintf(toolWorkers, world.ModelURL(), world.ToolURL("pay"), world.ToolURL("mail"), world.ToolURL("note"))
+	config := fmt.Sprintf(toolWorkers, world.ModelURL(), world.ToolURL("pay"), world.ToolURL("mail"), world.ToolURL("note"), world.ToolURL("wire"))
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	fleet, err := nodes.New(t.Context(), nodes.Config{
 		Binary: binary, Dir: dir, Count: count, Alone: count == 1, ReadyWithin: time.Minute, Flags: []string{"--config", file, "--log-level", "warn"},
@@ -134,24 +140,51 @@ func (c *crashes) begin(ctx context.Context, name, plan string) (*crashTurn, err
 	return &crashTurn{id: id, name: name, plan: plan, again: map[string]int{}, denied: map[string]bool{}}, err
 }
 
-// send sends the message. That there is no answer is fine: the node was killed.
+// send sends the message, and approves what the turn then waits for. That there is no answer is fine: the node was
+// killed.
 func (c *crashes) send(ctx context.Context, turn *crashTurn) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	text := fmt.Sprintf("case=%s say=3 pace=2ms tools=%s", turn.name, turn.plan)
-	nodes := c.alive()
-	r, err := ask(ctx, nodes[len(turn.name)%len(nodes)], "POST", "/conversations/"+turn.id+"/messages", map[string]string{"message": text})
-	if err == nil && r.status != http.StatusOK && r.status != http.StatusServiceUnavailable {
+	at := c.Nodes()[len(turn.name)%len(c.Nodes())]
+	r, err := ask(ctx, at, "POST", "/conversations/"+turn.id+"/messages", map[string]string{"message": text})
+	if err != nil || r.status == http.StatusServiceUnavailable {
+		return nil //nolint:nilerr // see above
+	}
+	if r.status != http.StatusOK {
 		return r.wrong("send", nil)
+	}
+	var answer crashState
+	if err := r.decode(&answer); err != nil {
+		return err
+	}
+	for _, action := range answer.Pending {
+		if action.UnknownOutcome {
+			continue // a node that was not killed yet has taken over; it is decided later
+		}
+		r, err = c.resolve(ctx, turn, action.ID, "allow")
+		if err == nil && r.status != http.StatusOK && r.status != http.StatusServiceUnavailable {
+			return r.wrong("approve", nil)
+		}
 	}
 	return nil
 }
 
+func (c *crashes) resolve(ctx context.Context, turn *crashTurn, action, decision string) (reply, error) {
+	at := c.alive()
+	if len(at) == 0 {
+		return reply{}, errors.New("no node runs")
+	}
+	return ask(ctx, at[0], "POST", "/conversations/"+turn.id+"/actions/"+action,
+		map[string]any{"resolution": map[string]string{"type": "tool_approval", "decision": decision}})
+}
+
 // round kills a node while it runs some turns, and sees them to their ends.
 func (c *crashes) round(ctx context.Context, name string) error {
+	plans := crashPlans()
 	var turns []*crashTurn
 	for n := range turnsAtOnce {
-		turn, err := c.begin(ctx, fmt.Sprintf("%s_%d", name, n), crashPlans[c.random.IntN(len(crashPlans))])
+		turn, err := c.begin(ctx, fmt.Sprintf("%s_%d", name, n), plans[c.random.IntN(len(plans))])
 		if err != nil {
 			return err
 		}
@@ -171,10 +204,10 @@ func (c *crashes) round(ctx context.Context, name string) error {
 		senders.Wait()
 		killed = errors.Join(killed, victim.Start(ctx))
 	} else {
-		killed = errors.Join(killed, victim.Launch())
+		killed = errors.Join(killed, victim.Launch()) //nolint:contextcheck // a process outlives the call that starts it
 		senders.Wait()
 	}
-	if err := errors.Join(append(failed, killed)...); err != nil {
+	if err := errors.Join(errors.Join(failed...), killed); err != nil {
 		return err
 	}
 	for _, turn := range turns {
@@ -239,17 +272,28 @@ func (c *crashes) ends(ctx context.Context, turn *crashTurn) error {
 	return c.audit(ctx, turn, &last)
 }
 
-// decide answers for the person: now and then a call whose outcome nobody knows is to be run again.
+// approvedTool asks a person before it runs.
+const approvedTool = "wire"
+
+// decide answers for the person: what needs an approval has it, and now and then a call whose outcome nobody knows is to
+// be run again.
 func (c *crashes) decide(ctx context.Context, turn *crashTurn, state *crashState) error {
 	for _, action := range state.Pending {
-		if action.Kind != "tool_approval" || !action.UnknownOutcome || action.ToolName == idempotentTool || action.Args.Case != turn.name {
+		if action.Kind != "tool_approval" || action.Args.Case != turn.name || action.ToolName == idempotentTool ||
+			!action.UnknownOutcome && action.ToolName != approvedTool {
 			return fmt.Errorf("it asks for what nobody needs to be asked: %+v", action)
 		}
-		decision := []string{"allow", "deny"}[c.random.IntN(2)]
-		r, err := ask(ctx, c.alive()[0], "POST", "/conversations/"+turn.id+"/actions/"+action.ID,
-			map[string]any{"resolution": map[string]string{"type": "tool_approval", "decision": decision}})
+		decision := "allow"
+		if action.UnknownOutcome {
+			decision = []string{"allow", "deny"}[c.random.IntN(2)]
+		}
+		r, err := c.resolve(ctx, turn, action.ID, decision)
 		if err != nil || r.status != http.StatusOK {
 			return r.wrong("resolve", err)
+		}
+		if !action.UnknownOutcome {
+			c.tally.approved++
+			continue
 		}
 		c.tally.doubts++
 		if decision == "allow" {
