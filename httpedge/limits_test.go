@@ -1,6 +1,7 @@
 package httpedge_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -184,6 +185,21 @@ func TestMalformedRequests(t *testing.T) {
 	}
 	require.Equal(t, 200, b.do(get("/desk/echo/a")).status)
 	require.Empty(t, b.log.with("request failed"), "bad input is no fault")
+}
+
+// TestTwoFramings: a body with two lengths, of which a proxy may have believed the other, ends the connection, so that
+// nothing in it is taken for a request.
+func TestTwoFramings(t *testing.T) {
+	b := serve(t)
+	hidden := get("/desk/echo/hidden")
+	for _, order := range []string{
+		"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n", "content-length: %d\r\nTransfer-Encoding: chunked\r\n",
+	} {
+		framing := fmt.Sprintf(order, len(hidden)+len("0\r\n\r\n"))
+		w := b.dial().send("POST /desk/echo/a HTTP/1.1\r\nHost: x\r\n" + framing + "\r\n0\r\n\r\n" + hidden)
+		require.Equal(t, 400, w.answer().status)
+		w.ended()
+	}
 }
 
 func TestInputIsDecoded(t *testing.T) {

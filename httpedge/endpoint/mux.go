@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -164,6 +165,11 @@ func (m *Mux) Routes() []Route { return m.routes }
 
 // Serve answers one request.
 func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
+	if framedTwice(rc) {
+		rc.SetConnectionClose()
+		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "Content-Length and Transfer-Encoding cannot be used together"))
+		return
+	}
 	path := rc.URI().PathOriginal()
 	if len(path) > m.config.MaxPathBytes {
 		m.refuse(rc, &Problem{
@@ -177,6 +183,21 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 		return
 	}
 	m.unmatched(rc)
+}
+
+// framedTwice says that a body in chunks came with a length, too: a proxy in front may have taken the other for the
+// end of the request (RFC 9112, section 6.3).
+func framedTwice(rc *fasthttp.RequestCtx) bool {
+	const inChunks = -1
+	if rc.Request.Header.ContentLength() != inChunks {
+		return false
+	}
+	for line := range bytes.Lines(rc.Request.Header.RawHeaders()) {
+		if name, _, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
