@@ -80,13 +80,13 @@ func agentRecord(over fields) shape {
 // plainExperience is the switches of an agent that sets none.
 func plainExperience() map[string]any {
 	return map[string]any{
-		"messageActions": map[string]any{"copy": true, "regenerate": false, "edit": false},
+		"messageActions": map[string]any{"copy": true, "regenerate": true, "edit": true},
 		"history":        map[string]any{"rename": true, "pin": true, "bulkDelete": true},
 		"feedback": map[string]any{
-			"enabled": false, "comments": true, "maxCommentLength": 1000,
+			"enabled": true, "comments": true, "maxCommentLength": 1000,
 			"reasons": []string{"inaccurate", "incomplete", "off_topic", "too_long", "unsafe", "other"},
 		},
-		"export": map[string]any{"enabled": false, "includeTools": false, "formats": []string{"markdown", "json"}},
+		"export": map[string]any{"enabled": true, "includeTools": false, "formats": []string{"md", "json", "html", "pdf"}},
 		"titles": false,
 	}
 }

@@ -83,16 +83,6 @@ func TestSpecRoutes(t *testing.T) {
 			p.ask(t, "GET", path, nil).refused(404, "NOT_FOUND")
 		}
 	})
-	t.Run("routes_of_later_releases_are_404", func(t *testing.T) {
-		for _, route := range []string{
-			"GET /conversations/" + id + "/export", "POST /conversations/" + id + "/messages/msg_x/regenerate", "POST /conversations/" + id + "/messages/msg_x/edit",
-			"POST /conversations/" + id + "/messages/msg_x/feedback", "POST /conversations/" + id + "/actions/act_x", "GET /conversations/" + id + "/remembered-tools",
-			"POST /conversations/" + id + "/continue", "GET /conversations/" + id + "/files", "POST /files", "GET /files/file_x", "POST /tasks", "GET /tasks",
-		} {
-			method, path, _ := strings.Cut(route, " ")
-			p.ask(t, method, path, nil).refused(404, "NOT_FOUND")
-		}
-	})
 	t.Run("head_is_get_without_the_body", func(t *testing.T) {
 		for _, path := range []string{"/agents", "/conversations/" + id, "/conversations/" + id + "/events", "/conversations?userId=routes", "/docs"} {
 			head, get := p.ask(t, "HEAD", path, nil), p.ask(t, "GET", path, nil)
@@ -174,6 +164,9 @@ func TestSpecBadBodies(t *testing.T) {
 	})
 	t.Run("body_over_1_mib_is_413", func(t *testing.T) {
 		for path, method := range routes {
+			if strings.HasSuffix(path, "/messages") {
+				continue // it may bring files
+			}
 			p.ask(t, method, path, `{"message":"`+strings.Repeat("x", 1<<20)+`"}`).refused(413, "too_large")
 		}
 	})
@@ -220,7 +213,7 @@ func TestSpecRawRequests(t *testing.T) {
 		{"long_header", "GET /api/agents/agents HTTP/1.1\r\nHost: h\r\nX-Big: " + strings.Repeat("x", 20_000) + "\r\n\r\n", 431, "header_too_large"},
 		{"bad_escape_in_path", "GET /api/agents/conversations/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "VALIDATION_ERROR"},
 		{"bad_escape_at_the_end", "GET /api/agents/agents/a% HTTP/1.1\r\nHost: h\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"announced_body_over_1_mib", "POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n", 413, "too_large"},
+		{"announced_body_over_1_mib", "POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n" + strings.Repeat("x", 9000), 413, "too_large"},
 		{"chunked_body", fmt.Sprintf("POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body), 201, ""},
 		{"no_host", "GET /api/agents/agents HTTP/1.0\r\n\r\n", 200, ""},
 		{"absolute_url", "GET http://h/api/agents/agents HTTP/1.1\r\nHost: h\r\n\r\n", 200, ""},
