@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +15,7 @@ const serveVariable = "PARLEY_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serveVariable) != "" {
-		_ = mcpServer(os.Getenv(serveVariable), nil).Run(context.Background(), &mcp.StdioTransport{})
+		_ = mcpServer(os.Getenv(serveVariable), nil, new(atomic.Int32)).Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)

@@ -228,9 +228,11 @@ func (s *server) runTool(name string, idempotent bool) func(context.Context, *Ca
 		if call.IdempotencyKey != "" {
 			params.Meta = mcp.Meta{MetaIdempotencyKey: call.IdempotencyKey}
 		}
-		result, err := s.call(ctx, params)
-		// A server that does not know the session any more has not looked at the call.
-		if errors.Is(err, mcp.ErrSessionMissing) || idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
+		asked, way := withWay(ctx)
+		result, err := s.call(asked, params)
+		// Every call of a session fails when another one finds that the server does not know it any more: also one that runs.
+		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || way.unseen()) ||
+			idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
 			result, err = s.call(ctx, params)
 		}
 		var answered *jsonrpc.Error

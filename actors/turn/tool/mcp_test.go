@@ -24,7 +24,7 @@ import (
 
 // mcpServer makes a server of the real thing. Its tools say what they were called with; the one that hangs does so until it
 // is cancelled or the server is over.
-func mcpServer(name string, over <-chan struct{}) *mcp.Server {
+func mcpServer(name string, over <-chan struct{}, hung *atomic.Int32) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)
 	add := func(name string, handler mcp.ToolHandler) {
 		server.AddTool(&mcp.Tool{
@@ -56,7 +56,9 @@ func mcpServer(name string, over <-chan struct{}) *mcp.Server {
 	add("refuse", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, errors.New("refused outright")
 	})
-	add("hang", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add("hang", func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_ = call.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: "t"}) // the answer begins
+		hung.Add(1)
 		select {
 		case <-ctx.Done():
 		case <-over:
@@ -84,6 +86,7 @@ type served struct {
 	down     atomic.Bool
 	requests atomic.Int32
 	ended    atomic.Int32 // sessions that their client ended
+	hung     atomic.Int32 // calls of the tool that hangs
 	header   atomic.Pointer[http.Header]
 	servers  []*mcp.Server
 	over     chan struct{}
@@ -121,7 +124,7 @@ func serveMCP(t *testing.T) *served {
 
 // forget makes the server one that knows no session.
 func (s *served) forget() {
-	server := mcpServer("remote", s.over)
+	server := mcpServer("remote", s.over, &s.hung)
 	s.servers = append(s.servers, server)
 	s.handler.Store(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 }
@@ -197,6 +200,34 @@ func TestMCPSessionIsReplaced(t *testing.T) {
 		require.Contains(t, text, "remote")
 		server.forget()
 	}
+}
+
+// A call that runs is not made again when another one finds the session forgotten: it may have done its work.
+func TestMCPRunningCallIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	server := serveMCP(t)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(body, []byte(`"server/discover"`)) { // the newer protocol has no sessions
+			http.Error(w, "unknown", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	set := open(t, local(t), mcpAgent(&agentpb.MCP{Name: "r", Url: front.URL}))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := run(t, set, "r_hang", `{}`)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return server.hung.Load() == 1 }, 10*time.Second, time.Millisecond)
+	server.forget()
+	_, err := run(t, set, "r_echo", `{}`)
+	require.NoError(t, err)
+	require.Error(t, <-failed)
+	require.EqualValues(t, 1, server.hung.Load())
 }
 
 func TestMCPOutOfReach(t *testing.T) {

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -96,12 +98,46 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 			request.Header[name] = values
 		}
 	}
+	way, _ := request.Context().Value(wayKey{}).(*way)
+	if request.Method != http.MethodPost {
+		way = nil // it only asks what became of the call
+	}
+	way.goes()
 	response, err := c.next.RoundTrip(request)
 	if err == nil {
+		way.answered(response.StatusCode)
 		response.Body = &capped{ReadCloser: response.Body, left: maxResponse}
 	}
 	return response, err
 }
+
+// way is how far the request of a call has come. A nil one is nobody's.
+type way struct{ sent, refused atomic.Bool }
+
+type wayKey struct{}
+
+// withWay makes a context whose request tells how far it came.
+func withWay(ctx context.Context) (context.Context, *way) {
+	made := new(way)
+	return context.WithValue(ctx, wayKey{}, made), made
+}
+
+func (w *way) goes() {
+	if w != nil {
+		w.sent.Store(true)
+		w.refused.Store(false)
+	}
+}
+
+// answered notes an answer: 404 is that of a server that does not know the session and has not looked at the call.
+func (w *way) answered(status int) {
+	if w != nil && status == http.StatusNotFound {
+		w.refused.Store(true)
+	}
+}
+
+// unseen says that the server has not looked at the call.
+func (w *way) unseen() bool { return !w.sent.Load() || w.refused.Load() }
 
 var errTooLong = errors.New("the answer is too long")
 
