@@ -16,6 +16,9 @@ func writeBanner(w io.Writer, c *config.Config, n *node.Node) {
 	fmt.Fprintf(w, "\nParley is ready.\n\n")
 	if c.HTTP.Page {
 		fmt.Fprintf(w, "  Chat      %s/\n", at)
+		if c.BuiltinAssistant && len(c.Agents) == 0 {
+			fmt.Fprintf(w, "            agent Demo: approvals, questions, a tool of your browser, files, budgets\n")
+		}
 	}
 	if c.HTTP.Docs {
 		fmt.Fprintf(w, "  API       %s/docs\n", api)

@@ -2,44 +2,27 @@
 // a lost connection or a restarted server is what the log says.
 
 import { Nodes } from './cluster.js';
-import { button, element } from './dom.js';
+import { element } from './dom.js';
 import { Attachments } from './files.js';
+import { List, statusWords } from './list.js';
 import { EventLog } from './log.js';
 import { Money } from './money.js';
 import { Actions } from './people.js';
 import { Follow, Refused, call, docsPath, download, served, settings, startStream } from './stream.js';
+import { guarded, toast } from './toast.js';
 import { Transcript } from './transcript.js';
 
 const $ = (id) => document.getElementById(id);
-const pageSize = 30;
 
 let agents = [];
-let rows = [];
 const nodes = new Nodes($('nodes'), $('banner'));
 let current = null; // { conversation, follow, editing }
+let opening = '';   // id of the conversation chosen last
 
 function pill(node, state, text) {
   node.dataset.state = state;
   node.textContent = text;
 }
-
-let toastTimer;
-function toast(error) {
-  const text = error instanceof Refused && error.code ? `${error.message} (${error.code})` : String(error.message || error);
-  $('toast').textContent = text;
-  $('toast').hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => { $('toast').hidden = true; }, 6000);
-}
-
-const guarded = (action) => async (...args) => {
-  try {
-    await action(...args);
-    $('toast').hidden = true; // what went wrong before is over
-  } catch (error) {
-    toast(error);
-  }
-};
 
 const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
 const attachments = new Attachments($('files'), {
@@ -51,71 +34,31 @@ const attachments = new Attachments($('files'), {
 });
 const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => refresh() });
 const transcript = new Transcript($('messages'), { guarded, edit: (message) => startEditing(message), changed: () => refresh() });
+const list = new List($('list'), $('more'), { guarded, open: (id) => open(id), current: () => current?.conversation.id });
 const log = new EventLog($('events'), $('log-seq'));
 
 served.hear = (node) => { if (node) $('served').textContent = 'served by ' + node; };
 
 // ---- conversations ----
 
-function identity() {
-  return settings.token ? '' : '&userId=' + encodeURIComponent(settings.user);
-}
-
-async function loadList() {
-  const page = await call('GET', `/conversations?limit=${pageSize}&orderBy=updatedAt${identity()}`);
-  rows = page.conversations;
-  $('more').hidden = !page.hasMore;
-  showList();
-}
-
-async function loadMore() {
-  const page = await call('GET', `/conversations?limit=${pageSize}&offset=${rows.length}&orderBy=updatedAt${identity()}`);
-  rows = rows.concat(page.conversations);
-  $('more').hidden = !page.hasMore;
-  showList();
-}
-
-function ago(iso) {
-  const seconds = Math.max(0, (Date.now() - new Date(iso)) / 1000);
-  if (seconds < 60) return 'now';
-  if (seconds < 3600) return Math.floor(seconds / 60) + ' min';
-  if (seconds < 86400) return Math.floor(seconds / 3600) + ' h';
-  return new Date(iso).toLocaleDateString();
-}
-
-function showList() {
-  $('list').replaceChildren(...rows.map((row) => {
-    const choose = button('', '', guarded(() => open(row.id)));
-    choose.dataset.id = row.id;
-    if (current?.conversation.id === row.id) choose.setAttribute('aria-current', 'true');
-    choose.append(element('span', 'name', (row.pinned ? '★ ' : '') + (row.title || 'Untitled conversation')));
-    const meta = element('span', 'meta');
-    meta.append(element('span', '', row.agentName || row.agentId), element('span', '', ago(row.updatedAt)));
-    const status = row.runtime?.status;
-    if (status === 'running' || status === 'waiting') meta.append(element('span', status, statusWords[status]));
-    choose.append(meta);
-    const item = element('li');
-    item.append(choose);
-    return item;
-  }));
-}
-
 async function create() {
   const body = { agentId: $('agent').value };
   if (!settings.token) body.userId = settings.user;
   const { conversation } = await call('POST', '/conversations', body);
-  await Promise.all([open(conversation.id), loadList()]);
+  await Promise.all([open(conversation.id), list.load()]);
   $('text').focus();
 }
 
 async function open(id) {
   close();
+  opening = id;
   const read = await call('GET', `/conversations/${id}?limit=200`);
+  if (opening !== id) return; // another was chosen meanwhile
   history.replaceState(null, '', '#' + id);
   current = { conversation: read.conversation, editing: null };
   $('agent').value = read.conversation.agentId;
   showAll(read);
-  showList();
+  list.draw();
   nodes.watch(id);
   current.follow = new Follow(id, 0, { onFrame: onEvent, onState: onLink });
 }
@@ -156,7 +99,6 @@ function close() {
 }
 
 const agentOf = (conversation) => agents.find((agent) => agent.id === (conversation?.agentId || $('agent').value));
-const statusWords = { idle: 'idle', running: 'answering', waiting: 'waits for you', off: 'no conversation' };
 
 function showHead() {
   const conversation = current?.conversation;
@@ -252,7 +194,7 @@ const handlers = {
   'session.updated'(event) {
     Object.assign(current.conversation, event.data);
     showHead();
-    loadList().catch(toast);
+    list.load().catch(toast);
   },
 };
 
@@ -276,16 +218,12 @@ function onEvent(event) {
   // What was there when the conversation was read is on the page already.
   if (!replayed) handlers[event.type]?.(event);
   if (!replayed && telling.test(event.type)) refreshSoon();
-  if (!replayed && event.type === 'session.status_idle') loadList().catch(toast);
+  if (!replayed && event.type === 'session.status_idle') list.load().catch(toast);
 }
 
 function setStatus(status) {
   current.conversation.runtime = { ...current.conversation.runtime, status };
-  const row = rows.find((other) => other.id === current.conversation.id);
-  if (row && row.runtime?.status !== status) {
-    row.runtime = { ...row.runtime, status };
-    showList();
-  }
+  list.status(current.conversation.id, status);
   showHead();
 }
 
@@ -304,6 +242,7 @@ async function say(text) {
   const fileIds = await attachments.ids();
   const path = `/conversations/${current.conversation.id}/messages`;
   setStatus('running');
+  transcript.follow();
   try {
     if (editing) await startStream(`${path}/${editing.id}/edit`, fileIds.length > 0 ? { content: text, fileIds } : { content: text });
     else await startStream(path, fileIds.length > 0 ? { message: text, fileIds } : { message: text });
@@ -381,16 +320,15 @@ $('text').addEventListener('keydown', (event) => {
 
 $('stop').addEventListener('click', guarded(() => call('POST', `/conversations/${current.conversation.id}/cancel`)));
 $('new').addEventListener('click', guarded(create));
-$('more').addEventListener('click', guarded(loadMore));
 $('title').addEventListener('change', guarded(async () => {
   Object.assign(current.conversation, await call('PATCH', `/conversations/${current.conversation.id}`, { title: $('title').value }));
-  await loadList();
+  await list.load();
 }));
 $('pin').addEventListener('click', guarded(async () => {
   const changed = await call('PATCH', `/conversations/${current.conversation.id}`, { pinned: !current.conversation.pinned });
   Object.assign(current.conversation, { pinned: changed.pinned });
   showHead();
-  await loadList();
+  await list.load();
 }));
 $('delete').addEventListener('click', guarded(async () => {
   const id = current.conversation.id;
@@ -399,13 +337,15 @@ $('delete').addEventListener('click', guarded(async () => {
   history.replaceState(null, '', location.pathname);
   showHead();
   showWelcome();
-  await loadList();
+  await list.load();
 }));
 function showLog(shown) {
   document.querySelector('main').classList.toggle('no-log', !shown);
   $('log-toggle').setAttribute('aria-pressed', String(shown));
 }
-showLog(!matchMedia('(max-width: 1080px)').matches);
+const wide = matchMedia('(min-width: 1081px)');
+wide.addEventListener('change', () => showLog(wide.matches));
+showLog(wide.matches);
 $('log-toggle').addEventListener('click', () => showLog($('log-toggle').getAttribute('aria-pressed') !== 'true'));
 $('side-toggle').addEventListener('click', () => document.querySelector('main').classList.toggle('show-side'));
 
@@ -440,7 +380,7 @@ async function start() {
   const [wanted, ...rest] = location.hash.slice(1).split('&');
   const user = new URLSearchParams(rest.join('&')).get('user');
   if (user) settings.user = user;
-  await loadList();
+  await list.load();
   if (wanted) await open(wanted);
   else {
     showWelcome();

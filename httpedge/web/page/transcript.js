@@ -12,10 +12,9 @@ export class Transcript {
     this.guarded = guarded;
     this.edit = edit;
     this.changed = changed;
-    // What appears below must not cover the end of the conversation.
-    this.stick = true;
-    box.addEventListener('scroll', () => { this.stick = this.atEnd(80); });
-    new ResizeObserver(() => { if (this.stick) box.scrollTop = box.scrollHeight; }).observe(box);
+    // Who reads the end stays there, whatever grows in it or opens below it.
+    box.addEventListener('scroll', () => { this.stick = box.scrollHeight - box.scrollTop - box.clientHeight < 80; });
+    new ResizeObserver(() => this.keepEnd()).observe(box);
     this.clear();
   }
 
@@ -23,6 +22,7 @@ export class Transcript {
     this.nodes = new Map();  // message id -> node
     this.modes = new Map();  // run id -> what kind of turn it is
     this.streaming = null;   // { runId, node, own, before, text }
+    this.stick = true;
     this.box.replaceChildren();
     this.box.ariaBusy = 'false';
   }
@@ -53,6 +53,7 @@ export class Transcript {
     for (const message of read.messages) this.message(message, message === last);
     if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
     this.draw();
+    this.keepEnd();
   }
 
   message(message, last) {
@@ -88,12 +89,19 @@ export class Transcript {
   }
 
   append(node) {
-    const atEnd = this.atEnd(80);
     this.box.append(node);
-    if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+    this.keepEnd();
   }
 
-  atEnd(slack) { return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < slack; }
+  keepEnd() {
+    if (this.stick) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  /** Goes to the end, and stays there until the reader scrolls away. */
+  follow() {
+    this.stick = true;
+    this.keepEnd();
+  }
 
   notice(text, bad) { this.append(element('div', 'notice' + (bad ? ' bad' : ''), text)); }
 
@@ -135,10 +143,9 @@ export class Transcript {
     this.box.ariaBusy = String(this.streaming !== null);
     if (!this.streaming) return;
     const { node, before, text } = this.streaming;
-    const atEnd = this.atEnd(120);
     node.classList.add('streaming');
     if (text || !before) node.querySelector('.body').textContent = before + text;
-    if (atEnd) this.box.scrollTop = this.box.scrollHeight;
+    this.keepEnd();
   }
 
   /** Ends the streamed answer of a run; after a lost connection the running one may be another. */
