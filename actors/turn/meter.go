@@ -221,13 +221,14 @@ func (k *talk) lowerCap(tokens int64) {
 	}
 }
 
-// consumed is what a call has used: what the provider said, else what the meter counted, when anything was heard.
-func (k *talk) consumed(answer *model.Answer) model.Usage {
+// consumed is what a call has used: what the provider said, else what the meter counted, when anything was heard. A call
+// that was cut before has used its prompt: who is asked and then stopped is paid for the asking.
+func (k *talk) consumed(answer *model.Answer, cut bool) model.Usage {
 	var said model.Usage
 	if answer != nil {
 		said = answer.Usage
 	}
-	if said.Known || k.meter == nil || k.meter.count.Output() == 0 {
+	if said.Known || k.meter == nil || k.meter.count.Output() == 0 && !cut {
 		return said
 	}
 	if said.InputTokens == 0 {

@@ -167,6 +167,42 @@ func TestABudgetThatIsRaisedWhileACappedModelAnswers(t *testing.T) {
 	require.EqualValues(t, old, finish.GetLimitNanoUsd())
 }
 
+// answering puts another model in the place of the scripted one.
+func answering(generate func(context.Context, *model.Request, model.Stream) (*model.Answer, error)) func(*Config) {
+	return func(config *Config) {
+		config.Providers = map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: &script{generate: generate}}
+	}
+}
+
+// Who asks and cancels before the first word has the model read the prompt all the same.
+func TestACallThatIsCutBeforeItsFirstWordCosts(t *testing.T) {
+	asked := make(chan struct{})
+	l := newTill(t, 0, 1_000_000, answering(func(ctx context.Context, _ *model.Request, _ model.Stream) (*model.Answer, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}))
+	require.NoError(t, l.Start(l.book.on(l.job())))
+	<-asked
+	l.Stop("run_1")
+	finish := <-l.reports
+	require.Equal(t, conversationpb.StopReason_CANCELLED, finish.GetStopReason())
+	require.Positive(t, finish.GetUsage().GetCostNanoUsd())
+	require.True(t, finish.GetUsage().GetPriced())
+}
+
+func TestACallThatPanicsCosts(t *testing.T) {
+	l := newTill(t, 0, 1_000_000, answering(func(_ context.Context, _ *model.Request, stream model.Stream) (*model.Answer, error) {
+		stream.Text("to be ")
+		panic("a fault of the provider")
+	}))
+	finish := l.whole(t)
+	require.Equal(t, conversationpb.StopReason_ERROR, finish.GetStopReason())
+	require.Equal(t, "to be ", finish.GetContent())
+	require.Positive(t, finish.GetUsage().GetCostNanoUsd())
+	require.Equal(t, finish.GetUsage().GetCostNanoUsd(), l.book.spent)
+}
+
 func TestABudgetThatIsTakenAwayWhileTheModelAnswers(t *testing.T) {
 	l := newTill(t, 200, 1_000+100*2_000)
 	l.book.quiet = true

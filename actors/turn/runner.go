@@ -294,8 +294,7 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 			r.config.Logger.Error("turn panicked", slog.String("run", t.job.RunID),
 				slog.String("conversation", t.job.ConversationID), slog.String("fault", fmt.Sprint(fault)),
 				slog.String("stack", string(debug.Stack())))
-			finish, title = failedWith("internal_error", "The turn ended by a fault of the server."), talk.title
-			finish.Content = talk.before + t.output.Seal()
+			finish, title = talk.broken(), talk.title
 		}
 	}()
 	agent, found := r.config.Agents.Agent(t.job.AgentID)

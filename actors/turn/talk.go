@@ -198,7 +198,7 @@ func (k *talk) ask(life, ctx context.Context) (*model.Answer, *ending) {
 		k.Text(answer.Text) // an adapter that does not stream
 		cause = context.Cause(ctx)
 	}
-	k.usage.add(k.consumed(answer))
+	k.usage.add(k.consumed(answer, cause != nil))
 	if k.meter != nil {
 		k.meter.close()
 		if errors.Is(cause, errBudget) {
@@ -271,6 +271,19 @@ func (k *talk) finish(ctx context.Context, end *ending) *conversationpb.Finish {
 	finish.Usage = k.owed()
 	finish.Title = k.title.text()
 	finish.ToolCalls = k.calls
+	return finish
+}
+
+// broken is the report of a turn that a fault of this process has ended.
+func (k *talk) broken() *conversationpb.Finish {
+	finish := failedWith("internal_error", "The turn ended by a fault of the server.")
+	if k.meter != nil { // in the middle of a model call
+		k.usage.add(k.consumed(nil, true))
+		k.meter = nil
+	}
+	k.closeCalls("the turn ended before it had a result")
+	finish.Content = k.before + k.run.output.Seal()
+	finish.Usage, finish.ToolCalls = k.owed(), k.calls
 	return finish
 }
 
