@@ -140,6 +140,11 @@ agents:
     model: {provider: scripted, script: {text: "one two three"}}
   - id: priced
     model: {provider: scripted, price: {input: 1, output: 2}, script: {text: "a b c", usage: {input_tokens: 1000, output_tokens: 500}}}
+  - id: wordy
+    model: {provider: scripted, price: {input: 1, output: 2}, script: {tokens: 2000}}
+  - id: thrifty
+    default_budget: {max_cost: 0.001, on_reach: pause}
+    model: {provider: scripted, price: {input: 1, output: 2}, script: {tokens: 2000}}
   - id: handy
     model: {provider: scripted, script: {steps: [{text: "let me look", tool_calls: [{name: current_time, arguments: {}}]}, {text: "it is **late**"}]}}
     tools: [{name: current_time, builtin: current_time}]

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -59,8 +58,8 @@ func TestSpecExport(t *testing.T) {
 		a := p.exported(t, id, "?format=html", "text/html; charset=utf-8")
 		policy := a.header.Get("Content-Security-Policy")
 		require.Regexp(t, `^default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox$`, policy)
-		require.NotRegexp(t, regexp.MustCompile(`(?i)<(script|img|iframe|link|object|form)`), a.text)
-		require.NotRegexp(t, regexp.MustCompile(`(?i)(href|src)="?\s*javascript|<[^>]*\son\w+=`), a.text)
+		require.NotRegexp(t, `(?i)<(script|img|iframe|link|object|form)`, a.text)
+		require.NotRegexp(t, `(?i)(href|src)="?\s*javascript|<[^>]*\son\w+=`, a.text)
 		require.Contains(t, a.text, "<strong>bold</strong>")
 		require.Equal(t, 2, strings.Count(a.text, "&lt;script&gt;alert(1)&lt;/script&gt;"), "of people and of models it is text")
 		require.Contains(t, a.text, "<title>Über &#34;uns&#34; &lt;b&gt;</title>")

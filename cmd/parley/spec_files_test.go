@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -295,6 +296,36 @@ func TestSpecFileRefusals(t *testing.T) {
 		require.NoError(t, exactly(map[string]int{"maxFiles": 2})(details.v))
 		p.ask(t, "POST", "/conversations/"+narrow+"/messages", map[string]any{"message": "x", "files": []any{file("a", "YQ==")}}).refused(409, "too_many_files")
 		require.Len(t, p.ask(t, "GET", "/conversations/"+narrow+"/files", nil).fits(200, anyObject).at("files").list(), 2)
+	})
+	t.Run("of_many_files_at_once_no_more_are_taken", func(t *testing.T) {
+		crowded := p.newConversation(t, "narrow", "file refusals")
+		var all []func() answer
+		for n := range 8 {
+			all = append(all, p.asking(t, "POST", fmt.Sprintf("/files?name=%d.csv&conversationId=%s", n, crowded), "a,b", "Content-Type", "text/csv"))
+		}
+		stored := 0
+		for _, one := range all {
+			if a := one(); a.status == 201 {
+				stored++
+			} else {
+				a.refused(409, "too_many_files")
+			}
+		}
+		require.Equal(t, 2, stored)
+		require.Len(t, p.ask(t, "GET", "/conversations/"+crowded+"/files", nil).fits(200, anyObject).at("files").list(), 2)
+	})
+	t.Run("broken_upload_leaves_no_file", func(t *testing.T) {
+		broken := p.newConversation(t, "open", "file refusals")
+		for _, head := range []string{"Content-Length: 600000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n80000\r\n"} {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.listen)
+			require.NoError(t, err)
+			_, err = fmt.Fprintf(conn, "POST /api/agents/files?name=a.bin&conversationId=%s HTTP/1.1\r\nHost: h\r\nContent-Type: application/octet-stream\r\n%s%s",
+				broken, head, randomBytes(300_000))
+			require.NoError(t, err)
+			require.NoError(t, conn.Close())
+		}
+		p.upload(t, broken, "whole.bin", "application/octet-stream", randomBytes(10))
+		require.Equal(t, []string{"whole.bin"}, texts(p.ask(t, "GET", "/conversations/"+broken+"/files", nil).fits(200, anyObject).at("files").list(), "name"))
 	})
 	t.Run("unknown_files_are_404", func(t *testing.T) {
 		for _, unknown := range []string{"file_AAAAAAAAAAAAAAAAAAAAA", "file_x", "x", id, "%2e%2e%2fx"} {

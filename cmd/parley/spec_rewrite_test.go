@@ -143,7 +143,6 @@ func TestSpecRegenerate(t *testing.T) {
 	t.Run("wrong_targets_are_409", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
 		first, second := p.say(t, id, "one"), p.say(t, id, "two")
-		before := p.messages(t, id)
 		for _, wrong := range []string{first.text("response", "id"), first.text("message", "id"), second.text("message", "id")} {
 			p.about(t, id, wrong, "regenerate", nil).refused(409, "invalid_message_target")
 		}
@@ -154,7 +153,7 @@ func TestSpecRegenerate(t *testing.T) {
 		}
 		other := p.newConversation(t, "open", "regenerate")
 		p.about(t, other, second.text("response", "id"), "regenerate", nil).refused(404, "NOT_FOUND")
-		require.Equal(t, len(before), len(p.messages(t, id)))
+		require.Len(t, p.messages(t, id), 4)
 	})
 	t.Run("switched_off_content_actions", func(t *testing.T) {
 		id := p.newConversation(t, "closed", "regenerate")
@@ -170,6 +169,68 @@ func TestSpecRegenerate(t *testing.T) {
 		turn := p.say(t, id, "hello")
 		p.about(t, id, turn.text("response", "id"), "regenerate", nil).refused(402, "budget_reached")
 		p.about(t, id, turn.text("message", "id"), "edit", `{"content":"x"}`).refused(402, "budget_reached")
+	})
+	t.Run("answer_that_the_budget_cut_is_regenerated", func(t *testing.T) {
+		id := p.ask(t, "POST", "/conversations", `{"agentId":"wordy","userId":"regenerate","budget":{"maxCostUsd":0.001}}`).fits(201, anyObject).text("conversation", "id")
+		cut := p.say(t, id, "hello")
+		require.Equal(t, "budget_reached", cut.text("stopReason"))
+		conversation := func() tree { return p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).at("conversation") }
+		require.True(t, conversation().flag("continuable"))
+		p.about(t, id, cut.text("response", "id"), "regenerate", nil).refused(402, "budget_reached")
+		require.True(t, conversation().flag("continuable"), "a refusal changes nothing")
+		p.ask(t, "PATCH", "/conversations/"+id, `{"budget":{"maxCostUsd":1}}`).fits(200, anyObject)
+		whole := p.about(t, id, cut.text("response", "id"), "regenerate", nil).fits(200, anyObject)
+		require.Equal(t, "end_turn", whole.text("stopReason"))
+		require.Equal(t, cut.text("response", "id"), whole.text("response", "metadata", "regeneratedFrom"))
+		require.False(t, conversation().flag("continuable"))
+		p.ask(t, "POST", "/conversations/"+id+"/continue", nil).refused(409, "nothing_to_continue")
+		require.Len(t, p.messages(t, id), 2)
+	})
+	t.Run("answer_that_the_budget_cut_is_edited_away", func(t *testing.T) {
+		id := p.ask(t, "POST", "/conversations", `{"agentId":"wordy","userId":"regenerate","budget":{"maxCostUsd":0.001}}`).fits(201, anyObject).text("conversation", "id")
+		cut := p.say(t, id, "hello")
+		p.ask(t, "PATCH", "/conversations/"+id, `{"budget":null}`).fits(200, anyObject)
+		p.about(t, id, cut.text("message", "id"), "edit", `{"content":"other"}`).fits(200, anyObject)
+		p.ask(t, "POST", "/conversations/"+id+"/continue", nil).refused(409, "nothing_to_continue")
+		require.Len(t, p.messages(t, id), 2)
+	})
+	t.Run("of_many_regenerates_at_once_one_wins", func(t *testing.T) {
+		id := p.newConversation(t, "open", "regenerate")
+		old := p.say(t, id, "question").text("response", "id")
+		var all []func() answer
+		for range 8 {
+			all = append(all, p.asking(t, "POST", "/conversations/"+id+"/messages/"+old+"/regenerate", nil))
+		}
+		won := 0
+		for _, one := range all {
+			switch a := one(); a.status {
+			case 200:
+				won++
+			case 404:
+				a.refused(404, "NOT_FOUND") // it came when the old answer was gone
+			default:
+				a.refused(409, "conversation_busy")
+			}
+		}
+		require.Equal(t, 1, won)
+		require.Len(t, p.messages(t, id), 2)
+		require.Len(t, p.messages(t, id)[1].at("metadata", "previousContent").list(), 1)
+	})
+	t.Run("paused_turn_of_a_regenerate", func(t *testing.T) {
+		id := p.newConversation(t, "asking", "regenerate")
+		resolve := func(turn tree) tree {
+			action := turn.at("pendingActions").list()[0].text("id")
+			return p.ask(t, "POST", "/conversations/"+id+"/actions/"+action, `{"resolution":{"type":"user_question","answers":{"Which colour?":"blue"}}}`).fits(200, anyObject)
+		}
+		first := resolve(p.say(t, id, "hello"))
+		paused := p.about(t, id, first.text("response", "id"), "regenerate", nil).fits(200, anyObject)
+		require.Equal(t, "requires_action", paused.text("status"))
+		require.Len(t, p.messages(t, id), 2, "the paused answer stands in the old one's place")
+		last := resolve(paused).at("response")
+		require.Equal(t, paused.text("response", "id"), last.text("id"))
+		require.Equal(t, first.text("response", "id"), last.text("metadata", "regeneratedFrom"))
+		require.NoError(t, exactly([]string{first.text("response", "content")})(last.at("metadata", "previousContent").v))
+		require.Equal(t, last.v, p.messages(t, id)[1].v)
 	})
 	t.Run("pending_action_refuses_rewriting", func(t *testing.T) {
 		id := p.newConversation(t, "asking", "regenerate")

@@ -198,6 +198,28 @@ func TestSpecTasks(t *testing.T) {
 		require.Equal(t, []string{ids[0]}, texts(list("&status=completed&agentId=open&limit=1").at("tasks").list(), "id"))
 		p.ask(t, "GET", "/tasks?status=done", nil).refused(400, "VALIDATION_ERROR")
 	})
+	t.Run("task_with_a_used_up_budget_fails", func(t *testing.T) {
+		id := p.newTask(t, "thrifty", "spend", nil).text("id")
+		require.Contains(t, p.becomes(t, id, "failed").text("task", "error"), "budget")
+	})
+	t.Run("question_of_a_task_answered_in_its_conversation", func(t *testing.T) {
+		id := p.newTask(t, "asking", "paint it", nil).text("id")
+		read := p.becomes(t, id, "waiting_for_input")
+		conversation := read.text("task", "conversationId")
+		action := read.at("result", "metadata", "pendingActionIds").list()[0].v
+		p.ask(t, "POST", fmt.Sprintf("/conversations/%s/actions/%s", conversation, action), `{"resolution":{"type":"user_question","answers":{"Which colour?":"red"}}}`).fits(200, anyObject)
+		p.comment(t, id, "and quickly").fits(201, anyObject)
+		p.becomes(t, id, "waiting_for_input") // the agent asks again whatever it is told
+		require.Len(t, p.messages(t, conversation), 4, "what was no answer any more is the next message")
+	})
+	t.Run("waiting_conversation_in_a_bulk_delete", func(t *testing.T) {
+		id := p.newConversation(t, "asking", "bulk")
+		p.say(t, id, "hello")
+		file := p.upload(t, id, "a.txt", "text/plain", []byte("x")).text("id")
+		result := p.ask(t, "POST", "/conversations/bulk-delete", map[string]any{"ids": []string{id}}).fits(200, anyObject).at("results").list()[0]
+		require.Equal(t, "deleted", result.text("status"), result.v)
+		p.ask(t, "GET", "/files/"+file, nil).refused(404, "NOT_FOUND")
+	})
 	t.Run("tasks_survive_the_deletion_of_their_conversation", func(t *testing.T) {
 		made := p.newTask(t, "open", "tell long stories", nil)
 		p.becomes(t, made.text("id"), "running")
