@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -152,6 +153,60 @@ func TestPageOfMoney(t *testing.T) {
 	b.see(`document.querySelector('#options').open`)
 	b.do(chromedp.Click("#remove-budget"))
 	b.see(`document.querySelector('#budget').textContent.includes('spent')`)
+	b.checkQuiet(p)
+}
+
+const pageLapse = `
+hitl: {timeout: 4s}
+agents:
+  - id: asking
+    model: {provider: scripted, script: {steps: [{text: "Several things.", tool_calls: [
+      {name: roll_dice, arguments: {min: 1, max: 1}},
+      {name: ask_user, arguments: {questions: [
+        {question: "Which fruit?", header: Fruit, multiSelect: true, options: [{label: Apple}, {label: Pear}, {label: Plum}]},
+        {question: "Why?"}]}},
+      {name: look, arguments: {q: 1}}]}, {text: "All done."}]}}
+    capabilities: {ask_user: true}
+    tools:
+      - {name: roll_dice, builtin: random_number, approval: always}
+      - {name: look, client: true, schema: {type: object}}
+`
+
+// TestPageOfManyActions: several actions of one pause, one of them answered in another window; what nobody answers lapses.
+func TestPageOfManyActions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, pageLapse)
+	p.start()
+	b.do(chromedp.EmulateViewport(390, 780), chromedp.Navigate("http://"+p.listen+"/"))
+	b.see(`document.body.dataset.ready === 'true'`)
+	b.do(chromedp.Click("#side-toggle"))
+	b.newConversation("asking")
+	b.see(`!document.querySelector('.side').checkVisibility()`) // out of the way
+	b.say("Go")
+	b.see(`document.querySelectorAll('.action').length === 3`)
+	b.screenshot("34-many-narrow.png")
+	require.Empty(t, b.text(pageUnnamed), "controls without a name")
+	// Another window is another client of the same conversation.
+	id := b.text(`location.hash.slice(1)`)
+	action := b.text(`document.querySelector('.action[data-kind=tool_approval]').dataset.id`)
+	status, _ := p.try("POST", p.url("/conversations/"+id+"/actions/"+action),
+		map[string]any{"resolution": map[string]any{"type": "tool_approval", "decision": "allow"}})
+	require.Equal(t, http.StatusOK, status)
+	b.see(`document.querySelectorAll('.action').length === 2 && document.querySelector('#status').dataset.state === 'waiting'`)
+	b.press(`document.querySelector('.action input[value=Apple]')`)
+	b.press(`document.querySelector('.action input[value=Plum]')`)
+	b.press(`document.querySelector('.action .answer')`)
+	b.see(`document.querySelector('.action :invalid')?.closest('fieldset').textContent === 'Why?'`)
+	b.do(chromedp.SendKeys(".action fieldset:nth-of-type(2) .free", "They fall"))
+	b.press(`document.querySelector('.action .answer')`)
+	b.see(`document.querySelector('.action[data-kind=user_question]') === null`)
+	b.see(pageIdle + ` && document.querySelectorAll('.action').length === 0 && ` + lastAnswer + `.textContent.includes('All done.')`)
+	b.see(`[...document.querySelectorAll('.notice')].some((notice) => notice.textContent.includes('in time'))`)
+	b.see(lastAnswer + `.querySelectorAll('.call').length === 3`)
+	b.screenshot("35-lapsed-narrow.png")
 	b.checkQuiet(p)
 }
 
