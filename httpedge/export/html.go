@@ -162,7 +162,7 @@ func (p *page) content(dst []byte, role, content string) []byte {
 		return dst
 	}
 	var rendered bytes.Buffer
-	if role == "user" || p.markdown.Convert([]byte(content), &rendered) != nil {
+	if role == "user" || !tame(content) || p.markdown.Convert([]byte(content), &rendered) != nil {
 		return append(dst, "<div class=\"text\">"+html.EscapeString(content)+"</div>\n"...)
 	}
 	dst = append(dst, "<div>"...)

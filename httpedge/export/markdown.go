@@ -63,10 +63,7 @@ func (m *markdown) block(dst []byte, label, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := strings.Repeat("`", max(3, 1+longestRun(text, '`')))
 	return append(dst, "\n"+label+":\n\n"+fence+"\n"+pretty(text)+"\n"+fence+"\n"...)
 }
 
@@ -75,3 +72,17 @@ func (m *markdown) End(dst []byte) []byte { return dst }
 
 // oneLine makes a text fit for a heading.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// longestRun is how often a character stands in a row at most.
+func longestRun(text string, c byte) (longest int) {
+	run := 0
+	for i := range len(text) {
+		if text[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
