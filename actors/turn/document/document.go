@@ -18,6 +18,8 @@ const (
 	// MaxInput bounds a document that must be held as a whole to be read (PDF, office formats) and how much is read of the
 	// others, in bytes.
 	MaxInput = 32 << 20
+	// maxWholes bounds the office documents that are read at a time: each takes up to three times MaxInput.
+	maxWholes = 4
 	// timeout bounds the reading of one document.
 	timeout = 20 * time.Second
 )
@@ -32,11 +34,12 @@ var ErrUnreadable = errors.New("document: the file cannot be read")
 type Reader struct {
 	worker []string
 	slots  chan struct{} // one for each worker that may run at a time
+	wholes chan struct{} // one for each other document that may be held as a whole at a time
 }
 
 // NewReader makes a Reader whose PDFs are read by a command that calls Work. nil = PDFs are not supported.
 func NewReader(worker []string) *Reader {
-	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers)}
+	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers), wholes: make(chan struct{}, maxWholes)}
 }
 
 //nolint:gochecknoglobals // the workers of one process share its memory
@@ -86,21 +89,34 @@ func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit 
 // reading takes the text out of one kind of document. It ends with errFull when the text is long enough.
 type reading func(ctx context.Context, in io.Reader, out *sink) error
 
+// oneOf reads when there is a place: before, nothing of the document is in memory.
+func oneOf(places chan struct{}, read reading) reading {
+	return func(ctx context.Context, in io.Reader, out *sink) error {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			return read(ctx, in, out)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnreadable, context.Cause(ctx))
+		}
+	}
+}
+
 func (r *Reader) read(kind string) reading {
 	switch kind {
 	case "text/html", "application/xhtml+xml":
 		return readHTML
 	case "application/pdf":
 		if r.worker != nil {
-			return r.readPDF
+			return oneOf(r.slots, r.readPDF)
 		}
 		return nil
 	case "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
-		return readWords
+		return oneOf(r.wholes, readWords)
 	case "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
-		return readSheets
+		return oneOf(r.wholes, readSheets)
 	case "application/vnd.openxmlformats-officedocument.presentationml.presentation":
-		return readSlides
+		return oneOf(r.wholes, readSlides)
 	}
 	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
 		slices.Contains(plainTypes, kind) {

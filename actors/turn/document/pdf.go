@@ -30,12 +30,6 @@ func (r *Reader) readPDF(ctx context.Context, in io.Reader, out *sink) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnreadable, context.Cause(ctx))
-	}
 	// One byte more than the limit: then it is known to be longer.
 	args := append(append([]string(nil), r.worker[1:]...), strconv.Itoa(out.limit+1))
 	worker := exec.CommandContext(ctx, r.worker[0], args...)

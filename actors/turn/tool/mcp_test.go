@@ -217,9 +217,9 @@ func TestMCPRunningCallIsNotRepeated(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	set := open(t, local(t), mcpAgent(&agentpb.MCP{Name: "r", Url: front.URL}))
-	failed := make(chan error, 1)
+	hang, failed := find(t, set, "r_hang"), make(chan error, 1)
 	go func() {
-		_, err := run(t, set, "r_hang", `{}`)
+		_, err := hang.Run(t.Context(), tool.Call{Args: []byte(`{}`)})
 		failed <- err
 	}()
 	require.Eventually(t, func() bool { return server.hung.Load() == 1 }, 10*time.Second, time.Millisecond)
