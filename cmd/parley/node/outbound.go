@@ -114,13 +114,16 @@ type ratingJSON struct {
 }
 
 type feedbackJSON struct {
-	Rating    *string   `json:"rating"` // up, down, or null: taken back
-	Reasons   []string  `json:"reasons,omitempty"`
-	Comment   string    `json:"comment,omitempty"`
-	UserID    string    `json:"userId,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	Rating    *string  `json:"rating"` // up, down, or null: taken back
+	Reasons   []string `json:"reasons,omitempty"`
+	Comment   string   `json:"comment,omitempty"`
+	UserID    string   `json:"userId,omitempty"`
+	CreatedAt string   `json:"createdAt"`
+	UpdatedAt string   `json:"updatedAt"`
 }
+
+// isoTime writes Unix milliseconds as all records do.
+func isoTime(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // TellFeedback implements actors.FeedbackListener.
 func (r *ratings) TellFeedback(told conversation.TellFeedback) {
@@ -130,7 +133,7 @@ func (r *ratings) TellFeedback(told conversation.TellFeedback) {
 		AgentID: told.AgentID, RunID: told.Message.GetRunId(),
 		Feedback: feedbackJSON{
 			Reasons: rated.GetReasons(), Comment: rated.GetComment(), UserID: rated.GetUserId(),
-			CreatedAt: time.UnixMilli(rated.GetCreatedAt()).UTC(), UpdatedAt: time.UnixMilli(rated.GetUpdatedAt()).UTC(),
+			CreatedAt: isoTime(rated.GetCreatedAt()), UpdatedAt: isoTime(rated.GetUpdatedAt()),
 		},
 	}
 	if rating := rated.GetRating(); rating != "" {
