@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -58,6 +59,50 @@ func served(t *testing.T, p *process, path string) answer {
 	return last
 }
 
+// slowUpload is a file that comes in pieces.
+type slowUpload struct {
+	t    *testing.T
+	body *io.PipeWriter
+	came chan answer
+}
+
+func beginUpload(t *testing.T, p *process, conversation string) *slowUpload {
+	t.Helper()
+	reader, writer := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", p.url("/files?name=slow.bin&conversationId="+conversation), reader)
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/octet-stream")
+	u := &slowUpload{t: t, body: writer, came: make(chan answer, 1)}
+	go func() {
+		a := answer{t: t, what: "slow upload"}
+		response, err := client().Do(request)
+		if err == nil {
+			var text []byte
+			text, err = io.ReadAll(response.Body)
+			_ = response.Body.Close() // it was read
+			a.status, a.header, a.text = response.StatusCode, response.Header, string(text)
+		}
+		if err != nil {
+			a.text = err.Error()
+		}
+		_ = reader.CloseWithError(io.ErrClosedPipe) // whoever still writes is told
+		u.came <- a
+	}()
+	return u
+}
+
+// send gives the server more of the file; one that has refused it takes no more.
+func (u *slowUpload) send(data []byte) { _, _ = u.body.Write(data) }
+
+func (u *slowUpload) end() answer {
+	u.t.Helper()
+	_ = u.body.Close() // the end of the file
+	a := <-u.came
+	require.NotZero(u.t, a.status, a.text)
+	a.sane()
+	return a
+}
+
 // TestSpecContentCluster does everything with content through any of three nodes, and goes on when one is killed.
 func TestSpecContentCluster(t *testing.T) {
 	c := newContentCluster(t)
@@ -102,18 +147,30 @@ func TestSpecContentCluster(t *testing.T) {
 	for _, task := range running {
 		three.becomes(t, task, "running")
 	}
-	before := one.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject)
+	before := one.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).at("messages")
 	victim, err := c.owner(t.Context(), id)
 	require.NoError(t, err)
+	left := c.others(victim)
+	cut := beginUpload(t, as(t, left[0]), id)
+	cut.send(data[:300_000])
 	require.NoError(t, victim.Kill())
-	left := c.alive()
+	t.Run("upload_through_another_node_meets_the_kill", func(t *testing.T) {
+		cut.send(data[300_000:])
+		a := cut.end()
+		if a.status != http.StatusCreated { // the bytes are stored whole or not at all
+			a.refused(503, "unavailable")
+			return
+		}
+		path := "/files/" + decode(t, a.text).text("file", "id") + "/content"
+		require.Equal(t, data, []byte(served(t, as(t, left[1]), path).text))
+	})
 
 	t.Run("files_outlive_their_node", func(t *testing.T) {
 		for _, n := range left {
 			p := as(t, n)
 			require.Equal(t, data, []byte(served(t, p, "/files/"+file+"/content").text))
 			require.Equal(t, "nobody's", served(t, p, "/files/"+loose+"/content").text)
-			require.Equal(t, before.v, decode(t, served(t, p, "/conversations/"+id).text).v)
+			require.Equal(t, before.v, decode(t, served(t, p, "/conversations/"+id).text).at("messages").v)
 		}
 		late := as(t, left[0]).upload(t, id, "late.bin", "application/octet-stream", data[:300_000]).text("id")
 		require.Equal(t, data[:300_000], []byte(as(t, left[1]).ask(t, "GET", "/files/"+late+"/content", nil).text))

@@ -93,6 +93,28 @@ func TestSpecRegenerate(t *testing.T) {
 		require.Equal(t, p.messages(t, id)[1].text("id"), done.data.text("messageId"))
 		require.Equal(t, "end_turn", done.data.text("stopReason"))
 	})
+	t.Run("followers_hear_a_regenerate", func(t *testing.T) {
+		id := p.newConversation(t, "steady", "regenerate")
+		first := p.say(t, id, "question")
+		events := p.follow(t, "GET", "/conversations/"+id+"/events/stream?after=4", nil)
+		require.Equal(t, ": open", events.block())
+		s := p.follow(t, "POST", "/conversations/"+id+"/messages/"+first.text("response", "id")+"/regenerate", `{"stream":true}`)
+		begun := events.frame()
+		require.Equal(t, "session.status_running", begun.event)
+		require.Equal(t, "regenerate", begun.data.text("data", "mode"))
+		require.Equal(t, "w1", strings.TrimSpace(events.until("agent.message.delta").data.text("data", "text")))
+		late := p.follow(t, "GET", "/conversations/"+id+"/events/stream?after=5", nil)
+		require.Equal(t, ": open", late.block())
+		snapshot := late.frame()
+		require.Equal(t, "agent.message.snapshot", snapshot.event)
+		require.Equal(t, first.text("message", "id"), snapshot.data.text("data", "user_message", "message_id"))
+		p.ask(t, "POST", "/conversations/"+id+"/cancel", nil).fits(200, anyObject)
+		s.until("stream.done")
+		for _, follower := range []*stream{events, late} {
+			require.Equal(t, first.text("response", "id"), follower.until("agent.message").data.text("data", "regenerated_from"))
+			follower.until("session.status_idle")
+		}
+	})
 	t.Run("failed_turn_names_the_user_message", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
 		turn := p.say(t, id, "fail please")
