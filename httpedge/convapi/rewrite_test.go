@@ -139,6 +139,9 @@ func TestServerKeysOfMetadata(t *testing.T) {
 	talk := endpointtest.Talk(conv1, "ann", 2)
 	talk.Messages[0].Metadata = []byte(`{"edited":true,"k":"<1>","status":"x"}`)
 	talk.Messages[1].Metadata = []byte(`{"status":"mine","feedback":{},"a":{"status":1}}`)
+	spelled := endpointtest.Talk(conv2, "ann", 2)
+	spelled.Messages[1].Metadata = []byte(`{"feedb\u0061ck":{"rating":"up"},"\u0073tatus":"mine","k":"a\n"}`)
+	k.store.Put(spelled)
 	talk.Messages[1].Feedback = &conversationpb.Feedback{Rating: "up"}
 	k.store.Put(talk)
 	r := k.do("GET", "/conversations/"+conv1+"/messages", "")
@@ -146,6 +149,10 @@ func TestServerKeysOfMetadata(t *testing.T) {
 	require.Equal(t, "completed", r.at(t, "messages", 1, "metadata", "status"))
 	require.Equal(t, map[string]any{"status": 1.0}, r.at(t, "messages", 1, "metadata", "a"))
 	require.Equal(t, "up", r.at(t, "messages", 1, "metadata", "feedback", "rating"))
+	r = k.do("GET", "/conversations/"+conv2+"/messages", "")
+	require.Nil(t, r.at(t, "messages", 1, "metadata", "feedback"), "however it is spelled: %s", r.raw)
+	require.NotContains(t, string(r.raw), "mine")
+	require.Equal(t, "a\n", r.at(t, "messages", 1, "metadata", "k"))
 }
 
 // TestRegenerateOutlivesItsOwner: the owner that answers in the end knows only the head; the question is of an older run.

@@ -48,9 +48,9 @@ func closeData(dst []byte, start int) []byte {
 	return append(dst, '}')
 }
 
-// without drops members of an object, where it has any of those names.
+// without drops members of an object, where it has any of those names. A name may be spelled with escapes.
 func without(object []byte, names [9]string) []byte {
-	mentioned := false
+	mentioned := bytes.Contains(object, []byte(`\u`))
 	for _, name := range names {
 		mentioned = mentioned || bytes.Contains(object, []byte(name))
 	}
