@@ -137,7 +137,8 @@ func (d *driver) create(agent *agentpb.Agent) error {
 	return err
 }
 
-// answer answers the questions that the run before asked. False: they are not asked any more, or not answered thereby.
+// answer answers the questions that the run before asked. False: they are not asked any more. Once each of them is
+// answered the turn goes on, or has gone on, when a driver that was lost had answered them.
 func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 	questions := run.GetWaiting().GetQuestions()
 	for len(questions) > 0 {
@@ -153,7 +154,7 @@ func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		reply, err := d.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
+		_, err = d.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
 			Resolve: &conversationpb.Resolve{
 				ActionId: action, Agent: agent,
 				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: answers}},
@@ -165,11 +166,9 @@ func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 			return false, nil // somebody else has, or it expired: what was said is a new message then
 		case err != nil:
 			return false, err
-		case reply.GetAccepted() != nil:
-			return true, nil
 		}
 	}
-	return false, nil
+	return true, nil
 }
 
 // send gives the conversation its message, and returns the id of the turn that answers it. A turn that somebody else has

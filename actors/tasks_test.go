@@ -162,6 +162,34 @@ func TestTaskAsksAndACommentAnswers(t *testing.T) {
 	})
 }
 
+// A driver was lost after the answer that it gave had been taken and the turn had ended: the next one does not say it
+// again as a message.
+func TestAnswerOfATaskIsGivenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		s := workshop(t, j, curious)
+		s.createTask(t, &taskpb.Create{Input: "dig"})
+		idle(t)
+		action := j.state(testID).GetPending()[0].GetId()
+		_, err := s.Ask(t.Context(), testShard, testID, &conversationpb.Command{
+			ConversationId: testID, CommandId: taskID + "/2/answer/" + action, // as its driver does
+			Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Trusted: true},
+			Body: &conversationpb.Command_Resolve{Resolve: &conversationpb.Resolve{
+				ActionId: action, Agent: &agentpb.Agent{Id: "a"},
+				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: []byte(`{"Where?":"garden"}`)}},
+			}},
+		})
+		require.NoError(t, err)
+		synctest.Wait()
+		s.comment(t, "garden")
+		idle(t)
+		state, result := j.task(t)
+		require.Equal(t, taskpb.Status_COMPLETED, state.GetStatus())
+		require.Equal(t, `dug: {"Where?":"garden"}`, result.GetContent())
+		require.Equal(t, 1, j.turns(t), "the answer is no message")
+	})
+}
+
 func TestQuestionOfATaskIsAnsweredInItsConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
