@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -157,7 +158,7 @@ func TestPageOfMoney(t *testing.T) {
 }
 
 const pageLapse = `
-hitl: {timeout: 4s}
+hitl: {timeout: 8s}
 agents:
   - id: asking
     model: {provider: scripted, script: {steps: [{text: "Several things.", tool_calls: [
@@ -207,6 +208,32 @@ func TestPageOfManyActions(t *testing.T) {
 	b.see(`[...document.querySelectorAll('.notice')].some((notice) => notice.textContent.includes('in time'))`)
 	b.see(lastAnswer + `.querySelectorAll('.call').length === 3`)
 	b.screenshot("35-lapsed-narrow.png")
+	b.checkQuiet(p)
+}
+
+// TestPageOfALongConversation: the newest messages are shown at once, earlier ones on demand, and those stay when
+// something new is said.
+func TestPageOfALongConversation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	const sends = 102
+	b := newBrowser(t)
+	p := newProcess(t, testAgents)
+	p.start()
+	id := p.create("quick")
+	for i := range sends {
+		status, _ := p.try("POST", p.url("/conversations/"+id+"/messages"), map[string]any{"message": fmt.Sprintf("number %d", i)})
+		require.Equal(t, http.StatusOK, status)
+	}
+	b.do(chromedp.Navigate("http://" + p.listen + "/#" + id + "&user=ada"))
+	b.see(`document.body.dataset.ready === 'true' && document.querySelectorAll('.message').length === 200`)
+	b.press(`document.querySelector('.earlier')`)
+	b.see(`document.querySelectorAll('.message').length === 204 && document.querySelector('.earlier') === null`)
+	b.say("and one more")
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 206`)
+	require.Equal(t, "number 0", b.text(`document.querySelector('.message .body').textContent`))
+	require.Equal(t, "and one more", b.text(lastSaid+`.querySelector('.body').textContent`))
 	b.checkQuiet(p)
 }
 

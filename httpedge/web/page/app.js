@@ -5,7 +5,7 @@ import { Nodes } from './cluster.js';
 import { element } from './dom.js';
 import { Attachments } from './files.js';
 import { List, statusWords } from './list.js';
-import { EventLog } from './log.js';
+import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
 import { Actions } from './people.js';
 import { Follow, Refused, call, docsPath, download, served, settings, startStream } from './stream.js';
@@ -33,7 +33,10 @@ const attachments = new Attachments($('files'), {
   },
 });
 const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => refresh() });
-const transcript = new Transcript($('messages'), { guarded, edit: (message) => startEditing(message), changed: () => refresh() });
+const transcript = new Transcript($('messages'), {
+  guarded, edit: (message) => startEditing(message), changed: () => refresh(),
+  earlier: (id) => call('GET', `/conversations/${current.conversation.id}?limit=200&before=${id}`),
+});
 const list = new List($('list'), $('more'), { guarded, open: (id) => open(id), current: () => current?.conversation.id });
 const log = new EventLog($('events'), $('log-seq'));
 
@@ -60,7 +63,9 @@ async function open(id) {
   showAll(read);
   list.draw();
   nodes.watch(id);
-  current.follow = new Follow(id, 0, { onFrame: onEvent, onState: onLink });
+  // The log of a long life is not read from its beginning: as much as the page keeps is enough.
+  const after = Math.max(0, (read.conversation.runtime?.lastEventSeq || 0) - keptEvents);
+  current.follow = new Follow(id, after, { onFrame: onEvent, onState: onLink });
 }
 
 function showAll(read) {

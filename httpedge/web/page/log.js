@@ -2,7 +2,7 @@
 
 import { element } from './dom.js';
 
-const kept = 500; // rows
+export const keptEvents = 500;
 
 export class EventLog {
   constructor(list, newest) {
@@ -29,7 +29,7 @@ export class EventLog {
     item.append(details);
     const atEnd = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 60;
     this.list.append(item);
-    while (this.list.childElementCount > kept) this.list.firstChild.remove();
+    while (this.list.childElementCount > keptEvents) this.list.firstChild.remove();
     if (atEnd) this.list.scrollTop = this.list.scrollHeight;
     if (event.seq !== undefined) this.newest.textContent = 'last ' + event.seq;
     return item;

@@ -7,8 +7,9 @@ import { messageTools } from './message.js';
 const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
 
 export class Transcript {
-  constructor(box, { guarded, edit, changed }) {
+  constructor(box, { guarded, edit, changed, earlier }) {
     this.box = box;
+    this.readEarlier = earlier; // reads the page of messages before one
     this.guarded = guarded;
     this.edit = edit;
     this.changed = changed;
@@ -23,6 +24,7 @@ export class Transcript {
     this.modes = new Map();  // run id -> what kind of turn it is
     this.streaming = null;   // { runId, node, own, before, text }
     this.stick = true;
+    this.older = null;       // messages before those that are read again and again; null = none were asked for
     this.box.replaceChildren();
     this.box.ariaBusy = 'false';
   }
@@ -43,7 +45,7 @@ export class Transcript {
   show(read, experience) {
     this.experience = experience;
     this.conversation = read.conversation;
-    const ids = new Set(read.messages.map((message) => message.id));
+    const ids = new Set([...this.older || [], ...read.messages].map((message) => message.id));
     for (const [id, node] of this.nodes) {
       if (ids.has(id)) continue;
       node.remove();
@@ -51,9 +53,29 @@ export class Transcript {
     }
     const last = read.messages.at(-1);
     for (const message of read.messages) this.message(message, message === last);
+    if (!this.older) this.offerEarlier(read.messagesPage?.hasMoreBefore ? read.messages[0] : null);
     if (read.conversation.runtime?.status !== 'running') this.box.querySelectorAll('.call.live').forEach((live) => live.remove());
     this.draw();
     this.keepEnd();
+  }
+
+  /** Offers the messages before the first that is shown. */
+  offerEarlier(first) {
+    this.box.querySelector('.earlier')?.remove();
+    if (!first) return;
+    this.box.prepend(button('Earlier messages', 'quiet earlier', this.guarded(async () => {
+      const read = await this.readEarlier(first.id);
+      const height = this.box.scrollHeight;
+      this.older = [...read.messages, ...this.older || []];
+      let at = this.nodes.get(first.id);
+      for (const message of read.messages.toReversed()) {
+        this.message(message, false);
+        at.before(this.nodes.get(message.id));
+        at = this.nodes.get(message.id);
+      }
+      this.offerEarlier(read.messagesPage.hasMoreBefore ? read.messages[0] : null);
+      this.box.scrollTop += this.box.scrollHeight - height; // what was read stays where it was
+    })));
   }
 
   message(message, last) {
@@ -106,7 +128,10 @@ export class Transcript {
   notice(text, bad) { this.append(element('div', 'notice' + (bad ? ' bad' : ''), text)); }
 
   /** An edit takes back the messages that the notices were about. */
-  truncated() { this.box.querySelectorAll('.notice').forEach((notice) => notice.remove()); }
+  truncated() {
+    this.older = null;
+    this.box.querySelectorAll('.notice').forEach((notice) => notice.remove());
+  }
 
   // ---- the turn, as the stream tells it ----
 
@@ -118,7 +143,7 @@ export class Transcript {
     this.drop();
     this.box.querySelector('.welcome')?.remove();
     const mode = this.modes.get(runId);
-    const answer = [...this.nodes.values()].at(-1);
+    const answer = [...this.box.querySelectorAll('.message[data-id]')].at(-1);
     const goesOn = (mode === 'resolve' || mode === 'continue') && answer?.classList.contains('assistant');
     const node = goesOn ? answer : element('div', 'message assistant');
     if (!goesOn) {
