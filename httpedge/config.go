@@ -34,6 +34,9 @@ type Config struct {
 	// MaxLargeBodies is how many bodies above MaxBodyBytes may be held in memory at a time, on routes that take them;
 	// more are 503. Default 16. Uploads of bytes are not held and do not count.
 	MaxLargeBodies int
+	// MaxTransfers is how many files may be on their way up or down at a time; more are 503. Each holds up to 1 MiB in
+	// memory. Default 512.
+	MaxTransfers int
 	// MaxPathBytes is the longest path, without query; more is 414. Default 2048.
 	MaxPathBytes int
 	// MaxJSONDepth is how deep a body may nest; more is 400. Default 64.
@@ -59,6 +62,7 @@ func DefaultConfig() Config {
 		WriteBufferBytes: 16 << 10,
 		MaxBodyBytes:     1 << 20,
 		MaxLargeBodies:   16,
+		MaxTransfers:     512,
 		MaxPathBytes:     2048,
 		MaxJSONDepth:     64,
 		MaxConnections:   16384,
@@ -90,6 +94,7 @@ func (c Config) Validate() error {
 		{"write_buffer_bytes", c.WriteBufferBytes, 1024},
 		{"max_body_bytes", c.MaxBodyBytes, 1024},
 		{"max_large_bodies", c.MaxLargeBodies, 1},
+		{"max_transfers", c.MaxTransfers, 1},
 		{"max_path_bytes", c.MaxPathBytes, 64},
 		{"max_json_depth", c.MaxJSONDepth, 2},
 		{"max_connections", c.MaxConnections, 1},

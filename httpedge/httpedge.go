@@ -59,6 +59,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		MaxStreams:     config.MaxStreams,
 		MaxBodyBytes:   config.MaxBodyBytes,
 		MaxLargeBodies: config.MaxLargeBodies,
+		MaxTransfers:   config.MaxTransfers,
 		RequestTimeout: config.RequestTimeout,
 		ReadTimeout:    config.ReadTimeout,
 		WriteTimeout:   config.WriteTimeout,

@@ -232,6 +232,7 @@ func TestConfigValidate(t *testing.T) {
 		"buffer":      func(c *httpedge.Config) { c.WriteBufferBytes = 0 },
 		"body":        func(c *httpedge.Config) { c.MaxBodyBytes = 0 },
 		"large":       func(c *httpedge.Config) { c.MaxLargeBodies = 0 },
+		"transfers":   func(c *httpedge.Config) { c.MaxTransfers = 0 },
 		"path":        func(c *httpedge.Config) { c.MaxPathBytes = 1 << 20 },
 		"depth":       func(c *httpedge.Config) { c.MaxJSONDepth = 0 },
 		"connections": func(c *httpedge.Config) { c.MaxConnections = 0 },

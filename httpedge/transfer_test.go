@@ -377,6 +377,25 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
+// TestTransfersAreBounded: each holds pieces of its file in memory for as long as its client likes.
+func TestTransfersAreBounded(t *testing.T) {
+	for name, slow := range map[string]string{
+		"upload":   "POST /desk/upload?name=x HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\nabc",
+		"download": get("/desk/download/50000000"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := serve(t, limited(func(c *httpedge.Config) { c.MaxTransfers = 1 }))
+			first := b.dial().send(slow)
+			up := request("POST", "/desk/upload?name=x", "bytes")
+			require.Eventually(t, func() bool { return b.do(up).status == 503 }, 5*time.Second, 5*time.Millisecond)
+			b.refused(503, "unavailable", get("/desk/download/10"))
+			require.Equal(t, 200, b.do(request("POST", "/desk/upload", `{"text":"x"}`)).status, "no bytes, no place")
+			require.NoError(t, first.Close())
+			require.Eventually(t, func() bool { return b.do(up).status == 200 }, 5*time.Second, 5*time.Millisecond)
+		})
+	}
+}
+
 func TestLargeBodiesAreFew(t *testing.T) {
 	b := serve(t, limited(func(c *httpedge.Config) { c.MaxBodyBytes, c.MaxLargeBodies = 1024, 1 }))
 	large := `{"text":"` + strings.Repeat("x", 5000) + `"}`

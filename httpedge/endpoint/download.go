@@ -36,6 +36,9 @@ func (x *exchange) writeFile(file *File) error {
 	}
 	var source io.ReadCloser
 	if !x.rc.IsHead() {
+		if failure := x.takeTransfer(); failure != nil {
+			return failure
+		}
 		var err error
 		if source, err = file.Open(chosen.offset, chosen.length); err != nil {
 			return err

@@ -44,6 +44,7 @@ type exchange struct {
 	leave    func()    // gives back the room for a large body
 	down     *download // the file that is sent when the handler has returned
 	release  func()    // of the place for a stream
+	moves    bool      // holds a place for a file that is sent or received
 	serve    func(Takeover)
 	code     string // wire code of the problem that was answered
 	cause    error  // what broke
@@ -307,6 +308,9 @@ func (x *exchange) finish() {
 	}
 	if x.release != nil {
 		x.release()
+	}
+	if x.moves {
+		<-x.mux.transfer
 	}
 	if observer := x.mux.config.Observer; observer != nil {
 		done := &Done{

@@ -30,6 +30,7 @@ type MuxConfig struct {
 	MaxStreams     int
 	MaxBodyBytes   int // of bodies that are held in memory, unless the row says otherwise
 	MaxLargeBodies int
+	MaxTransfers   int
 	RequestTimeout time.Duration
 	ReadTimeout    time.Duration // for the next piece of a body that is read by its handler; 0 = none
 	WriteTimeout   time.Duration // for the next piece of a file; 0 = none
@@ -45,6 +46,7 @@ type MuxConfig struct {
 const (
 	defaultMaxBody     = 1 << 20
 	defaultLargeBodies = 16
+	defaultTransfers   = 512
 )
 
 // Observer hears of every request when it has been answered. It must not keep Done.
@@ -81,6 +83,7 @@ type Mux struct {
 	idle      chan struct{} // told when a stopping mux has answered its last request
 	streams   atomic.Int64
 	room      chan struct{} // places for bodies above MaxBodyBytes
+	transfer  chan struct{} // places for files that are sent or received
 	handovers sync.Map      // net.Conn -> *handover
 	idPrefix  string
 	idCounter atomic.Uint64
@@ -103,6 +106,9 @@ func NewMux(config MuxConfig) *Mux {
 	if config.MaxLargeBodies <= 0 {
 		config.MaxLargeBodies = defaultLargeBodies
 	}
+	if config.MaxTransfers <= 0 {
+		config.MaxTransfers = defaultTransfers
+	}
 	return &Mux{
 		config: config,
 		cors:   newCORS(config.CORS),
@@ -110,6 +116,7 @@ func NewMux(config MuxConfig) *Mux {
 		taken:  make(map[string]string),
 		base:   base, abort: abort,
 		room:     make(chan struct{}, config.MaxLargeBodies),
+		transfer: make(chan struct{}, config.MaxTransfers),
 		idle:     make(chan struct{}, 1),
 		idPrefix: "req_" + hex.EncodeToString(random[:]),
 	}

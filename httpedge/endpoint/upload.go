@@ -72,6 +72,9 @@ func (p *inputPlan) decodeUpload(x *exchange, value reflect.Value, in any) (*Upl
 			}
 		}
 	}
+	if failure := x.takeTransfer(); failure != nil {
+		return nil, failure
+	}
 	body := x.openBody()
 	body.patient = true
 	return &Upload{Body: body, ContentType: sent, Length: body.length}, nil
@@ -232,6 +235,18 @@ func (x *exchange) takeRoom() *machine.Failure {
 		return nil
 	default:
 		return machine.Fail(failurepb.Code_UNAVAILABLE, "too many large requests at a time")
+	}
+}
+
+// takeTransfer takes one of the server's places for files on their way, until the request is over: each holds pieces in
+// memory, as long as its client likes.
+func (x *exchange) takeTransfer() *machine.Failure {
+	select {
+	case x.mux.transfer <- struct{}{}:
+		x.moves = true
+		return nil
+	default:
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "too many files are on their way")
 	}
 }
 
