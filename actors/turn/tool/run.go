@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -27,11 +28,18 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	if err != nil {
 		if !errors.As(err, new(*failed)) {
 			t.logger.Warn("a tool failed", slog.String("tool", t.Name), slog.String("run", call.RunID),
-				slog.Any("err", deliver.WithoutURL(err)))
+				slog.String("err", withoutURLs(err)))
 		}
 		return "", plainError(ctx, err)
 	}
 	return bounded(text, t.limit), nil
+}
+
+var anyURL = regexp.MustCompile(`https?://[^\s"]+`)
+
+// withoutURLs is the text of an error for the log. Keys like to be in URLs, and libraries like to quote those.
+func withoutURLs(err error) string {
+	return anyURL.ReplaceAllString(deliver.WithoutURL(err).Error(), "(URL)")
 }
 
 var errTimeout = errors.New("the tool did not answer and was given up")

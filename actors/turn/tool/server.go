@@ -102,7 +102,7 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 		// A server that knows the older protocol only should refuse the newer one; some say nothing instead.
 		s.mu.older = !s.mu.older && errors.Is(err, context.DeadlineExceeded)
 		if s.pool.ctx.Err() == nil {
-			s.logger().Warn("an MCP server is out of reach", slog.Any("err", err))
+			s.logger().Warn("an MCP server is out of reach", slog.String("err", withoutURLs(err)))
 		}
 		return
 	}
