@@ -213,7 +213,10 @@ func TestSpecFileContent(t *testing.T) {
 	})
 	t.Run("ranges_that_mean_nothing_are_ignored", func(t *testing.T) {
 		for _, headers := range [][]string{
-			{"Range", "bytes=9-5"}, {"Range", "lines=1-2"}, {"Range", "bytes=0-1,5-6"}, {"Range", "bytes=a-b"},
+			{"Range", "bytes=9-5"},
+			{"Range", "lines=1-2"},
+			{"Range", "bytes=0-1,5-6"},
+			{"Range", "bytes=a-b"},
 			{"Range", "bytes=0-1", "If-Range", `"other"`},
 		} {
 			a := p.ask(t, "GET", path, nil, headers...)

@@ -34,6 +34,7 @@ conversation:
   max_bulk_delete: 2
   anonymous_list: true
 sse: {ping: 100ms}
+hitl: {client_tool_max_output: 4KiB}
 auth: {resolve_user_id: []}
 agents:
   - id: quick
