@@ -28,6 +28,12 @@ import (
 // cleanUpTimeout bounds what is taken back after a failure.
 const cleanUpTimeout = 5 * time.Second
 
+// What a file says of itself, in bytes. The rules decide alike of files in conversations.
+const (
+	maxFileType     = 256
+	maxFileMetadata = 2 << 10
+)
+
 // incomingFile is a file on its way in.
 type incomingFile struct {
 	name     string
@@ -43,8 +49,13 @@ func (f *incomingFile) judge(agent *agentpb.Agent, limit int64) error {
 	if f.mimeType != "" {
 		return nil
 	}
-	if f.length > limit {
+	switch {
+	case f.length > limit:
 		return tooLargeFile(f.name, limit)
+	case len(f.declared) > maxFileType:
+		return machine.Fail(failurepb.Code_VALIDATION, "the type of a file is at most %d bytes", maxFileType)
+	case len(f.metadata) > maxFileMetadata:
+		return machine.Fail(failurepb.Code_VALIDATION, "the metadata of a file is larger than %d bytes", maxFileMetadata)
 	}
 	buffered := bufio.NewReaderSize(f.body, endpoint.SniffBytes)
 	head, err := buffered.Peek(endpoint.SniffBytes)

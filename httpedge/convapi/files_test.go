@@ -151,6 +151,8 @@ func TestUploadRefusals(t *testing.T) {
 		{"no_base64", 400, "VALIDATION_ERROR", "", `{"file":{"name":"a","content":"%%%"}}`, nil},
 		{"no_content", 400, "VALIDATION_ERROR", "", `{"file":{"name":"a"}}`, nil},
 		{"empty", 400, "VALIDATION_ERROR", "?name=a", "", raw},
+		{"type_too_long", 400, "VALIDATION_ERROR", "?name=a&mimeType=text/" + strings.Repeat("x", 256), "text", raw},
+		{"metadata_too_large", 400, "VALIDATION_ERROR", "", `{"file":` + inline("a", "", "x") + `,"metadata":{"k":"` + strings.Repeat("x", 2048) + `"}}`, nil},
 		{"form", 400, "VALIDATION_ERROR", "?name=a", png, []string{"Content-Type", "multipart/form-data; boundary=x"}},
 		{"unknown_conversation", 404, "NOT_FOUND", "?name=a&conversationId=" + gone, png, raw},
 		{"implausible_conversation", 404, "NOT_FOUND", "?name=a&conversationId=a%2Fb", png, raw},
