@@ -86,7 +86,7 @@ func plainExperience() map[string]any {
 			"enabled": true, "comments": true, "maxCommentLength": 1000,
 			"reasons": []string{"inaccurate", "incomplete", "off_topic", "too_long", "unsafe", "other"},
 		},
-		"export": map[string]any{"enabled": true, "includeTools": false, "formats": []string{"md", "json", "html", "pdf"}},
+		"export": map[string]any{"enabled": true, "includeTools": false, "formats": []string{"md", "json", "html"}},
 		"titles": false,
 	}
 }

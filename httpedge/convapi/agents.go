@@ -3,6 +3,7 @@ package convapi
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"parley/proto/agentpb"
 )
@@ -82,7 +83,7 @@ func (a *API) listAgents(context.Context, *listAgentsIn) (*agentList, error) {
 	agents := a.agents.Agents()
 	list := &agentList{Agents: make([]*agentRecord, len(agents))}
 	for i, agent := range agents {
-		list.Agents[i] = recordOf(agent)
+		list.Agents[i] = a.recordOf(agent)
 	}
 	return list, nil
 }
@@ -96,10 +97,10 @@ func (a *API) getAgent(_ context.Context, in *getAgentIn) (*agentRecord, error) 
 	if !ok {
 		return nil, notFound("agent")
 	}
-	return recordOf(agent), nil
+	return a.recordOf(agent), nil
 }
 
-func recordOf(agent *agentpb.Agent) *agentRecord {
+func (a *API) recordOf(agent *agentpb.Agent) *agentRecord {
 	capabilities := agent.GetCapabilities()
 	files := capabilities.GetAttachments()
 	return &agentRecord{
@@ -114,11 +115,11 @@ func recordOf(agent *agentpb.Agent) *agentRecord {
 				RetentionDays: files.GetRetentionDays(),
 			},
 		},
-		Metadata: metadataOf(agent),
+		Metadata: a.metadataOf(agent),
 	}
 }
 
-func metadataOf(agent *agentpb.Agent) agentMetadata {
+func (a *API) metadataOf(agent *agentpb.Agent) agentMetadata {
 	shown := agentMetadata{}
 	var configured map[string]json.RawMessage
 	if json.Unmarshal(agent.GetMetadata(), &configured) == nil {
@@ -134,7 +135,11 @@ func metadataOf(agent *agentpb.Agent) agentMetadata {
 		shown["maxFileSize"] = files.GetMaxFileSize()
 		shown["allowedFileTypes"] = orEmpty(files.GetAllowedMimeTypes())
 	}
-	shown["experience"] = experienceOf(agent.GetExperience())
+	experience := experienceOf(agent.GetExperience())
+	if a.pdf == nil {
+		experience.Export.Formats = slices.DeleteFunc(slices.Clone(experience.Export.Formats), func(format string) bool { return format == "pdf" })
+	}
+	shown["experience"] = experience
 	return shown
 }
 
