@@ -167,7 +167,9 @@ func (r *request) doubt(c *conversationpb.Progress, doubt *conversationpb.Doubt)
 	calls := r.state.GetLease().GetCalls()
 	for _, doubted := range doubt.GetCalls() {
 		calls = changeCall(calls, doubted.GetId(), func(call *conversationpb.OpenCall) {
-			if call.GetNeed() != conversationpb.Need_RUN && call.GetNeed() != conversationpb.Need_OUTCOME {
+			// In its first attempt nothing can have run: who doubts has not heard that a person has decided.
+			lost := call.GetNeed() == conversationpb.Need_RUN && r.state.GetLease().GetAttempt() > 1
+			if call.GetNeed() != conversationpb.Need_OUTCOME && !lost {
 				return
 			}
 			call.Need = conversationpb.Need_OUTCOME
