@@ -31,7 +31,11 @@ func TestSpecSend(t *testing.T) {
 			"content": exactly("w1 w2 w3"), "status": exactly("incomplete"), "metadata": exactly(map[string]string{"status": "incomplete", "stopReason": "limit"}),
 		})}},
 		{"looping", fields{"stopReason": exactly("max_turns"), "status": exactly("incomplete"), "response": assistantMessage(fields{
-			"status": exactly("incomplete"), "metadata": exactly(map[string]string{"status": "incomplete", "stopReason": "max_turns"}),
+			"status": exactly("incomplete"), "metadata": object(fields{
+				"status": exactly("incomplete"), "stopReason": exactly("max_turns"), "toolCallDetails": listOf(object(fields{
+					"id": nonEmpty, "name": exactly("lookup"), "args": exactly(map[string]int{"q": 1}), "result": object(fields{"error": nonEmpty}),
+				})),
+			}),
 			"toolCalls": listOf(object(fields{"id": nonEmpty, "name": exactly("lookup"), "arguments": exactly(`{"q":1}`), "error": nonEmpty})),
 		})}},
 		{"broken", fields{
@@ -100,16 +104,22 @@ func TestSpecSend(t *testing.T) {
 
 func TestSpecBudget(t *testing.T) {
 	p := open(t)
-	id := p.ask(t, "POST", "/conversations", `{"agentId":"priced","userId":"budget","budget":{"maxCostUsd":0.003,"onReach":"stop"}}`).
+	id := p.ask(t, "POST", "/conversations", `{"agentId":"priced","userId":"budget","budget":{"maxCostUsd":0.004,"onReach":"stop"}}`).
 		fits(201, anyObject).text("conversation", "id")
-	budget := map[string]any{"maxCostUsd": 0.003, "onReach": "stop"}
+	budget := map[string]any{"maxCostUsd": 0.004, "onReach": "stop"}
 	usage := exactly(map[string]any{"inputTokens": 1000, "outputTokens": 500, "totalTokens": 1500, "cachedInputTokens": 100, "costUsd": 0.002})
 
 	t.Run("turns_tell_what_was_spent", func(t *testing.T) {
-		for _, spent := range []float64{0.002, 0.004} {
-			p.ask(t, "POST", "/conversations/"+id+"/messages", `{"message":"hello"}`).fits(200, turnRecord(fields{
+		for _, turn := range []struct {
+			spent float64
+			end   fields
+		}{{0.002, fields{}}, {0.004, fields{
+			"stopReason": exactly("budget_reached"), "status": exactly("incomplete"), "response": assistantMessage(fields{"status": exactly("incomplete")}),
+		}}} {
+			spent := turn.spent
+			p.ask(t, "POST", "/conversations/"+id+"/messages", `{"message":"hello"}`).fits(200, turnRecord(turn.end.with(fields{
 				"usage": usage, "budget": exactly(budget), "spentUsd": exactly(spent),
-			}))
+			})))
 			p.ask(t, "GET", "/conversations/"+id, nil).fits(200, object(fields{
 				"conversation": conversationRecord(fields{"spentUsd": exactly(spent), "budget": exactly(budget)}), "messages": listOf(messageRecord(nil)),
 				"messagesPage": anyObject,
@@ -120,13 +130,13 @@ func TestSpecBudget(t *testing.T) {
 		before := p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject)
 		for _, streamed := range []bool{false, true} {
 			details := p.ask(t, "POST", "/conversations/"+id+"/messages", map[string]any{"message": "more", "stream": streamed}).refused(402, "budget_reached")
-			require.NoError(t, exactly(map[string]any{"spentUsd": 0.004, "maxCostUsd": 0.003, "onReach": "stop"})(details.v))
+			require.NoError(t, exactly(map[string]any{"spentUsd": 0.004, "maxCostUsd": 0.004, "onReach": "stop"})(details.v))
 		}
 		require.Equal(t, before.v, p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).v)
 	})
 	t.Run("raised_budget_goes_on", func(t *testing.T) {
-		p.ask(t, "PATCH", "/conversations/"+id, `{"budget":{"maxCostUsd":0.005}}`).fits(200, conversationRecord(fields{
-			"budget": exactly(map[string]any{"maxCostUsd": 0.005, "onReach": "pause"}), "spentUsd": exactly(0.004), "runtime": runtimeRecord(nil),
+		p.ask(t, "PATCH", "/conversations/"+id, `{"budget":{"maxCostUsd":0.007}}`).fits(200, conversationRecord(fields{
+			"budget": exactly(map[string]any{"maxCostUsd": 0.007, "onReach": "pause"}), "spentUsd": exactly(0.004), "runtime": runtimeRecord(nil),
 		}))
 		p.ask(t, "POST", "/conversations/"+id+"/messages", `{"message":"more"}`).fits(200, turnRecord(fields{
 			"usage": usage, "budget": anyObject, "spentUsd": exactly(0.006),

@@ -40,7 +40,7 @@ func (p *process) live(t *testing.T) life {
 	p.say(t, make("broken", "broken", ""), "hello")
 	p.say(t, make("mute", "mute", ""), "hello")
 	p.say(t, make("looping", "looping", ""), "hello")
-	spent := make("spent", "priced", `{"budget":{"maxCostUsd":0.003,"onReach":"stop"}}`)
+	spent := make("spent", "priced", `{"budget":{"maxCostUsd":0.004,"onReach":"stop"}}`)
 	p.say(t, spent, "one")
 	p.say(t, spent, "two")
 	cancelled := make("cancelled", "slow", "")

@@ -22,6 +22,10 @@ func streamFields(event string) fields {
 		return common.with(fields{"conversationId": idOf("conv"), "messageId": idOf("msg")})
 	case "stream.text":
 		return common.with(fields{"text": nonEmpty, "isFinal": boolean})
+	case "stream.tool_call":
+		return common.with(fields{"toolName": nonEmpty, "toolCallId": nonEmpty, "args": anyObject})
+	case "stream.tool_result":
+		return common.with(fields{"toolName": nonEmpty, "toolCallId": nonEmpty, "result": either(anyText, anyObject)})
 	case "stream.error":
 		return common.with(fields{"error": nonEmpty, "code": nonEmpty, "conversationId": idOf("conv"), "runId": idOf("run"), "messageId?": idOf("msg")})
 	default:
@@ -59,6 +63,8 @@ func (p *process) sayStreamed(t *testing.T, id string) streamed {
 			require.NoError(t, object(streamFields(f.event))(f.data.v), f.raw)
 			all.text += f.data.text("text")
 			all.pieces++
+		case "stream.tool_call", "stream.tool_result":
+			require.NoError(t, object(streamFields(f.event))(f.data.v), f.raw)
 		default:
 			all.last = f
 			s.ends()
