@@ -9,8 +9,8 @@ import (
 // moneyBook holds what a conversation's log says of money against its budget, and against what the model charged.
 //
 // What a turn is charged is exactly what its calls came to, as long as none was lost and none cut. A call that was lost
-// with its node is charged what was reserved for it, because nobody knows what it came to: never less than it did, and
-// no more than its prompt and two metering steps beyond. A call that was cut is charged what the node metered.
+// with its node is charged exactly what was reserved for it, even if the model never heard of it: nobody knows. A call
+// that was cut is charged what the node metered.
 type moneyBook struct {
 	limit, spent int64 // nano-dollars, as of the newest event
 	overshoot    int64 // most that was ever spent above the limit
@@ -29,7 +29,8 @@ type moneyBook struct {
 type turnMoney struct {
 	of        string // account with the model
 	told      int64  // settled, as the log tells
-	lost      int64  // charged with a recovery: the log tells it with the next sum
+	reserved  int64  // for the call under way
+	lost      int64  // settled without a model's answer, with a recovery
 	losses    int    // how often that was
 	recovered int
 }
@@ -62,19 +63,26 @@ func (b *moneyBook) event(e *logged) {
 		}
 	case "session.usage":
 		b.usage(e)
-	case "budget.reserved", "budget.reached":
+	case "budget.reserved":
+		b.know(e)
+		if turn := b.turns[e.RunID]; turn != nil {
+			turn.reserved = nanoOf(e.Data.ReservedUSD)
+		}
+	case "budget.reached":
 		b.know(e)
 	}
 }
 
-// know takes in the sum that an event tells. It has risen since the last one by what was reserved for lost calls.
+// know takes in the sum that an event tells: nothing but a settlement changes it.
 func (b *moneyBook) know(e *logged) {
 	if sum := nanoOf(e.Data.SpentUSD); sum != b.spent {
-		b.lose(sum-b.spent, fmt.Sprintf("event %d", e.Seq))
+		b.fault("event %d: %d nano-dollars were spent that nothing explains", e.Seq, sum-b.spent)
+		b.sum(sum)
 	}
 }
 
-// usage takes in what a call was settled at. The sum may have risen since by what was reserved for lost calls.
+// usage takes in what a call was settled at. One that was lost has no tokens, follows the recovery of its turn, and is
+// settled at what was reserved for it.
 func (b *moneyBook) usage(e *logged) {
 	turn := b.turns[e.RunID]
 	if turn == nil || e.Data.Usage == nil {
@@ -82,24 +90,19 @@ func (b *moneyBook) usage(e *logged) {
 		return
 	}
 	cost, sum := nanoOf(e.Data.Usage.CostUSD), nanoOf(e.Data.SpentUSD)
-	if lost := sum - cost - b.spent; lost != 0 {
-		b.lose(lost, fmt.Sprintf("event %d", e.Seq))
+	b.sum(b.spent + cost)
+	b.know(e)
+	switch {
+	case e.Data.Usage.Tokens > 0:
+		turn.told += cost
+	case turn.losses < turn.recovered && cost == turn.reserved:
+		turn.losses++
+		turn.lost += cost
+	default:
+		b.fault("event %d settles a call without tokens at %d nano-dollars; %d were reserved", e.Seq, cost, turn.reserved)
 	}
-	turn.told += cost
+	turn.reserved = 0
 	b.sum(sum)
-}
-
-// lose books a rise of the sum that no settlement explains: it must be of a turn that lost its node.
-func (b *moneyBook) lose(amount int64, where string) {
-	for i := len(b.order) - 1; i >= 0; i-- {
-		if turn := b.turns[b.order[i]]; turn.losses < turn.recovered && amount > 0 {
-			turn.losses++
-			turn.lost += amount
-			b.sum(b.spent + amount)
-			return
-		}
-	}
-	b.fault("%s: %d nano-dollars were spent that nothing explains", where, amount)
 }
 
 func (b *moneyBook) sum(spent int64) {
@@ -110,7 +113,7 @@ func (b *moneyBook) sum(spent int64) {
 // close judges, with all calls of the model and what the conversation says it has spent.
 func (b *moneyBook) close(calls []standin.Call, spent int64) {
 	if spent != b.spent {
-		b.lose(spent-b.spent, "at the end")
+		b.fault("at the end %d nano-dollars were spent that nothing explains", spent-b.spent)
 	}
 	byCase := map[string][]standin.Call{}
 	for _, call := range calls {
@@ -137,21 +140,22 @@ func (b *moneyBook) turn(name string, turn *turnMoney, calls []standin.Call) {
 	charged, room, open := int64(0), int64(0), 0
 	for _, call := range calls {
 		charged += costOf(call)
-		if !call.Ended || turn.recovered > 0 {
+		if !call.Ended {
 			open++
-			room += inputNano*call.Prompt/2 + 2*meterStep
+			room += inputNano*call.Prompt/2 + 2*meterStep // it was cut: the node's own estimate counts
 		}
 	}
-	more := turn.told + turn.lost - charged
+	open += turn.losses
 	if open > 0 {
-		b.kept = max(b.kept, more/int64(open))
+		b.kept = max(b.kept, (turn.told+turn.lost-charged)/int64(open))
 	}
-	switch {
-	case more > room:
-		b.twice += more - room
-		b.fault("run %s (%s) was charged %d nano-dollars of %d: %+v", name, turn.of, turn.told+turn.lost, charged, calls)
-	case more < 0 && (open == 0 || -more > meterStep):
-		b.fault("run %s (%s) was charged %d nano-dollars too little: %+v", name, turn.of, -more, calls)
+	less := charged - turn.told - turn.lost
+	switch twice := turn.told - charged; {
+	case twice > room:
+		b.twice += twice
+		b.fault("run %s (%s) was settled at %d nano-dollars of %d: %+v", name, turn.of, turn.told, charged, calls)
+	case less > 0 && (open == 0 || less > meterStep):
+		b.fault("run %s (%s) was charged %d nano-dollars too little: %+v", name, turn.of, less, calls)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 	"parley/bench/standin"
 )
 
-// moneyStory is a log in short: one event a line, "said CASE", "runs RUN", "recovered RUN", "costs RUN NANO SUM",
-// "reserves SUM", "limit NANO".
+// moneyStory is a log in short: one event a line, "said CASE", "runs RUN", "recovered RUN", "costs RUN NANO SUM", "loses RUN NANO SUM",
+// "reserves RUN NANO SUM",
+// "limit NANO".
 func moneyStory(t *testing.T, limit int64, lines string) *moneyBook {
 	t.Helper()
 	b := newMoneyBook(limit)
@@ -27,10 +28,11 @@ func moneyStory(t *testing.T, limit int64, lines string) *moneyBook {
 			text = `{"type":"session.status_running","run_id":"` + words[1] + `"}`
 		case "recovered":
 			text = `{"type":"session.recovered","run_id":"` + words[1] + `"}`
-		case "costs":
-			text = `{"type":"session.usage","run_id":"` + words[1] + `","data":{"usage":{"cost_usd":` + usdText(t, words[2]) + `},"spent_usd":` + usdText(t, words[3]) + `}}`
+		case "costs", "loses":
+			tokens := map[string]string{"costs": "1", "loses": "0"}[words[0]]
+			text = `{"type":"session.usage","run_id":"` + words[1] + `","data":{"usage":{"total_tokens":` + tokens + `,"cost_usd":` + usdText(t, words[2]) + `},"spent_usd":` + usdText(t, words[3]) + `}}`
 		case "reserves":
-			text = `{"type":"budget.reserved","data":{"spent_usd":` + usdText(t, words[1]) + `}}`
+			text = `{"type":"budget.reserved","run_id":"` + words[1] + `","data":{"reserved_usd":` + usdText(t, words[2]) + `,"spent_usd":` + usdText(t, words[3]) + `}}`
 		case "limit":
 			text = `{"type":"session.updated","data":{"budget":{"maxCostUsd":` + usdText(t, words[1]) + `}}}`
 		}
@@ -54,23 +56,30 @@ func TestMoneyThatIsRight(t *testing.T) {
 	b := moneyStory(t, plentyNano, `
 		said a
 		runs 1
-		reserves 0
+		reserves 1 2600000 0
 		costs 1 50000 50000
 		said b
 		runs 2
+		reserves 2 2600000 50000
 		recovered 2
-		reserves 2650000
-		costs 2 50000 2700000`)
+		loses 2 2600000 2650000
+		reserves 2 2600000 2650000
+		costs 2 50000 2700000
+		said c
+		runs 3
+		reserves 3 300000 2700000
+		recovered 3
+		loses 3 300000 3000000`)
 	b.close([]standin.Call{
 		{Case: "a", Prompt: 10, Output: 4, Ended: true},
 		{Case: "b", Prompt: 10, Output: 1},
 		{Case: "b", Prompt: 10, Output: 4, Ended: true},
-	}, 2_700_000)
+	}, 3_000_000)
 	require.Empty(t, b.faults)
 	require.Zero(t, b.twice)
 	require.Equal(t, 1, b.open)
 	require.EqualValues(t, 120_000, b.charged)
-	require.EqualValues(t, 2_700_000, b.spent)
+	require.EqualValues(t, 3_000_000, b.spent)
 }
 
 // TestMoneyThatIsWrong plants what the audit must find.
@@ -84,14 +93,21 @@ func TestMoneyThatIsWrong(t *testing.T) {
 		fault string
 	}{
 		"settled twice": {
-			plentyNano, "said a\nruns 1\ncosts 1 50000 50000\ncosts 1 50000 100000", once, 100_000, "was charged 100000 nano-dollars of 50000",
+			plentyNano, "said a\nruns 1\ncosts 1 50000 50000\ncosts 1 50000 100000", once, 100_000, "was settled at 100000 nano-dollars of 50000",
 		},
 		"not settled": {plentyNano, "said a\nruns 1", once, 0, "50000 nano-dollars too little"},
 		"the sum rises by itself": {
-			plentyNano, "said a\nruns 1\ncosts 1 50000 50000\nreserves 70000", once, 70_000, "20000 nano-dollars were spent that nothing explains",
+			plentyNano, "said a\nruns 1\ncosts 1 50000 50000\nreserves 1 9 70000", once, 70_000, "20000 nano-dollars were spent that nothing explains",
 		},
 		"a loss is charged twice": {
-			plentyNano, "said a\nruns 1\nrecovered 1\nreserves 60000\nreserves 120000\ncosts 1 50000 170000", once, 170_000, "60000 nano-dollars were spent that nothing explains",
+			plentyNano, "said a\nruns 1\nreserves 1 60000 0\nrecovered 1\nloses 1 60000 60000\nloses 1 60000 120000\ncosts 1 50000 170000", once, 170_000,
+			"without tokens at 60000",
+		},
+		"a loss is more than was reserved": {
+			plentyNano, "said a\nruns 1\nreserves 1 60000 0\nrecovered 1\nloses 1 70000 70000\ncosts 1 50000 120000", once, 120_000, "60000 were reserved",
+		},
+		"a loss that nobody recovered": {
+			plentyNano, "said a\nruns 1\nreserves 1 60000 0\nloses 1 60000 60000\ncosts 1 50000 110000", once, 110_000, "without tokens",
 		},
 		"the end says something else": {plentyNano, "said a\nruns 1\ncosts 1 50000 50000", once, 60_000, "10000 nano-dollars"},
 		"over the limit": {

@@ -109,9 +109,11 @@ type logged struct {
 		Content string `json:"content"`
 		Usage   *struct {
 			CostUSD float64 `json:"cost_usd"`
+			Tokens  int64   `json:"total_tokens"`
 		} `json:"usage"`
-		SpentUSD float64 `json:"spent_usd"`
-		Budget   *struct {
+		SpentUSD    float64 `json:"spent_usd"`
+		ReservedUSD float64 `json:"reserved_usd"`
+		Budget      *struct {
 			MaxCostUSD float64 `json:"maxCostUsd"`
 		} `json:"budget"`
 	} `json:"data"`
