@@ -155,7 +155,10 @@ func (k *talk) reserve(ctx context.Context, upto int64) grant {
 func (k *talk) openMeter(life, ctx context.Context, cut context.CancelCauseFunc) error {
 	k.meter, k.capped = nil, false
 	price := k.agent.GetModel().GetPrice()
-	if price == nil {
+	switch {
+	case price == nil && k.limited: // it had one when the budget was set
+		return &model.Error{Code: "budget_unavailable", Message: "The agent's model has no price, so the budget cannot be kept."}
+	case price == nil:
 		k.title.start(life)
 		return nil
 	}

@@ -191,6 +191,16 @@ func TestACallThatIsCutBeforeItsFirstWordCosts(t *testing.T) {
 	require.True(t, finish.GetUsage().GetPriced())
 }
 
+// An agent that has lost its price since, say while a person was asked, spends nothing of a budget unseen.
+func TestABudgetWithoutAPrice(t *testing.T) {
+	l := newTill(t, 20, 1_000_000)
+	l.agent.Model.Price = nil
+	finish := l.whole(t)
+	require.Equal(t, "budget_unavailable", finish.GetError().GetCode())
+	require.Empty(t, finish.GetContent())
+	require.Nil(t, finish.GetUsage())
+}
+
 func TestACallThatPanicsCosts(t *testing.T) {
 	l := newTill(t, 0, 1_000_000, answering(func(_ context.Context, _ *model.Request, stream model.Stream) (*model.Answer, error) {
 		stream.Text("to be ")
