@@ -82,6 +82,7 @@ func New(config Config) (*Box, error) {
 		return nil, errors.New("tool: no setting may be negative")
 	}
 	box := &Box{config: config, client: config.Guard.Client(0)}
+	box.client.CheckRedirect = sameMethod(box.client.CheckRedirect)
 	box.mcp = newPool(&box.config)
 	box.mu.agents = make(map[string]*kit)
 	return box, nil

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"parley/actors/deliver"
 )
 
 // IdempotencyHeader carries Call.IdempotencyKey to HTTP tools.
@@ -58,6 +60,17 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 		return "", failure("the tool answered with status %d: %s", response.StatusCode, text)
 	}
 	return text, nil
+}
+
+// sameMethod refuses a redirect that would quietly make another request of a call: a POST that is moved (301, 302) becomes a
+// GET without its body, whose answer would look like the tool's. See other (303) means just that.
+func sameMethod(follow func(next *http.Request, before []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, before []*http.Request) error {
+		if next.Method != before[len(before)-1].Method && next.Response.StatusCode != http.StatusSeeOther {
+			return fmt.Errorf("%w: it turns a %s into a %s", deliver.ErrRedirect, before[len(before)-1].Method, next.Method)
+		}
+		return follow(next, before)
+	}
 }
 
 // setKey sets the idempotency key. net/http takes the header, when it finds it, for leave to send the request again by

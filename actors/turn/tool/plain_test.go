@@ -210,6 +210,27 @@ func TestHTTPIsNotRepeated(t *testing.T) {
 	}
 }
 
+// A POST that is moved is not made as a GET.
+func TestHTTPRedirects(t *testing.T) {
+	t.Parallel()
+	target, requests := listen(t, say(`{"from":"target"}`))
+	for status, want := range map[int]string{
+		http.StatusFound: "", http.StatusMovedPermanently: "",
+		http.StatusSeeOther: "GET /", http.StatusTemporaryRedirect: "POST /", http.StatusPermanentRedirect: "POST /",
+	} {
+		*requests = nil
+		front, _ := listen(t, http.RedirectHandler(target.URL, status).ServeHTTP)
+		_, err := call(t, &agentpb.HTTP{Url: front.URL}, nil, `{"n":1}`)
+		if want == "" {
+			require.Error(t, err, status)
+			require.Empty(t, *requests, status)
+			continue
+		}
+		require.NoError(t, err, status)
+		require.Equal(t, want, (*requests)[0].line)
+	}
+}
+
 func TestCurrentTime(t *testing.T) {
 	t.Parallel()
 	set := open(t, tool.Config{}, &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{{Name: "now", Builtin: tool.CurrentTime}}})
