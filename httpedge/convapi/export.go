@@ -131,6 +131,7 @@ type messageSource struct {
 	state *conversationpb.State
 	first []*conversationpb.Message // read already
 	read  int
+	last  string // id of the newest message that was read
 }
 
 // begin reads the first page and the conversation's head, if the caller may see it.
@@ -146,10 +147,15 @@ func (s *messageSource) begin() error {
 	return nil
 }
 
+// page reads what follows the newest message that was read. Pages are small: each is held whole, and messages may be
+// large.
 func (s *messageSource) page() (*endpoint.MessagePage, error) {
-	return s.a.reader.Messages(s.ctx, endpoint.MessageQuery{
-		ConversationID: s.id, Offset: s.read, Limit: s.a.config.MessagePage,
-	})
+	const most = 20
+	query := endpoint.MessageQuery{ConversationID: s.id, Limit: min(s.a.config.MessagePage, most)}
+	if s.last != "" {
+		query.After, query.Offset = s.last, -1
+	}
+	return s.a.reader.Messages(s.ctx, query)
 }
 
 // next implements export.Pages. What was added since the head was read is left out; what was replaced or removed makes
@@ -173,6 +179,9 @@ func (s *messageSource) next() ([]*conversationpb.Message, error) {
 	}
 	messages = messages[:min(len(messages), left)]
 	s.read += len(messages)
+	if len(messages) > 0 {
+		s.last = messages[len(messages)-1].GetId()
+	}
 	if s.tools {
 		return messages, nil
 	}
