@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"strings"
 
@@ -45,7 +46,7 @@ func (a *API) taskRows() []endpoint.Row {
 			tasks, endpoint.Summary("List the comments on a task, oldest first"), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("POST /tasks/{taskId}/comments", "task:write", a.addTaskComment,
 			tasks, endpoint.Summary("Comment on a task: it answers the agent's question, or has it work anew"), endpoint.Status(201),
-			endpoint.Errors(invalid, failurepb.Code_INVALID_REQUEST, forbidden, notFound, failurepb.Code_CONVERSATION_BUSY,
+			endpoint.Errors(invalid, failurepb.Code_INVALID_REQUEST, forbidden, failurepb.Code_ACTION_FORBIDDEN, notFound, failurepb.Code_CONVERSATION_BUSY,
 				storageFull, storageFail)),
 		endpoint.On("POST /tasks/{taskId}/cancel", "task:write", a.cancelTask,
 			tasks, endpoint.Summary("Cancel a task that is not over; one that is over stays as it is"),
@@ -276,6 +277,9 @@ func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCo
 	if !plausibleTask(in.ID) {
 		return nil, notFound("task")
 	}
+	if err := a.mayAnswer(ctx, in); err != nil {
+		return nil, err
+	}
 	command := a.taskCommand(ctx, in.ID)
 	command.Body = &taskpb.Command_AddComment{AddComment: &taskpb.AddComment{Content: in.Content, Metadata: in.Metadata}}
 	reply, err := a.tasks.Ask(ctx, command)
@@ -285,6 +289,55 @@ func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCo
 	return &taskCommentedOut{
 		Comment: recordOfComment(in.ID, reply.GetComment()), Task: recordOfTask(reply.GetTask(), nil),
 	}, nil
+}
+
+// mayAnswer has a comment that answers the agent's questions permitted as any other answer is.
+func (a *API) mayAnswer(ctx context.Context, in *addTaskCommentIn) error {
+	if a.authorizer == nil {
+		return nil
+	}
+	view, err := a.readableTask(ctx, in.ID, 0, false)
+	if err != nil {
+		return err
+	}
+	task := view.Task
+	if len(task.GetWaiting().GetQuestions()) == 0 {
+		return nil // what else it waits for is given up
+	}
+	for _, action := range task.GetWaiting().GetPending() {
+		said, err := in.answers(task.GetWaiting(), action.GetId())
+		if err != nil {
+			return err
+		}
+		err = a.authorizer.AuthorizeResolve(ctx, &endpoint.ActionDecision{
+			ConversationID: task.GetConversationId(), AgentID: task.GetAgentId(), OwnerID: task.GetUserId(),
+			ActionID: action.GetId(), Action: action, Resolution: &conversationpb.Resolve{
+				ActionId:   action.GetId(),
+				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: said}},
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answers is what a comment says to an action's questions: to each of them the same, unless its metadata say more.
+func (in *addTaskCommentIn) answers(waiting *taskpb.Waiting, actionID string) ([]byte, error) {
+	var given struct {
+		Answers map[string]json.RawMessage `json:"answers"`
+	}
+	if json.Unmarshal(in.Metadata, &given) == nil && len(given.Answers) > 0 {
+		return json.Marshal(given.Answers)
+	}
+	answers := map[string]string{}
+	for _, question := range waiting.GetQuestions() {
+		if question.GetActionId() == actionID {
+			answers[question.GetText()] = in.Content
+		}
+	}
+	return json.Marshal(answers)
 }
 
 func (a *API) cancelTask(ctx context.Context, in *taskIn) (*taskEnvelopeOut, error) {

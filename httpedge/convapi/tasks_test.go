@@ -212,3 +212,25 @@ func TestCommentAndCancelTask(t *testing.T) {
 	k.refused(400, "INVALID_REQUEST", "POST", "/tasks/"+task1+"/comments", `{}`)
 	k.refused(400, "VALIDATION_ERROR", "POST", "/tasks/"+task1+"/comments", `{"metadata":3}`)
 }
+
+// TestAuthorizeAnswerOfTask: a comment that answers a question is a decision like any other.
+func TestAuthorizeAnswerOfTask(t *testing.T) {
+	j := &judge{refusal: fail(failurepb.Code_ACTION_FORBIDDEN, "not you")}
+	k := serve(t, withAuth, func(k *kit) { k.authorizer = j })
+	view := dug("ann")
+	view.Task.Status = taskpb.Status_WAITING_FOR_INPUT
+	view.Task.Waiting = &taskpb.Waiting{
+		Pending:   []*conversationpb.PendingAction{{Id: "act_1", Kind: "user_question"}},
+		Questions: []*taskpb.Question{{ActionId: "act_1", Text: "Where?"}},
+	}
+	k.tasks.Put(view)
+	at, ann := "/tasks/"+task1+"/comments", []string{"Authorization", "Bearer ann"}
+	k.refused(403, "FORBIDDEN", "POST", at, `{"content":"here"}`, "Authorization", "Bearer bob")
+	require.Empty(t, j.decided)
+	k.refused(403, "action_forbidden", "POST", at, `{"content":"here"}`, ann...)
+	require.JSONEq(t, `{"Where?":"here"}`, string(j.decided[0].Resolution.GetAnswers().GetAnswers()))
+	require.Equal(t, "ann", j.decided[0].OwnerID)
+	k.refused(403, "action_forbidden", "POST", at, `{"content":"see","metadata":{"answers":{"Where?":"there"}}}`, ann...)
+	require.JSONEq(t, `{"Where?":"there"}`, string(j.decided[1].Resolution.GetAnswers().GetAnswers()))
+	require.Empty(t, k.tasks.Commands(), "nothing was sent")
+}
