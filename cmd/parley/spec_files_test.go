@@ -293,6 +293,11 @@ func TestSpecFileRefusals(t *testing.T) {
 		require.NoError(t, exactly(map[string]int{"maxFileSize": 1024})(details.v))
 		p.uploading(t, narrow, "a.csv", "text/csv", bytes.Repeat([]byte("a,"), 512)).fits(201, anyObject)
 	})
+	t.Run("large_upload_hears_why_it_is_refused", func(t *testing.T) {
+		large := bytes.Repeat([]byte("a,b\n"), 10<<20)
+		p.uploading(t, narrow, "a.csv", "text/csv", large).refused(400, "VALIDATION_ERROR")
+		p.uploading(t, closed, "a.csv", "text/csv", large).refused(403, "attachments_disabled")
+	})
 	t.Run("more_files_than_the_agent_takes", func(t *testing.T) {
 		p.upload(t, narrow, "b.png", "image/png", somePNG)
 		details := p.uploading(t, narrow, "c.png", "image/png", somePNG).refused(409, "too_many_files")

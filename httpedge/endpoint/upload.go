@@ -250,12 +250,14 @@ func (x *exchange) takeTransfer() *machine.Failure {
 	}
 }
 
-// settleBody takes what is left of a body that was not read to its end, for half a second at most: the connection
-// cannot go on with it, and closing over unread data would reset it before the client has seen the answer.
+// settleBody takes what is left of a body that was not read to its end: the connection cannot go on with it, and closing
+// over unread data would reset it before the client has seen the answer. A client that pauses, or has very much left,
+// is not waited for.
 func (x *exchange) settleBody() {
 	const (
-		patience = 500 * time.Millisecond
-		most     = 8 << 20
+		silence  = 500 * time.Millisecond
+		patience = 5 * time.Second // in all
+		most     = 256 << 20
 	)
 	if x.leave != nil {
 		x.leave()
@@ -266,8 +268,16 @@ func (x *exchange) settleBody() {
 	}
 	body := x.openBody()
 	body.patient = false
-	if !body.ended && body.broken == nil && x.rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(body, most)) // whatever ends it, the answer is next
+	for began, left := time.Now(), int64(most); left > 0 && !body.ended && body.broken == nil; {
+		until := time.Now().Add(silence)
+		if last := began.Add(patience); last.Before(until) {
+			until = last
+		}
+		if x.rc.Conn().SetReadDeadline(until) != nil {
+			break
+		}
+		taken, _ := io.CopyN(io.Discard, body, progress) // whatever ends it, the answer is next
+		left -= taken
 	}
 	if !body.ended {
 		x.rc.SetConnectionClose()
