@@ -60,7 +60,9 @@ people() { # people, money and files
   together "Budget: one conversation, owners killed" budget -count $sends -faults $kills
   together "Resolve after restart, one node" resolve -nodes 1 -faults $rounds
   together "Resolve after restart and after failover, three nodes" resolve -faults $rounds
-  together "A long conversation" long -messages $messages -count $more
+  together "A long conversation: a window of 4,000 tokens" long -messages $messages -count $more
+  together "A long conversation: a model that is sent no history" long -agent bench-files -messages $messages -count $more
+  together "A long conversation: a window of 128,000 tokens" long -agent bench-wide -messages $messages -count $((more / 5))
   together "A large file, one node" upload -state-bytes $size -count $files
   together "A large file, three nodes" upload -nodes 3 -state-bytes $size -count $files
 }
