@@ -145,9 +145,13 @@ func messageWindow(view *persistence.View, query endpoint.MessageQuery, state *c
 	return window{descend: true}, nil
 }
 
+// maxMessagePage is the size in bytes at which a page of messages ends although more were asked for: it is held in memory
+// whole, and crosses nodes as one.
+const maxMessagePage = 16 << 20
+
 func readMessages(view *persistence.View, query endpoint.MessageQuery, w window, page *endpoint.MessagePage) error {
 	var fault error
-	more := false
+	more, size := false, 0
 	page.Messages = make([]*conversationpb.Message, 0, min(query.Limit, 64))
 	err := view.Items(query.ConversationID, persistence.ItemQuery{
 		Table: conversation.TableMessages, From: w.from, To: w.to, Descending: w.descend, Limit: w.skip + query.Limit + 1,
@@ -156,7 +160,8 @@ func readMessages(view *persistence.View, query endpoint.MessageQuery, w window,
 			w.skip--
 			return true
 		}
-		if len(page.Messages) == query.Limit {
+		size += len(value)
+		if len(page.Messages) == query.Limit || size > maxMessagePage && len(page.Messages) > 0 {
 			more = true
 			return false
 		}
@@ -169,6 +174,11 @@ func readMessages(view *persistence.View, query endpoint.MessageQuery, w window,
 	})
 	if err = errors.Join(err, fault); err != nil {
 		return readFault("read messages", err)
+	}
+	newest := query.Before == "" && query.After == "" && query.Offset < 0
+	if newest && more && !w.descend {
+		// What was cut off is the end that was asked for.
+		return readMessages(view, query, window{descend: true}, page)
 	}
 	if w.descend != query.Descending {
 		slices.Reverse(page.Messages)
