@@ -175,6 +175,9 @@ type Conversation struct {
 	MaxEventPageSize int `key:"max_event_page_size"`
 	// Most ids in one bulk delete. Default 100.
 	MaxBulkDelete int `key:"max_bulk_delete"`
+	// How long a file is kept that was uploaded without a conversation: no message can name it. 0 = until it is deleted.
+	// Default 168h.
+	LooseFileRetention time.Duration `key:"loose_file_retention"`
 	// How long a cancel waits for the turn to end before it answers 202 with settled: false. Default 2s.
 	CancelWait time.Duration `key:"cancel_wait"`
 	// Lets callers without any identity list the conversations that have no owner; otherwise that is 401.

@@ -22,7 +22,7 @@ func Default() *Config {
 		Conversation: Conversation{
 			MaxMessage: 256 * KiB, MaxMetadata: 64 * KiB, ListPageSize: 20, MaxListPageSize: 100,
 			MessagePageSize: 100, MaxPageSize: 200, EventPageSize: 100, MaxEventPageSize: 1_000,
-			MaxBulkDelete: 100, CancelWait: 2 * time.Second,
+			MaxBulkDelete: 100, LooseFileRetention: 168 * time.Hour, CancelWait: 2 * time.Second,
 		},
 		Actors: Actors{
 			IdleTimeout: time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 20_000,

@@ -74,6 +74,7 @@ func apiConfig(c *config.Config) convapi.Config {
 		api.ResolveWait = c.Turn.Timeout
 	}
 	api.MaxFileBody = int(c.HTTP.MaxFileBody)
+	api.FileRetention = c.Conversation.LooseFileRetention
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
