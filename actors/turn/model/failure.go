@@ -11,15 +11,15 @@ import (
 )
 
 var (
-	errFirstToken    = errors.New("no first token in time")
-	errIdle          = errors.New("no further chunk in time")
-	errTotalTime     = errors.New("answer not complete in time")
-	errStreamSize    = errors.New("response is longer than allowed")
-	errLineSize      = errors.New("a line of the response is longer than allowed")
-	errAnswerSize    = errors.New("answer is longer than allowed")
-	errToolArguments = errors.New("arguments of a tool call are not a JSON object")
-	errCut           = errors.New("stream ended before the answer did")
-	errRedirect      = errors.New("redirects are not followed")
+	errFirstToken = errors.New("no first token in time")
+	errIdle       = errors.New("no further chunk in time")
+	errTotalTime  = errors.New("answer not complete in time")
+	errStreamSize = errors.New("response is longer than allowed")
+	errLineSize   = errors.New("a line of the response is longer than allowed")
+	errAnswerSize = errors.New("answer is longer than allowed")
+	errToolName   = errors.New("a tool call has no name")
+	errCut        = errors.New("stream ended before the answer did")
+	errRedirect   = errors.New("redirects are not followed")
 )
 
 // attemptFault is a failed attempt: what the caller would be told, and what it means for another attempt.
@@ -59,8 +59,8 @@ func asFault(err error, secrets redactor) *attemptFault {
 		return late("the model provider took too long for the whole answer", cause)
 	case errors.Is(err, errStreamSize), errors.Is(err, errLineSize), errors.Is(err, errAnswerSize):
 		return fault(CodeProviderError, "the answer of the model provider is too large: "+err.Error(), false, cause)
-	case errors.Is(err, errToolArguments):
-		return fault(CodeProviderError, "the model asked for a tool with arguments that are not a JSON object", false, cause)
+	case errors.Is(err, errToolName):
+		return fault(CodeProviderError, "the model asked for a tool without a name", false, cause)
 	case errors.Is(err, errCut):
 		return fault(CodeCut, "the connection to the model provider was cut before the answer was complete", true, cause)
 	default:
