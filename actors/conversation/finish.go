@@ -97,11 +97,12 @@ func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
 	return ended
 }
 
-// answer is the message that the turn leaves: whole, or as far as it got. Nothing said leaves none, unless the
-// model ended its turn so, or a pause stored one.
+// answer is the message that the turn leaves: whole, or as far as it got. Nothing said and no tool called leaves none,
+// unless the model ended its turn so, or a pause stored one.
 func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnded) *conversationpb.Message {
 	lease, status := r.state.GetLease(), answerStatus(ended.GetStopReason())
-	if c.GetContent() == "" && status != statusCompleted && lease.GetAnswer() == nil {
+	nothing := c.GetContent() == "" && len(c.GetToolCalls()) == 0 // what a tool did must not be forgotten
+	if nothing && status != statusCompleted && lease.GetAnswer() == nil {
 		return nil
 	}
 	answer := r.newAnswer(lease, status, ended.GetStopReason())

@@ -209,11 +209,7 @@ func anthropicTurn(message Message) anthropic.MessageParam {
 		blocks = append(blocks, anthropic.NewTextBlock(message.Content))
 	}
 	for _, call := range message.ToolCalls {
-		input := json.RawMessage("{}")
-		if isObject(call.Arguments) {
-			input = json.RawMessage(call.Arguments)
-		}
-		blocks = append(blocks, anthropic.NewToolUseBlock(call.ID, input, call.Name))
+		blocks = append(blocks, anthropic.NewToolUseBlock(call.ID, json.RawMessage(said(call.Arguments)), call.Name))
 	}
 	if message.Role == Assistant {
 		return anthropic.NewAssistantMessage(blocks...)

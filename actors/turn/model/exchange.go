@@ -142,7 +142,7 @@ func (x *exchange) verdict(ctx context.Context, err error) error {
 		return x.failed
 	case errors.Is(x.broken, errStreamSize), errors.Is(x.broken, errLineSize):
 		return x.broken
-	case errors.Is(err, errAnswerSize), errors.Is(err, errToolArguments):
+	case errors.Is(err, errAnswerSize), errors.Is(err, errToolName):
 		return err
 	case x.out.finished:
 		return nil // the answer was complete; only its tail is missing, such as the usage

@@ -285,8 +285,19 @@ func TestBrokenToolArguments(t *testing.T) {
 		stream(response, chatChunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"a","arguments":"[1]"}}]}`, `"tool_calls"`), chatUsage, chatDone)
 	})
 	answer, _, err := w.ask(t, Config{}, w.request(server))
+	require.NoError(t, err, "the model is told what is wrong with it")
+	require.Equal(t, []ToolCall{{ID: "c1", Name: "a", Arguments: "[1]"}}, answer.ToolCalls)
+	require.Equal(t, "{}", said("[1]"), "and is never shown its own again")
+}
+
+func TestToolCallWithoutName(t *testing.T) {
+	w := chatWire()
+	server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
+		stream(response, chatChunk(`{"tool_calls":[{"index":0,"id":"c1","function":{"arguments":"{}"}}]}`, `"tool_calls"`), chatUsage, chatDone)
+	})
+	answer, _, err := w.ask(t, Config{}, w.request(server))
 	failure := requireError(t, err, CodeProviderError)
-	require.Contains(t, failure.Message, "not a JSON object")
+	require.Contains(t, failure.Message, "without a name")
 	require.True(t, answer.Usage.Known, "the call has its price all the same")
 }
 

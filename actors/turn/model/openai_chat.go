@@ -162,19 +162,19 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 func chatMessage(message Message) openai.ChatCompletionMessageParamUnion {
 	switch message.Role {
 	case Assistant:
-		said := openai.ChatCompletionAssistantMessageParam{}
+		answer := openai.ChatCompletionAssistantMessageParam{}
 		if message.Content != "" {
-			said.Content.OfString = param.NewOpt(message.Content)
+			answer.Content.OfString = param.NewOpt(message.Content)
 		}
 		for _, call := range message.ToolCalls {
-			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+			answer.ToolCalls = append(answer.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
 				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 					ID:       call.ID,
-					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: call.Arguments},
+					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: said(call.Arguments)},
 				},
 			})
 		}
-		return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
+		return openai.ChatCompletionMessageParamUnion{OfAssistant: &answer}
 	case ToolRole:
 		return openai.ToolMessage(message.Content, message.ToolID)
 	default:

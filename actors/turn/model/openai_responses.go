@@ -143,7 +143,7 @@ func responseItems(message Message) []responses.ResponseInputItemUnionParam {
 		items = append(items, responses.ResponseInputItemParamOfMessage(message.Content, role))
 	}
 	for _, call := range message.ToolCalls {
-		items = append(items, responses.ResponseInputItemParamOfFunctionCall(call.Arguments, call.ID, call.Name))
+		items = append(items, responses.ResponseInputItemParamOfFunctionCall(said(call.Arguments), call.ID, call.Name))
 	}
 	return items
 }

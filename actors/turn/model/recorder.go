@@ -130,7 +130,8 @@ func (r *recorder) finish(stop Stop) {
 }
 
 // deliver passes the tool calls on once the answer has ended. An answer cut by its length may end inside the arguments of a
-// call: such a call is left out. One that is whole and yet no JSON object is the provider's fault.
+// call: such a call is left out. One that is whole and yet no JSON object is passed on: the model is told what is wrong with
+// it, as of any other call that cannot be run.
 func (r *recorder) deliver() error {
 	if r.stop == StopFilter {
 		return nil
@@ -140,11 +141,12 @@ func (r *recorder) deliver() error {
 		if arguments == "" && r.stop != StopLength {
 			arguments = "{}"
 		}
-		if draft.name == "" || !isObject(arguments) {
-			if r.stop == StopLength {
-				continue
-			}
-			return errToolArguments
+		whole := isObject(arguments)
+		if !whole && r.stop == StopLength {
+			continue
+		}
+		if draft.name == "" {
+			return errToolName
 		}
 		if draft.id == "" {
 			draft.id = fmt.Sprintf("%s_%d", r.idPrefix, i)
@@ -172,6 +174,15 @@ func (r *recorder) setUsage(usage Usage) {
 
 func (r *recorder) answer() *Answer {
 	return &Answer{Text: r.text.String(), ToolCalls: r.done, Usage: r.usage, Stop: r.stop}
+}
+
+// said is the arguments of a call as a provider is told of them: one refuses a whole conversation for a call that its own
+// model made badly.
+func said(arguments string) string {
+	if isObject(arguments) {
+		return arguments
+	}
+	return "{}"
 }
 
 // isObject says whether text is one JSON object.
