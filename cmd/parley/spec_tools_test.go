@@ -33,6 +33,7 @@ agents:
       - {name: sweep, url: URL/tools/sweep, approval: always}
       - {name: pay, url: URL/tools/pay, approval: when, when: args.amount > 100}
       - {name: soon, url: URL/tools/soon, approval: always, action_timeout: 300ms}
+      - {name: later, url: URL/tools/later, approval: always, action_timeout: 1500ms}
       - {name: camera, client: true, schema: {type: object, properties: {zoom: {type: integer}}}}
       - {name: snap, client: true, action_timeout: 300ms}
     tool_sources:
@@ -44,8 +45,12 @@ agents:
 
 // peopleConfig is the configuration of a node with these agents; more is put in front of them.
 func (w *workshop) peopleConfig(name, more string) string {
-	return fmt.Sprintf("node: {name: %s}\nlog: {level: warn}\n", name) + more +
-		strings.NewReplacer("URL", w.server.URL, "FILE", w.openAPI()).Replace(peopleAgents)
+	return fmt.Sprintf("node: {name: %s}\nlog: {level: warn}\n", name) + more + w.fill(peopleAgents)
+}
+
+// fill puts the workshop's address into a configuration.
+func (w *workshop) fill(config string) string {
+	return strings.NewReplacer("URL", w.server.URL, "FILE", w.openAPI()).Replace(config)
 }
 
 // people is the node with these agents and the defaults.
