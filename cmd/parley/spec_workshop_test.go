@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,9 +12,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -357,7 +362,7 @@ func (w *workshop) hook(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	var question any
-	if json.Unmarshal(body, &question) != nil || in.Header.Get("X-Service-Signature") == "" {
+	if json.Unmarshal(body, &question) != nil || !hookSigned(in.Header.Get("X-Service-Signature"), body) {
 		http.Error(out, "not signed, or malformed", http.StatusBadRequest)
 		return
 	}
@@ -368,6 +373,25 @@ func (w *workshop) hook(out http.ResponseWriter, in *http.Request) {
 	if answer != nil {
 		status, text = answer(tree{v: question})
 	}
+	if status == 0 { // no answer at all
+		<-in.Context().Done()
+		return
+	}
 	out.WriteHeader(status)
 	_, _ = io.WriteString(out, text)
+}
+
+// hookSecret signs the questions of hooks.
+const hookSecret = "hook-secret"
+
+// hookSigned says whether a signature, t=SECONDS,v1=HEX, is that of a body, made now.
+func hookSigned(signature string, body []byte) bool {
+	stamp, sum, found := strings.Cut(strings.TrimPrefix(signature, "t="), ",v1=")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if !found || err != nil || time.Since(time.Unix(seconds, 0)).Abs() > time.Minute {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(hookSecret))
+	_, _ = mac.Write(append([]byte(stamp+"."), body...)) // never fails
+	return hex.EncodeToString(mac.Sum(nil)) == sum
 }
