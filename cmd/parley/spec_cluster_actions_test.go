@@ -122,10 +122,11 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 	both := p.pause(t, calls(use("camera", nil), wipe("sdh-2")))
 	both.resolve(t, 0, object1{"type": "client_tool", "output": "seen"}).fits(200, anyObject)
 	late := p.pause(t, calls(use("later", nil)))
-	before := []any{approval.read(t).v, asked.read(t).v, both.read(t).v}
+	look := func() []any { return []any{approval.read(t).v, asked.read(t).v, both.read(t).v} }
+	before := look()
 	same := func() {
 		t.Helper()
-		require.Equal(t, before, []any{approval.read(t).v, asked.read(t).v, both.read(t).v})
+		require.Equal(t, before, look())
 	}
 	p.kill()
 	p.start()
@@ -140,7 +141,7 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 	require.NoError(t, p.terminate())
 	p.start()
 	same()
-	require.Equal(t, `{"Red?":"no"}`, asked.resolve(t, 0, object1{"type": "user_question", "answers": object1{"Red?": "no"}}).
+	require.JSONEq(t, `{"Red?":"no"}`, asked.resolve(t, 0, object1{"type": "user_question", "answers": object1{"Red?": "no"}}).
 		fits(200, resumedTurn(nil)).text("response", "content"))
 	both.resolve(t, 0, object1{"type": "client_tool", "output": "again"}).refused(409, "action_not_pending")
 	require.Equal(t, "seen | done wipe", both.resolve(t, 1, allow).fits(200, resumedTurn(nil)).text("response", "content"))

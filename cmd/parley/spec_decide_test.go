@@ -21,8 +21,10 @@ func TestSpecQuestion(t *testing.T) {
 	}
 	t.Run("is_shown_whole", func(t *testing.T) {
 		shown := []any{
-			object1{"question": "Which?", "header": "Kind", "multiSelect": false, "required": true,
-				"options": []any{object1{"label": "Red", "value": "Red"}, object1{"label": "Blue", "value": "b"}}},
+			object1{
+				"question": "Which?", "header": "Kind", "multiSelect": false, "required": true,
+				"options": []any{object1{"label": "Red", "value": "Red"}, object1{"label": "Blue", "value": "b"}},
+			},
 			object1{"question": "Why?", "multiSelect": false, "required": false},
 		}
 		require.NoError(t, pausedTurn(exactly1(pendingAction("user_question", fields{
@@ -46,8 +48,12 @@ func TestSpecQuestion(t *testing.T) {
 	t.Run("refusals", func(t *testing.T) {
 		w := ask(t)
 		for _, bad := range []object1{
-			allow, {"type": "user_question"}, {"type": "user_question", "answers": "Red"}, {"type": "user_question", "answers": []string{"Red"}},
-			{"type": "user_question", "answers": nil}, {"type": "user_question", "answers": object1{"Which?": strings.Repeat("x", 64<<10)}},
+			allow,
+			{"type": "user_question"},
+			{"type": "user_question", "answers": "Red"},
+			{"type": "user_question", "answers": []string{"Red"}},
+			{"type": "user_question", "answers": nil},
+			{"type": "user_question", "answers": object1{"Which?": strings.Repeat("x", 64<<10)}},
 			{"type": "client_tool", "output": "Red"},
 		} {
 			w.resolve(t, 0, bad).refused(400, "VALIDATION_ERROR")

@@ -24,6 +24,17 @@ func routesWithID() []struct{ method, suffix, body string } {
 		{"POST", "/cancel", ""},
 		{"GET", "/events", ""},
 		{"GET", "/events/stream", ""},
+		{"POST", "/actions/act_AAAAAAAAAAAAAAAAAAAAA", `{"resolution":{"type":"tool_approval","decision":"allow"}}`},
+		{"POST", "/actions/act_AAAAAAAAAAAAAAAAAAAAA", `{"resolution":{"type":"tool_approval","decision":"allow"},"stream":true}`},
+		{"POST", "/continue", ""},
+		{"POST", "/continue", `{"stream":true}`},
+		{"GET", "/remembered-tools", ""},
+		{"DELETE", "/remembered-tools/a/b", ""},
+		{"POST", "/messages/msg_AAAAAAAAAAAAAAAAAAAAA/regenerate", ""},
+		{"POST", "/messages/msg_AAAAAAAAAAAAAAAAAAAAA/edit", `{"content":"x"}`},
+		{"POST", "/messages/msg_AAAAAAAAAAAAAAAAAAAAA/feedback", `{"rating":"up"}`},
+		{"GET", "/files", ""},
+		{"GET", "/export", ""},
 	}
 }
 
