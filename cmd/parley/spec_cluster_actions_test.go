@@ -147,6 +147,23 @@ func TestSpecActionsOverRestarts(t *testing.T) {
 	require.Equal(t, "seen | done wipe", both.resolve(t, 1, allow).fits(200, resumedTurn(nil)).text("response", "content"))
 	require.Contains(t, late.idle(t).at("messages").list()[1].text("content"), "nobody approved", "lapsed while the server was away, or later")
 	require.Equal(t, "end_turn", p.say(t, remembering.id, script(calls(wipe("sdh-3")))).text("stopReason"), "remembered")
+
+	toolless, orphan := p.pause(t, calls(wipe("sdh-4"))), p.pause(t, calls(wipe("sdh-5"), use("camera", nil)))
+	p.kill()
+	config := strings.ReplaceAll(shop.peopleConfig("spec-9", ""), "name: wipe,", "name: wiped,")
+	require.NoError(t, os.WriteFile(p.config, []byte(config), 0o600))
+	p.start()
+	require.Contains(t, toolless.resolve(t, 0, allow).fits(200, resumedTurn(nil)).text("response", "content"), "no such tool", "the agent has it no more")
+	p.kill()
+	require.NoError(t, os.WriteFile(p.config, []byte("log: {level: warn}\n"), 0o600))
+	p.start()
+	orphan.resolve(t, 0, allow).fits(200, anyObject)
+	ended := orphan.resolve(t, 1, object1{"type": "client_tool", "output": 1}).fits(200, anyObject)
+	require.Equal(t, "error", ended.text("stopReason"))
+	require.Equal(t, "agent_not_found", ended.text("error", "code"))
+	require.Equal(t, "idle", orphan.status(t))
+	require.Empty(t, shop.uses("wipe", "sdh-4"))
+	require.Empty(t, shop.uses("wipe", "sdh-5"))
 }
 
 // TestSpecActionsOverNodes: any node takes a decision, exactly one wins, and what waits outlives its node.
@@ -189,6 +206,32 @@ func TestSpecActionsOverNodes(t *testing.T) {
 			require.Equal(t, 1, won)
 			require.LessOrEqual(t, len(shop.uses("wipe", "sdi-"+string(rune('a'+round))))+len(shop.uses("wipe", "sdi-other")), 1)
 			require.Len(t, w.events(t, "action.resolved"), 1)
+		}
+	})
+	t.Run("decisions_and_cancels_at_once", func(t *testing.T) {
+		for round := range 3 {
+			disk := "sdk-" + string(rune('a'+round))
+			w := doors[round].pause(t, calls(wipe(disk), use("sweep", object1{"x": disk})))
+			var all []func() answer
+			for i := range 12 {
+				if i%4 == 3 {
+					all = append(all, doors[i%3].asking(t, "POST", "/conversations/"+w.id+"/cancel", nil))
+					continue
+				}
+				all = append(all, doors[i%3].asking(t, "POST", "/conversations/"+w.id+"/actions/"+w.actions[i%2], object1{"resolution": allow}))
+			}
+			for _, came := range all {
+				require.Contains(t, []int{200, 202, 409}, came().status)
+			}
+			read := w.idle(t)
+			messages := read.at("messages").list()
+			require.Len(t, messages, 2)
+			require.Contains(t, []string{"cancelled", "completed"}, messages[1].text("status"))
+			require.Nil(t, read.at("pendingActions").v)
+			require.LessOrEqual(t, len(shop.uses("wipe", disk)), 1)
+			closed := w.events(t, "action.resolved,action.cancelled")
+			require.ElementsMatch(t, w.actions, texts(closed, "data", "action_id"), "each is closed once")
+			require.Equal(t, "end_turn", w.p.say(t, w.id, script(part{Text: "on"})).text("stopReason"))
 		}
 	})
 	t.Run("waits_through_the_loss_of_its_node", func(t *testing.T) {

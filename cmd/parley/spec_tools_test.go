@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,7 +15,7 @@ outbound: {allow: [127.0.0.0/8]}
 agents:
   - id: worker
     max_turns: 4
-    model: {provider: openai, name: stand-in, base_url: "URL/v1", api_key: k}
+    model: {provider: openai, name: stand-in, base_url: "URL/v1", api_key: model-secret, retries: 0}
     capabilities: {ask_user: true}
     tools:
       - name: add
@@ -145,6 +146,14 @@ func TestSpecTools(t *testing.T) {
 		}
 		require.NotContains(t, strings.Join(offered, " "), "lost_", "a server that is away costs its own tools only")
 	})
+	t.Run("agent_says_what_it_pauses_for", func(t *testing.T) {
+		agent := p.ask(t, "GET", "/agents/worker", nil)
+		for _, can := range []string{"toolApproval", "askUser", "clientTools"} {
+			require.True(t, agent.fits(200, anyObject).flag("capabilities", can), can)
+		}
+		require.NotContains(t, agent.text, "secret")
+		require.NotContains(t, agent.text, "127.0.0.1")
+	})
 	t.Run("parallel_calls_run_at_once", func(t *testing.T) {
 		together := map[string]any{"together": t.Name(), "count": 3}
 		result := turn(t, calls(use("meet", together), use("meet", together), use("meet", together)))
@@ -268,4 +277,63 @@ func TestSpecToolStream(t *testing.T) {
 		"stream.start", "text", "call add", "call fails", "result add", "result fails",
 		"text", "call weather", "result weather", "text", "stream.done",
 	}, order)
+}
+
+// TestSpecToolsStopped: a turn whose tools run is cancelled and deleted like any other.
+func TestSpecToolsStopped(t *testing.T) {
+	p, w := people(t)
+	// alone begins a turn whose tool waits for another that never comes.
+	alone := func(t *testing.T, mark string) (string, func() answer) {
+		t.Helper()
+		id := p.newConversation(t, "worker", "tools stopped")
+		message := script(part{Text: "Wait.", Calls: []wanted{use("meet", object1{"together": mark, "count": 2}), use("add", object1{"a": 71, "b": 1})}})
+		sender := p.asking(t, "POST", "/conversations/"+id+"/messages", object1{"message": message})
+		require.Eventually(t, func() bool {
+			return len(p.ask(t, "GET", "/conversations/"+id+"/events?types=agent.tool_result", nil).fits(200, anyObject).at("events").list()) == 1
+		}, 5*time.Second, 5*time.Millisecond)
+		return id, sender
+	}
+	t.Run("cancel_while_a_tool_runs", func(t *testing.T) {
+		id, sender := alone(t, "stopped-1")
+		cancelled := p.ask(t, "POST", "/conversations/"+id+"/cancel", nil).fits(200, anyObject)
+		require.True(t, cancelled.flag("settled"))
+		turn := sender().fits(200, anyObject)
+		require.Equal(t, "cancelled", turn.text("stopReason"))
+		require.Equal(t, "Wait.", turn.text("response", "content"))
+		all := turn.at("response", "toolCalls").list()
+		require.Equal(t, "cancelled", all[0].text("error"))
+		require.JSONEq(t, `{"sum":72}`, all[1].text("result"))
+		next := p.say(t, id, script(part{Text: "mark-stopped-1"}))
+		require.Equal(t, "end_turn", next.text("stopReason"))
+		var results []string
+		for _, message := range w.lastAsked("mark-stopped-1").Messages {
+			if message.Role == "tool" {
+				results = append(results, message.Content)
+			}
+		}
+		require.Equal(t, []string{"error: cancelled", `{"sum":72}`}, results, "the model knows what it did")
+	})
+	t.Run("delete_while_a_tool_runs", func(t *testing.T) {
+		id, sender := alone(t, "stopped-2")
+		p.ask(t, "DELETE", "/conversations/"+id, nil).empty(204)
+		require.Contains(t, []int{200, 404}, sender().status)
+		p.ask(t, "GET", "/conversations/"+id, nil).refused(404, "NOT_FOUND")
+	})
+	t.Run("too_many_calls_for_people", func(t *testing.T) {
+		var many []wanted
+		for n := range 34 {
+			many = append(many, use("sweep", object1{"n": n}))
+		}
+		turn := p.say(t, p.newConversation(t, "worker", "tools stopped"), script(calls(many...)))
+		require.Equal(t, "requires_action", turn.text("stopReason"))
+		require.Len(t, turn.at("pendingActions").list(), 32)
+	})
+	t.Run("nothing_said_and_not_completed", func(t *testing.T) {
+		id := p.newConversation(t, "worker", "tools stopped")
+		turn := p.say(t, id, script(calls(use("add", object1{"a": 73, "b": 1})), part{Die: true}))
+		require.Equal(t, "error", turn.text("stopReason"))
+		messages := p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).at("messages").list()
+		require.Len(t, messages, 2, "what the tool did is not forgotten")
+		require.JSONEq(t, `{"sum":74}`, messages[1].at("toolCalls").list()[0].text("result"))
+	})
 }

@@ -41,9 +41,7 @@ type workshop struct {
 // atWork starts the workshop, for whoever needs it first. It ends with the test process.
 var atWork = sync.OnceValues(func() (*workshop, error) { // all tests of the package use it
 	w := &workshop{}
-	w.mu.gates = map[string]chan struct{}{}
-	w.mu.hooks = map[string]func(tree) (int, string){}
-	w.mu.meets = map[string]*meeting{}
+	w.forget()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", w.model)
 	mux.HandleFunc("/tools/", w.tool)
@@ -65,7 +63,18 @@ func openWorkshop(t *testing.T) *workshop {
 	}
 	w, err := atWork()
 	require.NoError(t, err)
+	t.Cleanup(w.forget)
 	return w
+}
+
+// forget makes ready for the next test.
+func (w *workshop) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.asked, w.mu.used = nil, nil
+	w.mu.gates = map[string]chan struct{}{}
+	w.mu.hooks = map[string]func(tree) (int, string){}
+	w.mu.meets = map[string]*meeting{}
 }
 
 func (w *workshop) openAPI() string { return filepath.Join(w.dir, "shop.yaml") }

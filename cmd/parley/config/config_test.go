@@ -380,7 +380,7 @@ agents:
       price: {input: 0.15, output: 12.000000001}
     default_budget: {max_cost: 1.5}
   - id: local
-    model: {provider: openai, name: m, base_url: "http://127.0.0.1:9/v1"}
+    model: {provider: openai, name: m, base_url: "http://127.0.0.1:9/v1", retries: 0}
 `, []string{"SOME_KEY=k3y"})
 	require.NoError(t, err)
 	records, err := request.Config.AgentRecords()
@@ -399,6 +399,7 @@ agents:
 	require.EqualValues(t, 600_000, model.GetTotalTimeoutMs())
 	require.EqualValues(t, 128_000, model.GetContextTokens())
 	require.EqualValues(t, 2, model.GetMaxRetries())
+	require.Negative(t, records[2].GetModel().GetMaxRetries(), "none: 0 would be the default")
 	require.EqualValues(t, 150_000_000, model.GetPrice().GetInputNanoUsdPerMtok())
 	require.EqualValues(t, 150_000_000, model.GetPrice().GetCachedInputNanoUsdPerMtok())
 	require.EqualValues(t, 12_000_000_001, model.GetPrice().GetOutputNanoUsdPerMtok())

@@ -126,7 +126,7 @@ func (c *Config) modelRecord(k *checker, key string, m *Model) *agentpb.Model {
 		FirstTokenTimeoutMs: or(m.FirstTokenTimeout, defaultFirstTokenTimeout).Milliseconds(),
 		IdleTimeoutMs:       or(m.IdleTimeout, defaultIdleTimeout).Milliseconds(),
 		TotalTimeoutMs:      or(m.TotalTimeout, defaultTotalTimeout).Milliseconds(),
-		MaxRetries:          int32(valueOr(m.Retries, defaultRetries)),
+		MaxRetries:          maxRetries(m.Retries),
 		Temperature:         valueOr(m.Temperature, 0), HasTemperature: m.Temperature != nil,
 		TopP: valueOr(m.TopP, 0), HasTopP: m.TopP != nil,
 	}
@@ -145,6 +145,14 @@ func (c *Config) modelRecord(k *checker, key string, m *Model) *agentpb.Model {
 	}
 	record.ApiKey = c.apiKey(k, key, m)
 	return record
+}
+
+// maxRetries is the retries of an agent's record, in which 0 is the default of package model, and less is never.
+func maxRetries(configured *int) int32 {
+	if retries := valueOr(configured, defaultRetries); retries != 0 {
+		return int32(retries)
+	}
+	return -1
 }
 
 func checkModel(k *checker, key string, m *Model) {
