@@ -37,10 +37,12 @@ race: browser network ## all tests under the race detector
 SEED ?= 1
 DURATION ?= 10m
 KILLS ?= 1000
-chaos: build network ## the long fault tests, each for DURATION (10m) or KILLS (1000) from SEED (1); `make chaos SEED=7 DURATION=1h`
+STEPS ?= 1000000
+chaos: build network ## the long fault tests, each for DURATION (10m), KILLS (1000) or STEPS (1000000) from SEED (1); `make chaos SEED=7 DURATION=1h`
 	PARLEY_CHAOS_SEED=$(SEED) PARLEY_CHAOS_DURATION=$(DURATION) PARLEY_PLACEMENT_CHAOS_SEED=$(SEED) PARLEY_PLACEMENT_CHAOS_DURATION=$(DURATION) \
 	  $(GO) test -p 1 -count 1 -timeout 24h -v -run 'Chaos|Linear' \
 	  ./persistence/replica ./persistence ./cluster/placement ./cmd/parley
+	PARLEY_WALK_STEPS=$(STEPS) $(GO) test -count 1 -timeout 24h -v -run TestWalk ./actors/conversation
 	PARLEY_TEST_SEED=$(SEED) PARLEY_TOOL_KILLS=$(KILLS) $(GO) test -count 1 -timeout 24h -v -run TestToolCrashes ./cmd/parley
 	./bin/parley bench chaos -network -seed $(SEED) -duration $(DURATION)
 
