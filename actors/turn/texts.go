@@ -3,6 +3,8 @@ package turn
 import (
 	"container/list"
 	"sync"
+
+	"parley/actors/turn/model"
 )
 
 // maxTexts bounds the texts of documents that are kept, in bytes.
@@ -47,7 +49,7 @@ func (t *texts) find(id string, limit int) (string, bool) {
 		return "", false
 	}
 	t.mu.order.MoveToFront(element)
-	return head(known.text, limit), true
+	return model.Head(known.text, limit), true
 }
 
 func (t *texts) keep(id, text string, limit int) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -50,7 +49,7 @@ func newTitle(k *talk) *title {
 	if k.run.job.Steps > 0 || !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
-	text := head(k.run.job.UserMessage.GetContent(), titleSource)
+	text := model.Head(k.run.job.UserMessage.GetContent(), titleSource)
 	maker := titleMaker(k.agent, text)
 	provider := k.runner.config.Providers[maker.GetProvider()]
 	if provider == nil || k.limited && maker.GetPrice() == nil {
@@ -224,14 +223,3 @@ func (s *titleStream) Unsaid(piece string) { s.meter.Unsaid(piece) }
 
 // ToolCall implements model.Stream.
 func (s *titleStream) ToolCall(model.ToolCall) {}
-
-// head is the start of a text, at most limit bytes, without a rune in pieces.
-func head(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}

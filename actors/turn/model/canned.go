@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 const (
@@ -120,7 +119,7 @@ func count(words []string) string {
 // keyWords are the first words of text, in lower case, without punctuation.
 func keyWords(text string) []string {
 	const enough = 32
-	text = head(text, maxQuoted)
+	text = Head(text, maxQuoted)
 	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
 	})
@@ -129,21 +128,10 @@ func keyWords(text string) []string {
 
 // quote is text on one line, valid, and cut to what a reply repeats.
 func quote(text string) string {
-	short := head(text, maxQuoted)
+	short := Head(text, maxQuoted)
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(short, "\uFFFD")), " ")
 	if len(short) < len(text) {
 		line += " ..."
 	}
 	return line
-}
-
-// head is the start of text, at most limit bytes, without a rune in pieces.
-func head(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }

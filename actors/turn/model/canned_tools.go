@@ -81,7 +81,7 @@ func cannedAfterTools(messages []Message) string {
 }
 
 func quoteTool(text string) string {
-	short := head(text, maxToolQuoted)
+	short := Head(text, maxToolQuoted)
 	if len(short) < len(text) {
 		short += " ..."
 	}

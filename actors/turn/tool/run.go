@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"parley/actors/deliver"
+	"parley/actors/turn/model"
 )
 
 // maxErrorText bounds the text of an error, in bytes: a model needs the gist of it.
@@ -76,7 +76,7 @@ func bounded(text string, limit int) string {
 		return text
 	}
 	note := fmt.Sprintf("\n[the result was cut here; it is longer than %d bytes]", limit)
-	return cutText(text, max(limit-len(note), 0)) + note
+	return model.Head(text, max(limit-len(note), 0)) + note
 }
 
 // clean makes text fit for an error.
@@ -85,13 +85,5 @@ func clean(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return cutText(text, limit) + "..."
-}
-
-// cutText cuts valid UTF-8 at a rune.
-func cutText(text string, limit int) string {
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
+	return model.Head(text, limit) + "..."
 }
