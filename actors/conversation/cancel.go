@@ -11,17 +11,12 @@ import (
 // The runner is told before the append: stopping is always safe. Whether the cancel settled is answered when the
 // runner reports, or when the settle time is over.
 func (r *request) cancel(c *conversationpb.Cancel) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first != nil {
+	case first != nil:
 		return r.repeatCancel(first, c)
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
 	}
 	if r.state.GetLease() != nil {
 		return r.cancelRunning(c), nil

@@ -8,17 +8,12 @@ import (
 
 // continueTurn goes on with a turn that the budget cut (document 2, "States": budget-stopped, continue).
 func (r *request) continueTurn(c *conversationpb.Continue) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first != nil {
+	case first != nil:
 		return r.repeatResumed(first, c.GetWait())
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
 	}
 	if r.state.GetStatus() == conversationpb.Status_WAITING {
 		return machine.Decision{}, r.actionPending()

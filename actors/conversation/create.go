@@ -81,13 +81,13 @@ func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f
 	if state.Title, f = r.title(c.GetTitle()); f != nil {
 		return f
 	}
-	if state.Metadata, f = object("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
+	if state.Metadata, f = machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
 		return f
 	}
 	if state.ServerMetadata, f = serverObject(c.GetServerMetadata(), r.limits.MetadataBytes); f != nil {
 		return f
 	}
-	if state.RuntimeContext, f = object("runtimeContext", c.GetRuntimeContext(), r.limits.ContextBytes); f != nil {
+	if state.RuntimeContext, f = machine.ClientObject("runtimeContext", c.GetRuntimeContext(), r.limits.ContextBytes); f != nil {
 		return f
 	}
 	budget := c.GetBudget()

@@ -10,17 +10,12 @@ import (
 // message"): one append, so that nobody sees the old message gone without the new one. The new message has a new id and
 // the old one's place. Files of the conversation stay, also those that only removed messages named.
 func (r *request) edit(c *conversationpb.Edit) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first != nil {
+	case first != nil:
 		return r.repeat(first, c.GetWait())
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
 	}
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetEdit() {
 		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow editing")

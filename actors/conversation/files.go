@@ -46,7 +46,7 @@ func (r *request) addFile(c *conversationpb.AddFile) (machine.Decision, *machine
 	if f := r.attachable(c.GetFile(), c.GetAgent()); f != nil {
 		return machine.Decision{}, f
 	}
-	metadata, f := object("metadata", c.GetFile().GetMetadata(), maxFileMetadata)
+	metadata, f := machine.ClientObject("metadata", c.GetFile().GetMetadata(), maxFileMetadata)
 	if f != nil {
 		return machine.Decision{}, f
 	}

@@ -1,10 +1,9 @@
 package conversation
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"strings"
 
+	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
 
@@ -60,10 +59,6 @@ func (l List) Name() string { return l.name(byte(l.Order)) }
 // CountName is the name of the counter that says how many rows the list has, whatever its order.
 func (l List) CountName() string { return l.name('n') }
 
-// maxPart is the longest part of a name that is written out. Four of them stay below the 255 bytes that a name may
-// have in storage.
-const maxPart = 48
-
 // name is "conv", what it is, pinned or not, and the parts, each escaped or, when that is too long, hashed: no user
 // id, whatever its text, can name another's list. An agent's list has one part more.
 func (l List) name(what byte) string {
@@ -85,19 +80,7 @@ func (l List) name(what byte) string {
 	return b.String()
 }
 
-// writePart escapes what would end a part or begin a hash.
 func writePart(b *strings.Builder, part string) {
 	b.WriteByte('/')
-	if len(part) <= maxPart && !strings.ContainsAny(part, "%/~") {
-		b.WriteString(part)
-		return
-	}
-	escaped := strings.NewReplacer("%", "%25", "/", "%2F", "~", "%7E").Replace(part)
-	if len(escaped) <= maxPart {
-		b.WriteString(escaped)
-		return
-	}
-	hash := sha256.Sum256([]byte(part))
-	b.WriteByte('~')
-	b.WriteString(base64.RawURLEncoding.EncodeToString(hash[:]))
+	b.WriteString(machine.ListPart(part))
 }

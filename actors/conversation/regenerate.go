@@ -18,22 +18,17 @@ const (
 // regenerate answers the newest user message again (document 2, "Rules for sending a message"). The old answer stays
 // until the new one is stored in its place; a turn that leaves no answer leaves the old one.
 func (r *request) regenerate(c *conversationpb.Regenerate) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first != nil {
+	case first != nil:
 		return r.repeat(first, c.GetWait())
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
 	}
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetRegenerate() {
 		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow regenerating")
 	}
-	metadata, f := object("metadata", c.GetMetadata(), r.limits.MetadataBytes)
+	metadata, f := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 	if f != nil {
 		return machine.Decision{}, f
 	}

@@ -60,6 +60,21 @@ func (r *request) by() string {
 	return clean(user[:min(len(user), maxUserID)])
 }
 
+// admit refuses who may not touch the conversation, and a command that cannot be carried out once. It returns what the
+// command did when it came before: then it is to be answered, not carried out.
+func (r *request) admit() (first *conversationpb.Outcome, f *machine.Failure) {
+	if f := r.access(); f != nil {
+		return nil, f
+	}
+	if first := r.outcome(); first != nil {
+		return first, nil
+	}
+	if f := r.forgotten(); f != nil {
+		return nil, f
+	}
+	return nil, r.checkCommandID()
+}
+
 // outcome finds what the command did when it came before.
 func (r *request) outcome() *conversationpb.Outcome {
 	return r.outcomeOf(r.command.GetCommandId())

@@ -8,14 +8,12 @@ import (
 // send takes a message and starts a turn that answers it (document 2, "States": idle, send message). Message and
 // lease are one append: nobody ever sees a stored message without its turn.
 func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first != nil {
+	case first != nil:
 		return r.repeat(first, c.GetWait())
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
 	}
 	metadata, f := r.checkSend(c)
 	if f != nil {
@@ -49,13 +47,10 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 }
 
 func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
-	if f := r.checkCommandID(); f != nil {
-		return nil, f
-	}
 	if f := r.checkContent(c.GetContent()); f != nil {
 		return nil, f
 	}
-	return object("metadata", c.GetMetadata(), r.limits.MetadataBytes)
+	return machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 }
 
 // repeat answers a command that came before with its first outcome, and stores nothing.

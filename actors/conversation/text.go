@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -9,40 +8,6 @@ import (
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
-
-// ServerKeyPrefix begins the names of the metadata keys that the server owns (task link, source, pins, title mark).
-// Clients neither set nor drop them: they are kept in State.ServerMetadata and shown over the client's object.
-const ServerKeyPrefix = "parley."
-
-// object checks a client's JSON object and returns what is stored of it: nil for none, on one line, and never a key of
-// the server's.
-func object(name string, raw []byte, limit int) ([]byte, *machine.Failure) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	if len(raw) > limit {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "%s is larger than %d bytes", name, limit).With("maxBytes", limit)
-	}
-	var fields map[string]json.RawMessage
-	if !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "%s is not a JSON object", name)
-	}
-	owned := false
-	for key := range fields {
-		if strings.HasPrefix(key, ServerKeyPrefix) {
-			delete(fields, key)
-			owned = true
-		}
-	}
-	if len(fields) == 0 {
-		return nil, nil
-	}
-	if owned {
-		// What came out of a decoder goes into an encoder.
-		raw, _ = json.Marshal(fields)
-	}
-	return oneLine(raw), nil
-}
 
 // serverObject is object for the server's own metadata: every key is one of its own.
 func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
@@ -52,20 +17,13 @@ func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
 	var fields map[string]json.RawMessage
 	bad := len(raw) > limit || !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || len(fields) == 0
 	for key := range fields {
-		bad = bad || !strings.HasPrefix(key, ServerKeyPrefix)
+		bad = bad || !strings.HasPrefix(key, machine.ServerKeyPrefix)
 	}
 	if bad {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "server metadata is a JSON object of at most %d bytes and keys that begin with %s",
-			limit, ServerKeyPrefix)
+			limit, machine.ServerKeyPrefix)
 	}
-	return oneLine(raw), nil
-}
-
-// oneLine is JSON that has just been decoded, so that it can stand in an event stream as it is.
-func oneLine(raw []byte) []byte {
-	var line bytes.Buffer
-	_ = json.Compact(&line, raw)
-	return line.Bytes()
+	return machine.OneLine(raw), nil
 }
 
 // title trims a title and checks its length in characters (document 2, "Limits").

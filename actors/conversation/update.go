@@ -14,19 +14,14 @@ import (
 // event holds only what really changes; a patch that changes nothing stores nothing. A repeat of the command is answered
 // with the conversation as it is now.
 func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.Failure) {
-	if f := r.access(); f != nil {
+	first, f := r.admit()
+	switch {
+	case f != nil:
 		return machine.Decision{}, f
-	}
-	if first := r.outcome(); first.GetRunId() != "" {
+	case first.GetRunId() != "":
 		return r.usedOtherwise()
-	} else if first != nil {
+	case first != nil:
 		return machine.Decision{Reply: stateReply(r.state)}, nil
-	}
-	if f := r.forgotten(); f != nil {
-		return machine.Decision{}, f
-	}
-	if f := r.checkCommandID(); f != nil {
-		return machine.Decision{}, f
 	}
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
 	if asked == nil {
@@ -81,7 +76,7 @@ func (r *request) patchPinned(asked, patch *conversationpb.Patch) *machine.Failu
 // patchObjects replaces the client's JSON objects as wholes.
 func (r *request) patchObjects(asked, patch *conversationpb.Patch) *machine.Failure {
 	if asked.Metadata != nil {
-		metadata, f := object("metadata", asked.GetMetadata(), r.limits.MetadataBytes)
+		metadata, f := machine.ClientObject("metadata", asked.GetMetadata(), r.limits.MetadataBytes)
 		if f != nil {
 			return f
 		}
@@ -92,7 +87,7 @@ func (r *request) patchObjects(asked, patch *conversationpb.Patch) *machine.Fail
 	if asked.RuntimeContext == nil {
 		return nil
 	}
-	runtime, f := object("runtimeContext", asked.GetRuntimeContext(), r.limits.ContextBytes)
+	runtime, f := machine.ClientObject("runtimeContext", asked.GetRuntimeContext(), r.limits.ContextBytes)
 	if f == nil && !bytes.Equal(runtime, r.state.GetRuntimeContext()) {
 		patch.RuntimeContext = append([]byte{}, runtime...)
 	}

@@ -24,7 +24,7 @@ func (r *request) addComment(c *taskpb.AddComment) (machine.Decision, *machine.F
 	if f := checkText(failurepb.Code_INVALID_REQUEST, "content", c.GetContent(), r.limits.CommentBytes); f != nil {
 		return machine.Decision{}, f
 	}
-	metadata, f := r.object(c.GetMetadata())
+	metadata, f := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 	if f != nil {
 		return machine.Decision{}, f
 	}
@@ -49,7 +49,7 @@ func (r *request) repeatComment(first *taskpb.Outcome, c *taskpb.AddComment) (ma
 	if first.GetComment() == 0 {
 		return machine.Decision{}, usedOtherwise()
 	}
-	metadata, _ := r.object(c.GetMetadata()) // it was taken before
+	metadata, _ := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes) // it was taken before
 	return machine.Decision{Reply: &taskpb.Reply{Task: r.state, Comment: &taskpb.Comment{
 		Id: first.GetCommentId(), Number: first.GetComment(), Role: taskpb.Role_USER, Content: c.GetContent(),
 		Metadata: metadata, CreatedAt: first.GetCreatedAt(),

@@ -1,8 +1,6 @@
 package task
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -18,9 +16,6 @@ const (
 	maxURL    = 2048 // bytes
 	maxFiles  = 100
 )
-
-// ServerKeyPrefix begins the names of the metadata keys that the server owns. Clients do not set them.
-const ServerKeyPrefix = "parley."
 
 // create makes a task and opens its first run (document 5, section 5). A repeat of the command is answered with the task
 // as it is now.
@@ -98,7 +93,7 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 	if f := r.checkCommandID(); f != nil {
 		return nil, f
 	}
-	return r.object(c.GetMetadata())
+	return machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 }
 
 // checkText refuses a missing text with the given code.
@@ -122,35 +117,4 @@ func checkCallback(text string) *machine.Failure {
 		return machine.Fail(failurepb.Code_VALIDATION, "callbackUrl must be an absolute http or https URL of at most %d bytes", maxURL)
 	}
 	return nil
-}
-
-// object checks a client's JSON object and returns what is stored of it: nil for none, on one line, and never a key of
-// the server's.
-func (r *request) object(raw []byte) ([]byte, *machine.Failure) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	if limit := r.limits.MetadataBytes; len(raw) > limit {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "metadata is larger than %d bytes", limit).With("maxBytes", limit)
-	}
-	var fields map[string]json.RawMessage
-	if !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "metadata is not a JSON object")
-	}
-	owned := false
-	for key := range fields {
-		if strings.HasPrefix(key, ServerKeyPrefix) {
-			delete(fields, key)
-			owned = true
-		}
-	}
-	if len(fields) == 0 {
-		return nil, nil
-	}
-	if owned {
-		raw, _ = json.Marshal(fields) // what came out of a decoder goes into an encoder
-	}
-	var line bytes.Buffer
-	_ = json.Compact(&line, raw) // it has just been decoded
-	return line.Bytes(), nil
 }

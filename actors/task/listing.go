@@ -1,11 +1,10 @@
 package task
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"strings"
 
+	"parley/actors/machine"
 	"parley/proto/taskpb"
 )
 
@@ -50,28 +49,15 @@ func (l List) CountName() string { return "task/n/" + l.name() }
 
 // name is the parts of the list, so that no user id, whatever its text, can name another's.
 func (l List) name() string {
-	parts := []string{part(l.TenantID), part(l.ProjectID), "any"}
+	parts := []string{machine.ListPart(l.TenantID), machine.ListPart(l.ProjectID), "any"}
 	if !l.Anybody {
-		parts = append(parts[:2], "of", part(l.UserID))
+		parts = append(parts[:2], "of", machine.ListPart(l.UserID))
 	}
-	parts = append(parts, part(l.AgentID))
+	parts = append(parts, machine.ListPart(l.AgentID))
 	if l.Status != taskpb.Status_STATUS_UNSPECIFIED {
 		parts = append(parts, strings.ToLower(l.Status.String()))
 	}
 	return strings.Join(parts, "/")
-}
-
-// maxPart is the longest part of a name that is written out: a name may have 255 bytes in storage.
-const maxPart = 48
-
-// part escapes what would end a part or begin a hash; what is too long is hashed.
-func part(text string) string {
-	escaped := strings.NewReplacer("%", "%25", "/", "%2F", "~", "%7E").Replace(text)
-	if len(escaped) <= maxPart {
-		return escaped
-	}
-	hash := sha256.Sum256([]byte(text))
-	return "~" + base64.RawURLEncoding.EncodeToString(hash[:])
 }
 
 // listsOf are the lists in which a task stands: first those that it is in for ever, then those of its state.
