@@ -87,11 +87,18 @@ func (b *browser) note(list *[]string, text string) {
 	*list = append(*list, text)
 }
 
+// redrawn is what the browser says of an element that the page drew anew between finding it and acting on it: nothing
+// was done with it yet.
+const redrawn = "Could not find node with given id"
+
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for _, action := range actions {
 		ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
 		_, err := chromedp.Run(ctx, action)
+		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), redrawn) {
+			_, err = chromedp.Run(ctx, action)
+		}
 		cancel()
 		require.NoError(b.t, err)
 	}
