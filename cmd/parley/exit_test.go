@@ -123,29 +123,46 @@ func TestGracefulStopExitsZero(t *testing.T) {
 	}
 }
 
-// A second signal does not wait for the turn that the first one lets finish.
+// A second signal does not wait for the turn that the first one lets finish: not when the first one shows, and not when
+// it comes on the heels of it.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
-	p := newProcess(t, strings.Replace(testAgents, "tokens: 40, token_interval: 50ms", "tokens: 40, token_interval: 1s", 1)+"shutdown_grace: 30s\n")
-	p.start()
-	stream := p.open("POST", "/conversations/"+p.create("slow")+"/messages", map[string]any{"message": "hi", "stream": true}, "")
-	defer stream.close()
-	stream.until("stream.text")
-	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool {
-		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
-		return status != 200
-	}, 10*time.Second, 5*time.Millisecond, "stopping")
-	select {
-	case err := <-p.exited:
-		p.command = nil
-		require.Fail(t, "did not wait for the turn", "%v", err)
-	default:
+	for name, second := range map[string]struct {
+		between bool // it comes when the first one shows
+		signal  syscall.Signal
+	}{
+		"when_it_shows": {true, syscall.SIGTERM},
+		"on_its_heels":  {false, syscall.SIGINT}, // another one: of two that are alike the system may make one
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProcess(t, strings.Replace(testAgents, "tokens: 40, token_interval: 50ms", "tokens: 60, token_interval: 1s", 1)+"shutdown_grace: 60s\n")
+			p.start()
+			stream := p.open("POST", "/conversations/"+p.create("slow")+"/messages", map[string]any{"message": "hi", "stream": true}, "")
+			defer stream.close()
+			stream.until("stream.text")
+			require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+			if second.between {
+				require.Eventually(t, func() bool {
+					status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
+					return status != 200
+				}, 20*time.Second, 5*time.Millisecond, "stopping")
+				select {
+				case err := <-p.exited:
+					p.command = nil
+					require.Fail(t, "did not wait for the turn", "%v", err)
+				default:
+				}
+			}
+			require.NoError(t, p.command.Process.Signal(second.signal))
+			exit := &exec.ExitError{}
+			require.ErrorAs(t, p.wait(20*time.Second), &exit)
+			status, ok := exit.Sys().(syscall.WaitStatus)
+			require.True(t, ok)
+			require.True(t, status.Signaled(), "ended by a signal, not by itself: %s", exit)
+		})
 	}
-	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
-	require.Error(t, p.wait(5*time.Second), "ended by the signal")
 }
 
 // wait returns what the process ended with.

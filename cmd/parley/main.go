@@ -48,11 +48,29 @@ func commands() []command {
 }
 
 func main() {
-	// The first signal ends ctx and with it, gracefully, the command. Then the default is back: a second signal ends
-	// the process at once.
-	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, restore)
-	os.Exit(run(ctx, os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
+	os.Exit(run(untilSignal(), os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+// untilSignal returns a context that the first signal ends, and with it, gracefully, the command. A second signal ends
+// the process at once, whenever it comes: the default is back before the context ends, so that whoever sees an effect of
+// the first signal can count on it, and a second one that came before that is raised again.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2) // the first, and one that comes before the default is back
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		select {
+		case second := <-signals:
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Signal(second)
+			}
+		default:
+			cancel()
+		}
+	}()
+	return ctx
 }
 
 func run(ctx context.Context, args []string, s surroundings) int {
