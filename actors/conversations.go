@@ -102,6 +102,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		Place:          turn.Place{Shard: at.Shard, Epoch: at.Epoch, ConversationID: e.ConversationID},
 		RunID:          e.RunID,
 		AgentID:        e.AgentID,
+		AgentVersion:   e.AgentVersion,
 		UserMessage:    e.UserMessage,
 		TenantID:       e.TenantID,
 		ProjectID:      e.ProjectID,

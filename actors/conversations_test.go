@@ -38,7 +38,7 @@ func (s speaker) Generate(ctx context.Context, _ *model.Request, stream model.St
 
 type oneAgent struct{}
 
-func (oneAgent) Agent(id string) (*agentpb.Agent, bool) {
+func (oneAgent) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
 	return &agentpb.Agent{Id: id, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}}, true
 }
 

@@ -108,7 +108,7 @@ func (d *driver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 
 // begin says what the run has to say, and returns the id of the turn.
 func (d *driver) begin(run *taskpb.Run) (string, error) {
-	agent, found := d.tasks.config.Agents.Agent(d.task.GetAgentId())
+	agent, found := d.tasks.config.Agents.Agent(d.task.GetProjectId(), d.task.GetAgentId(), 0)
 	if !found {
 		return "", failed(failurepb.Code_NOT_FOUND, "The agent of this task does not exist any more.")
 	}

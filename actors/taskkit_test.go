@@ -124,7 +124,7 @@ func (f thinker) Generate(ctx context.Context, request *model.Request, stream mo
 // asker is an agent that may ask.
 type asker struct{}
 
-func (asker) Agent(id string) (*agentpb.Agent, bool) {
+func (asker) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
 	return &agentpb.Agent{
 		Id: id, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, AskUser: &agentpb.AskUser{},
 		Capabilities: &agentpb.Capabilities{AskUser: true},

@@ -7,6 +7,8 @@ import "parley/proto/conversationpb"
 type StartTurn struct {
 	ConversationID, RunID, AgentID string
 	TenantID, ProjectID, UserID    string
+	// AgentVersion is the version of the agent that runs, see Lease.
+	AgentVersion int64
 	// Epoch and Attempt tell this start from an earlier one of the same run; Epoch goes into Finish.
 	Epoch   uint64
 	Attempt uint32
@@ -43,9 +45,9 @@ type MeterTurn struct {
 
 // TellFeedback tells the agent's side that an answer was rated, or its rating taken back.
 type TellFeedback struct {
-	ConversationID, AgentID string
-	Message                 *conversationpb.Message
-	Feedback                *conversationpb.Feedback
+	ConversationID, ProjectID, AgentID string
+	Message                            *conversationpb.Message
+	Feedback                           *conversationpb.Feedback
 }
 
 // StopTurn makes the runner of a run stop at once and report. Stopping a run that does not run here does nothing.

@@ -64,7 +64,8 @@ func (r *request) rate(c *conversationpb.Rate) (machine.Decision, *machine.Failu
 	}})
 	decision.Events = r.events
 	decision.Effects = []machine.Effect{TellFeedback{
-		ConversationID: r.state.GetId(), AgentID: r.state.GetAgentId(), Message: rated, Feedback: feedback,
+		ConversationID: r.state.GetId(), ProjectID: r.state.GetProjectId(), AgentID: r.state.GetAgentId(),
+		Message: rated, Feedback: feedback,
 	}}
 	return decision, nil
 }

@@ -18,7 +18,9 @@ type Place struct {
 type Job struct {
 	Place
 	RunID, AgentID string
-	UserMessage    *conversationpb.Message
+	// AgentVersion is the version of the agent that runs, see Agents.
+	AgentVersion int64
+	UserMessage  *conversationpb.Message
 	// TenantID, ProjectID and UserID are whose conversation it is.
 	TenantID, ProjectID, UserID string
 	Mode                        conversationpb.Mode

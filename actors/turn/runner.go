@@ -297,7 +297,7 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 			finish, title = talk.broken(), talk.title
 		}
 	}()
-	agent, found := r.config.Agents.Agent(t.job.AgentID)
+	agent, found := r.config.Agents.Agent(t.job.ProjectID, t.job.AgentID, t.job.AgentVersion)
 	if !found {
 		t.output.Seal()
 		return failedWith("agent_not_found", "The agent of this conversation does not exist any more."), nil

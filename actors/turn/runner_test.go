@@ -50,7 +50,7 @@ func words(text string) *script {
 
 type agents map[string]*agentpb.Agent
 
-func (a agents) Agent(id string) (*agentpb.Agent, bool) {
+func (a agents) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
 	agent, found := a[id]
 	return agent, found
 }

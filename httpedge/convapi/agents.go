@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 )
 
@@ -79,8 +80,8 @@ type experienceRecord struct {
 	Titles bool `json:"titles"`
 }
 
-func (a *API) listAgents(context.Context, *listAgentsIn) (*agentList, error) {
-	agents := a.agents.Agents()
+func (a *API) listAgents(ctx context.Context, _ *listAgentsIn) (*agentList, error) {
+	agents := a.agents.Agents(endpoint.CallerFrom(ctx).ProjectID)
 	list := &agentList{Agents: make([]*agentRecord, len(agents))}
 	for i, agent := range agents {
 		list.Agents[i] = a.recordOf(agent)
@@ -92,8 +93,8 @@ type getAgentIn struct {
 	ID string `path:"agentId"`
 }
 
-func (a *API) getAgent(_ context.Context, in *getAgentIn) (*agentRecord, error) {
-	agent, ok := a.agents.Agent(in.ID)
+func (a *API) getAgent(ctx context.Context, in *getAgentIn) (*agentRecord, error) {
+	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.ID)
 	if !ok {
 		return nil, notFound("agent")
 	}

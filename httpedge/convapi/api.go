@@ -113,7 +113,7 @@ func access(ctx context.Context, state *conversationpb.State) error {
 
 // agentOf returns the definition of a conversation's agent, nil when it is gone.
 func (a *API) agentOf(state *conversationpb.State) *agentpb.Agent {
-	found, ok := a.agents.Agent(state.GetAgentId())
+	found, ok := a.agents.Agent(state.GetProjectId(), state.GetAgentId())
 	if !ok {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (in *createConversationIn) Validate() *machine.Failure {
 }
 
 func (a *API) createConversation(ctx context.Context, in *createConversationIn) (*conversationEnvelope, error) {
-	agent, ok := a.agents.Agent(in.AgentID)
+	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
 		return nil, notFound("agent")
 	}

@@ -83,7 +83,7 @@ func (in *createTaskIn) Validate() *machine.Failure {
 
 // createTask makes a task. Its files are stored in the conversation in which it will run, which exists before it then.
 func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOut, error) {
-	agent, ok := a.agents.Agent(in.AgentID)
+	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
 		return nil, notFound("agent")
 	}

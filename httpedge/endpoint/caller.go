@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"parley/actors/machine"
+	"parley/httpedge/access"
 )
 
 // Caller is who asks, as the edge established it.
@@ -16,6 +17,8 @@ type Caller struct {
 	Identified bool
 	// Trusted callers (a backend with its own key) may act on conversations of any user of their project.
 	Trusted bool
+	// Grant is what an API token gives; nil = none was presented.
+	Grant *access.Grant
 }
 
 // Request is what authentication and limits see of a request. The strings are copies and may be kept.

@@ -103,10 +103,13 @@ type ListPage struct {
 	Total         int
 }
 
-// Agents is the registry of agents. The returned records are shared: do not change them.
+// Agents is the registry of the agents that a project may run: those of the configuration, and those made over the Client
+// API. The returned records are shared: do not change them.
 type Agents interface {
-	Agent(id string) (*agentpb.Agent, bool)
-	Agents() []*agentpb.Agent
+	// Agent returns what a new turn of the agent runs: its published version, or its draft while none was published.
+	Agent(projectID, id string) (*agentpb.Agent, bool)
+	// Agents are the active ones of a project.
+	Agents(projectID string) []*agentpb.Agent
 }
 
 // IDs mints ids.
@@ -114,4 +117,7 @@ type IDs interface {
 	// NewID mints an id of a kind in any shard; NewIDFor one that routes like the given id.
 	NewID(kind string) string
 	NewIDFor(kind, like string) string
+	// NewIDFrom makes an id of a kind out of a text: the same text makes the same id. The text must be as hard to guess as
+	// an id has to be.
+	NewIDFrom(kind, text string) string
 }

@@ -31,6 +31,7 @@ const (
 	Provider_OPENAI               Provider = 2 // OpenAI-compatible Chat Completions
 	Provider_OPENAI_RESPONSES     Provider = 3 // OpenAI-compatible Responses
 	Provider_ANTHROPIC            Provider = 4
+	Provider_CONNECTED            Provider = 5 // another agent, see Connection
 )
 
 // Enum value maps for Provider.
@@ -41,6 +42,7 @@ var (
 		2: "OPENAI",
 		3: "OPENAI_RESPONSES",
 		4: "ANTHROPIC",
+		5: "CONNECTED",
 	}
 	Provider_value = map[string]int32{
 		"PROVIDER_UNSPECIFIED": 0,
@@ -48,6 +50,7 @@ var (
 		"OPENAI":               2,
 		"OPENAI_RESPONSES":     3,
 		"ANTHROPIC":            4,
+		"CONNECTED":            5,
 	}
 )
 
@@ -79,24 +82,30 @@ func (Provider) EnumDescriptor() ([]byte, []int) {
 }
 
 type Agent struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	Instructions  string                 `protobuf:"bytes,5,opt,name=instructions,proto3" json:"instructions,omitempty"` // system prompt
-	Model         *Model                 `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
-	Capabilities  *Capabilities          `protobuf:"bytes,7,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	Metadata      []byte                 `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"` // JSON object shown to clients beside the computed keys; empty = {}
-	Experience    *Experience            `protobuf:"bytes,9,opt,name=experience,proto3" json:"experience,omitempty"`
-	MaxTurns      int32                  `protobuf:"varint,10,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"` // model rounds in one turn; 0 = default
-	DefaultBudget *Budget                `protobuf:"bytes,11,opt,name=default_budget,json=defaultBudget,proto3" json:"default_budget,omitempty"`
-	Tools         []*Tool                `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
-	Apis          []*OpenAPI             `protobuf:"bytes,13,rep,name=apis,proto3" json:"apis,omitempty"`                      // documents whose operations are tools
-	Servers       []*MCP                 `protobuf:"bytes,14,rep,name=servers,proto3" json:"servers,omitempty"`                // MCP servers whose tools are tools
-	AskUser       *AskUser               `protobuf:"bytes,15,opt,name=ask_user,json=askUser,proto3" json:"ask_user,omitempty"` // absent = the agent cannot ask
-	FeedbackHook  *FeedbackHook          `protobuf:"bytes,16,opt,name=feedback_hook,json=feedbackHook,proto3" json:"feedback_hook,omitempty"`
-	TitleModel    *Model                 `protobuf:"bytes,17,opt,name=title_model,json=titleModel,proto3" json:"title_model,omitempty"` // makes titles; absent = the agent's own
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Description    string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	Version        string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Instructions   string                 `protobuf:"bytes,5,opt,name=instructions,proto3" json:"instructions,omitempty"` // system prompt
+	Model          *Model                 `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
+	Capabilities   *Capabilities          `protobuf:"bytes,7,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Metadata       []byte                 `protobuf:"bytes,8,opt,name=metadata,proto3" json:"metadata,omitempty"` // JSON object shown to clients beside the computed keys; empty = {}
+	Experience     *Experience            `protobuf:"bytes,9,opt,name=experience,proto3" json:"experience,omitempty"`
+	MaxTurns       int32                  `protobuf:"varint,10,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"` // model rounds in one turn; 0 = default
+	DefaultBudget  *Budget                `protobuf:"bytes,11,opt,name=default_budget,json=defaultBudget,proto3" json:"default_budget,omitempty"`
+	Tools          []*Tool                `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	Apis           []*OpenAPI             `protobuf:"bytes,13,rep,name=apis,proto3" json:"apis,omitempty"`                      // documents whose operations are tools
+	Servers        []*MCP                 `protobuf:"bytes,14,rep,name=servers,proto3" json:"servers,omitempty"`                // MCP servers whose tools are tools
+	AskUser        *AskUser               `protobuf:"bytes,15,opt,name=ask_user,json=askUser,proto3" json:"ask_user,omitempty"` // absent = the agent cannot ask
+	FeedbackHook   *FeedbackHook          `protobuf:"bytes,16,opt,name=feedback_hook,json=feedbackHook,proto3" json:"feedback_hook,omitempty"`
+	TitleModel     *Model                 `protobuf:"bytes,17,opt,name=title_model,json=titleModel,proto3" json:"title_model,omitempty"`              // makes titles; absent = the agent's own
+	ProjectId      string                 `protobuf:"bytes,18,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`                 // whose it is; empty = of the configuration, every project's
+	Status         string                 `protobuf:"bytes,19,opt,name=status,proto3" json:"status,omitempty"`                                        // active, inactive, draft; empty = active
+	RunningVersion int64                  `protobuf:"varint,20,opt,name=running_version,json=runningVersion,proto3" json:"running_version,omitempty"` // the published version that this is, 0 = a draft
+	Background     bool                   `protobuf:"varint,21,opt,name=background,proto3" json:"background,omitempty"`                               // may run in the background
+	// Binds callers of the Client API: they may lower it, not raise or remove it. It is default_budget then, too.
+	BudgetBinds   bool `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,6 +257,41 @@ func (x *Agent) GetTitleModel() *Model {
 		return x.TitleModel
 	}
 	return nil
+}
+
+func (x *Agent) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *Agent) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *Agent) GetRunningVersion() int64 {
+	if x != nil {
+		return x.RunningVersion
+	}
+	return 0
+}
+
+func (x *Agent) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
+func (x *Agent) GetBudgetBinds() bool {
+	if x != nil {
+		return x.BudgetBinds
+	}
+	return false
 }
 
 // Tool is one tool the agent may call: run over HTTP, or by the caller's side.
@@ -438,12 +482,13 @@ func (x *ToolPolicy) GetActionTimeoutMs() int64 {
 
 // HTTP is a plain HTTP tool.
 type HTTP struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`                                                                             // POST when empty
-	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`                                                                                   // {name} is replaced by the argument of that name, escaped
-	Headers       map[string]string      `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // The other arguments: query for GET, HEAD and DELETE, else a JSON body.
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Method         string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"` // POST when empty
+	Url            string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`       // {name} is replaced by the argument of that name, escaped
+	Headers        map[string]string      `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	RuntimeHeaders *RuntimeHeaders        `protobuf:"bytes,4,opt,name=runtime_headers,json=runtimeHeaders,proto3" json:"runtime_headers,omitempty"` // The other arguments: query for GET, HEAD and DELETE, else a JSON body.
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *HTTP) Reset() {
@@ -493,6 +538,13 @@ func (x *HTTP) GetUrl() string {
 func (x *HTTP) GetHeaders() map[string]string {
 	if x != nil {
 		return x.Headers
+	}
+	return nil
+}
+
+func (x *HTTP) GetRuntimeHeaders() *RuntimeHeaders {
+	if x != nil {
+		return x.RuntimeHeaders
 	}
 	return nil
 }
@@ -603,6 +655,7 @@ type MCP struct {
 	Policy           *ToolPolicy            `protobuf:"bytes,8,opt,name=policy,proto3" json:"policy,omitempty"`
 	Policies         map[string]*ToolPolicy `protobuf:"bytes,9,rep,name=policies,proto3" json:"policies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by tool name, in place of policy
 	ConnectTimeoutMs int64                  `protobuf:"varint,10,opt,name=connect_timeout_ms,json=connectTimeoutMs,proto3" json:"connect_timeout_ms,omitempty"`
+	RuntimeHeaders   *RuntimeHeaders        `protobuf:"bytes,11,opt,name=runtime_headers,json=runtimeHeaders,proto3" json:"runtime_headers,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -707,6 +760,159 @@ func (x *MCP) GetConnectTimeoutMs() int64 {
 	return 0
 }
 
+func (x *MCP) GetRuntimeHeaders() *RuntimeHeaders {
+	if x != nil {
+		return x.RuntimeHeaders
+	}
+	return nil
+}
+
+// RuntimeHeaders says which header fields of a turn's runtime context a target is sent. Absent = none.
+type RuntimeHeaders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Allow         bool                   `protobuf:"varint,1,opt,name=allow,proto3" json:"allow,omitempty"`
+	AllowedNames  []string               `protobuf:"bytes,2,rep,name=allowed_names,json=allowedNames,proto3" json:"allowed_names,omitempty"` // in any case; empty = all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuntimeHeaders) Reset() {
+	*x = RuntimeHeaders{}
+	mi := &file_agentpb_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuntimeHeaders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuntimeHeaders) ProtoMessage() {}
+
+func (x *RuntimeHeaders) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuntimeHeaders.ProtoReflect.Descriptor instead.
+func (*RuntimeHeaders) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RuntimeHeaders) GetAllow() bool {
+	if x != nil {
+		return x.Allow
+	}
+	return false
+}
+
+func (x *RuntimeHeaders) GetAllowedNames() []string {
+	if x != nil {
+		return x.AllowedNames
+	}
+	return nil
+}
+
+// Connection is an agent that runs elsewhere (document 1, "Agent"; document 3, 7.5 and 7.11).
+type Connection struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Protocol       string                 `protobuf:"bytes,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // a2a, openai-chat, openai-responses
+	Url            string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Model          string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"` // as the other side knows it; both openai kinds need it
+	Headers        map[string]string      `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ApiKey         string                 `protobuf:"bytes,5,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`                   // in clear here: never leaves the process
+	ResponsePath   string                 `protobuf:"bytes,6,opt,name=response_path,json=responsePath,proto3" json:"response_path,omitempty"` // where the text of the reply is: dots and [n]; empty = as the protocol says
+	RuntimeHeaders *RuntimeHeaders        `protobuf:"bytes,7,opt,name=runtime_headers,json=runtimeHeaders,proto3" json:"runtime_headers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Connection) Reset() {
+	*x = Connection{}
+	mi := &file_agentpb_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Connection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Connection) ProtoMessage() {}
+
+func (x *Connection) ProtoReflect() protoreflect.Message {
+	mi := &file_agentpb_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Connection.ProtoReflect.Descriptor instead.
+func (*Connection) Descriptor() ([]byte, []int) {
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Connection) GetProtocol() string {
+	if x != nil {
+		return x.Protocol
+	}
+	return ""
+}
+
+func (x *Connection) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Connection) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Connection) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *Connection) GetApiKey() string {
+	if x != nil {
+		return x.ApiKey
+	}
+	return ""
+}
+
+func (x *Connection) GetResponsePath() string {
+	if x != nil {
+		return x.ResponsePath
+	}
+	return ""
+}
+
+func (x *Connection) GetRuntimeHeaders() *RuntimeHeaders {
+	if x != nil {
+		return x.RuntimeHeaders
+	}
+	return nil
+}
+
 // AskUser is the built-in tool ask_user.
 type AskUser struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -718,7 +924,7 @@ type AskUser struct {
 
 func (x *AskUser) Reset() {
 	*x = AskUser{}
-	mi := &file_agentpb_agent_proto_msgTypes[6]
+	mi := &file_agentpb_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +936,7 @@ func (x *AskUser) String() string {
 func (*AskUser) ProtoMessage() {}
 
 func (x *AskUser) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[6]
+	mi := &file_agentpb_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +949,7 @@ func (x *AskUser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskUser.ProtoReflect.Descriptor instead.
 func (*AskUser) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{6}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AskUser) GetDescription() string {
@@ -771,7 +977,7 @@ type FeedbackHook struct {
 
 func (x *FeedbackHook) Reset() {
 	*x = FeedbackHook{}
-	mi := &file_agentpb_agent_proto_msgTypes[7]
+	mi := &file_agentpb_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +989,7 @@ func (x *FeedbackHook) String() string {
 func (*FeedbackHook) ProtoMessage() {}
 
 func (x *FeedbackHook) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[7]
+	mi := &file_agentpb_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +1002,7 @@ func (x *FeedbackHook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedbackHook.ProtoReflect.Descriptor instead.
 func (*FeedbackHook) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{7}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FeedbackHook) GetUrl() string {
@@ -826,7 +1032,7 @@ type Capabilities struct {
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_agentpb_agent_proto_msgTypes[8]
+	mi := &file_agentpb_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1044,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[8]
+	mi := &file_agentpb_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1057,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{8}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Capabilities) GetToolApproval() bool {
@@ -896,7 +1102,7 @@ type Attachments struct {
 
 func (x *Attachments) Reset() {
 	*x = Attachments{}
-	mi := &file_agentpb_agent_proto_msgTypes[9]
+	mi := &file_agentpb_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1114,7 @@ func (x *Attachments) String() string {
 func (*Attachments) ProtoMessage() {}
 
 func (x *Attachments) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[9]
+	mi := &file_agentpb_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1127,7 @@ func (x *Attachments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachments.ProtoReflect.Descriptor instead.
 func (*Attachments) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{9}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Attachments) GetEnabled() bool {
@@ -989,7 +1195,7 @@ type Experience struct {
 
 func (x *Experience) Reset() {
 	*x = Experience{}
-	mi := &file_agentpb_agent_proto_msgTypes[10]
+	mi := &file_agentpb_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1207,7 @@ func (x *Experience) String() string {
 func (*Experience) ProtoMessage() {}
 
 func (x *Experience) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[10]
+	mi := &file_agentpb_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1220,7 @@ func (x *Experience) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experience.ProtoReflect.Descriptor instead.
 func (*Experience) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{10}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Experience) GetCopy() bool {
@@ -1125,7 +1331,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_agentpb_agent_proto_msgTypes[11]
+	mi := &file_agentpb_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1343,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[11]
+	mi := &file_agentpb_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1356,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{11}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Budget) GetMaxCostNanoUsd() int64 {
@@ -1186,13 +1392,15 @@ type Model struct {
 	MaxRetries          int32                  `protobuf:"varint,14,opt,name=max_retries,json=maxRetries,proto3" json:"max_retries,omitempty"` // before the first token only
 	Price               *Price                 `protobuf:"bytes,15,opt,name=price,proto3" json:"price,omitempty"`                              // absent = this model has no price
 	Script              *Script                `protobuf:"bytes,16,opt,name=script,proto3" json:"script,omitempty"`                            // scripted provider only
+	Key                 string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`                                  // of the model record; what usage is put down to. Empty = name
+	Connection          *Connection            `protobuf:"bytes,18,opt,name=connection,proto3" json:"connection,omitempty"`                    // connected provider only
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Model) Reset() {
 	*x = Model{}
-	mi := &file_agentpb_agent_proto_msgTypes[12]
+	mi := &file_agentpb_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1412,7 @@ func (x *Model) String() string {
 func (*Model) ProtoMessage() {}
 
 func (x *Model) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[12]
+	mi := &file_agentpb_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1425,7 @@ func (x *Model) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Model.ProtoReflect.Descriptor instead.
 func (*Model) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{12}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Model) GetProvider() Provider {
@@ -1332,6 +1540,20 @@ func (x *Model) GetScript() *Script {
 	return nil
 }
 
+func (x *Model) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Model) GetConnection() *Connection {
+	if x != nil {
+		return x.Connection
+	}
+	return nil
+}
+
 // Price is nano-dollars (1e-9 USD) for one million tokens.
 type Price struct {
 	state                     protoimpl.MessageState `protogen:"open.v1"`
@@ -1344,7 +1566,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_agentpb_agent_proto_msgTypes[13]
+	mi := &file_agentpb_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1578,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[13]
+	mi := &file_agentpb_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1591,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{13}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Price) GetInputNanoUsdPerMtok() int64 {
@@ -1408,7 +1630,7 @@ type Script struct {
 
 func (x *Script) Reset() {
 	*x = Script{}
-	mi := &file_agentpb_agent_proto_msgTypes[14]
+	mi := &file_agentpb_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1642,7 @@ func (x *Script) String() string {
 func (*Script) ProtoMessage() {}
 
 func (x *Script) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[14]
+	mi := &file_agentpb_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1655,7 @@ func (x *Script) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script.ProtoReflect.Descriptor instead.
 func (*Script) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{14}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Script) GetFirstTokenDelayMs() int64 {
@@ -1493,7 +1715,7 @@ type Script_Step struct {
 
 func (x *Script_Step) Reset() {
 	*x = Script_Step{}
-	mi := &file_agentpb_agent_proto_msgTypes[21]
+	mi := &file_agentpb_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1727,7 @@ func (x *Script_Step) String() string {
 func (*Script_Step) ProtoMessage() {}
 
 func (x *Script_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[21]
+	mi := &file_agentpb_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1740,7 @@ func (x *Script_Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_Step.ProtoReflect.Descriptor instead.
 func (*Script_Step) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 0}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{16, 0}
 }
 
 func (x *Script_Step) GetText() string {
@@ -1580,7 +1802,7 @@ type Script_ToolCall struct {
 
 func (x *Script_ToolCall) Reset() {
 	*x = Script_ToolCall{}
-	mi := &file_agentpb_agent_proto_msgTypes[22]
+	mi := &file_agentpb_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1814,7 @@ func (x *Script_ToolCall) String() string {
 func (*Script_ToolCall) ProtoMessage() {}
 
 func (x *Script_ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[22]
+	mi := &file_agentpb_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1827,7 @@ func (x *Script_ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_ToolCall.ProtoReflect.Descriptor instead.
 func (*Script_ToolCall) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 1}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{16, 1}
 }
 
 func (x *Script_ToolCall) GetName() string {
@@ -1633,7 +1855,7 @@ type Script_Usage struct {
 
 func (x *Script_Usage) Reset() {
 	*x = Script_Usage{}
-	mi := &file_agentpb_agent_proto_msgTypes[23]
+	mi := &file_agentpb_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1867,7 @@ func (x *Script_Usage) String() string {
 func (*Script_Usage) ProtoMessage() {}
 
 func (x *Script_Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[23]
+	mi := &file_agentpb_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1880,7 @@ func (x *Script_Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Script_Usage.ProtoReflect.Descriptor instead.
 func (*Script_Usage) Descriptor() ([]byte, []int) {
-	return file_agentpb_agent_proto_rawDescGZIP(), []int{14, 2}
+	return file_agentpb_agent_proto_rawDescGZIP(), []int{16, 2}
 }
 
 func (x *Script_Usage) GetInputTokens() int64 {
@@ -1686,7 +1908,7 @@ var File_agentpb_agent_proto protoreflect.FileDescriptor
 
 const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x13agentpb/agent.proto\x12\fparley.agent\"\xd1\x05\n" +
+	"\x13agentpb/agent.proto\x12\fparley.agent\"\xf4\x06\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1708,7 +1930,15 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\bask_user\x18\x0f \x01(\v2\x15.parley.agent.AskUserR\aaskUser\x12?\n" +
 	"\rfeedback_hook\x18\x10 \x01(\v2\x1a.parley.agent.FeedbackHookR\ffeedbackHook\x124\n" +
 	"\vtitle_model\x18\x11 \x01(\v2\x13.parley.agent.ModelR\n" +
-	"titleModel\"\xe0\x01\n" +
+	"titleModel\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x12 \x01(\tR\tprojectId\x12\x16\n" +
+	"\x06status\x18\x13 \x01(\tR\x06status\x12'\n" +
+	"\x0frunning_version\x18\x14 \x01(\x03R\x0erunningVersion\x12\x1e\n" +
+	"\n" +
+	"background\x18\x15 \x01(\bR\n" +
+	"background\x12!\n" +
+	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\"\xe0\x01\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1728,11 +1958,12 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\x12(\n" +
 	"\x10max_result_bytes\x18\x05 \x01(\x03R\x0emaxResultBytes\x12'\n" +
 	"\x0fapproval_prompt\x18\x06 \x01(\tR\x0eapprovalPrompt\x12*\n" +
-	"\x11action_timeout_ms\x18\a \x01(\x03R\x0factionTimeoutMs\"\xa7\x01\n" +
+	"\x11action_timeout_ms\x18\a \x01(\x03R\x0factionTimeoutMs\"\xee\x01\n" +
 	"\x04HTTP\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x129\n" +
-	"\aheaders\x18\x03 \x03(\v2\x1f.parley.agent.HTTP.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x03 \x03(\v2\x1f.parley.agent.HTTP.HeadersEntryR\aheaders\x12E\n" +
+	"\x0fruntime_headers\x18\x04 \x01(\v2\x1c.parley.agent.RuntimeHeadersR\x0eruntimeHeaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x03\n" +
@@ -1751,7 +1982,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
 	"\rPoliciesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
-	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"\xbf\x04\n" +
+	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"\x86\x05\n" +
 	"\x03MCP\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x128\n" +
@@ -1763,7 +1994,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06policy\x18\b \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12;\n" +
 	"\bpolicies\x18\t \x03(\v2\x1f.parley.agent.MCP.PoliciesEntryR\bpolicies\x12,\n" +
 	"\x12connect_timeout_ms\x18\n" +
-	" \x01(\x03R\x10connectTimeoutMs\x1a:\n" +
+	" \x01(\x03R\x10connectTimeoutMs\x12E\n" +
+	"\x0fruntime_headers\x18\v \x01(\v2\x1c.parley.agent.RuntimeHeadersR\x0eruntimeHeaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a6\n" +
@@ -1772,7 +2004,22 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
 	"\rPoliciesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
-	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"W\n" +
+	"\x05value\x18\x02 \x01(\v2\x18.parley.agent.ToolPolicyR\x05value:\x028\x01\"K\n" +
+	"\x0eRuntimeHeaders\x12\x14\n" +
+	"\x05allow\x18\x01 \x01(\bR\x05allow\x12#\n" +
+	"\rallowed_names\x18\x02 \x03(\tR\fallowedNames\"\xd2\x02\n" +
+	"\n" +
+	"Connection\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x14\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x12?\n" +
+	"\aheaders\x18\x04 \x03(\v2%.parley.agent.Connection.HeadersEntryR\aheaders\x12\x17\n" +
+	"\aapi_key\x18\x05 \x01(\tR\x06apiKey\x12#\n" +
+	"\rresponse_path\x18\x06 \x01(\tR\fresponsePath\x12E\n" +
+	"\x0fruntime_headers\x18\a \x01(\v2\x1c.parley.agent.RuntimeHeadersR\x0eruntimeHeaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
 	"\aAskUser\x12 \n" +
 	"\vdescription\x18\x01 \x01(\tR\vdescription\x12*\n" +
 	"\x11action_timeout_ms\x18\x02 \x01(\x03R\x0factionTimeoutMs\"8\n" +
@@ -1813,7 +2060,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06titles\x18\x0e \x01(\bR\x06titles\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xd3\x04\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9f\x05\n" +
 	"\x05Model\x122\n" +
 	"\bprovider\x18\x01 \x01(\x0e2\x16.parley.agent.ProviderR\bprovider\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
@@ -1832,7 +2079,11 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\vmax_retries\x18\x0e \x01(\x05R\n" +
 	"maxRetries\x12)\n" +
 	"\x05price\x18\x0f \x01(\v2\x13.parley.agent.PriceR\x05price\x12,\n" +
-	"\x06script\x18\x10 \x01(\v2\x14.parley.agent.ScriptR\x06script\"\xb8\x01\n" +
+	"\x06script\x18\x10 \x01(\v2\x14.parley.agent.ScriptR\x06script\x12\x10\n" +
+	"\x03key\x18\x11 \x01(\tR\x03key\x128\n" +
+	"\n" +
+	"connection\x18\x12 \x01(\v2\x18.parley.agent.ConnectionR\n" +
+	"connection\"\xb8\x01\n" +
 	"\x05Price\x124\n" +
 	"\x17input_nano_usd_per_mtok\x18\x01 \x01(\x03R\x13inputNanoUsdPerMtok\x12A\n" +
 	"\x1ecached_input_nano_usd_per_mtok\x18\x02 \x01(\x03R\x19cachedInputNanoUsdPerMtok\x126\n" +
@@ -1861,14 +2112,15 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12.\n" +
-	"\x13cached_input_tokens\x18\x03 \x01(\x03R\x11cachedInputTokens*c\n" +
+	"\x13cached_input_tokens\x18\x03 \x01(\x03R\x11cachedInputTokens*r\n" +
 	"\bProvider\x12\x18\n" +
 	"\x14PROVIDER_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bSCRIPTED\x10\x01\x12\n" +
 	"\n" +
 	"\x06OPENAI\x10\x02\x12\x14\n" +
 	"\x10OPENAI_RESPONSES\x10\x03\x12\r\n" +
-	"\tANTHROPIC\x10\x04B\x16Z\x14parley/proto/agentpbb\x06proto3"
+	"\tANTHROPIC\x10\x04\x12\r\n" +
+	"\tCONNECTED\x10\x05B\x16Z\x14parley/proto/agentpbb\x06proto3"
 
 var (
 	file_agentpb_agent_proto_rawDescOnce sync.Once
@@ -1883,7 +2135,7 @@ func file_agentpb_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_agentpb_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_agentpb_agent_proto_goTypes = []any{
 	(Provider)(0),           // 0: parley.agent.Provider
 	(*Agent)(nil),           // 1: parley.agent.Agent
@@ -1892,60 +2144,68 @@ var file_agentpb_agent_proto_goTypes = []any{
 	(*HTTP)(nil),            // 4: parley.agent.HTTP
 	(*OpenAPI)(nil),         // 5: parley.agent.OpenAPI
 	(*MCP)(nil),             // 6: parley.agent.MCP
-	(*AskUser)(nil),         // 7: parley.agent.AskUser
-	(*FeedbackHook)(nil),    // 8: parley.agent.FeedbackHook
-	(*Capabilities)(nil),    // 9: parley.agent.Capabilities
-	(*Attachments)(nil),     // 10: parley.agent.Attachments
-	(*Experience)(nil),      // 11: parley.agent.Experience
-	(*Budget)(nil),          // 12: parley.agent.Budget
-	(*Model)(nil),           // 13: parley.agent.Model
-	(*Price)(nil),           // 14: parley.agent.Price
-	(*Script)(nil),          // 15: parley.agent.Script
-	nil,                     // 16: parley.agent.HTTP.HeadersEntry
-	nil,                     // 17: parley.agent.OpenAPI.HeadersEntry
-	nil,                     // 18: parley.agent.OpenAPI.PoliciesEntry
-	nil,                     // 19: parley.agent.MCP.HeadersEntry
-	nil,                     // 20: parley.agent.MCP.EnvEntry
-	nil,                     // 21: parley.agent.MCP.PoliciesEntry
-	(*Script_Step)(nil),     // 22: parley.agent.Script.Step
-	(*Script_ToolCall)(nil), // 23: parley.agent.Script.ToolCall
-	(*Script_Usage)(nil),    // 24: parley.agent.Script.Usage
+	(*RuntimeHeaders)(nil),  // 7: parley.agent.RuntimeHeaders
+	(*Connection)(nil),      // 8: parley.agent.Connection
+	(*AskUser)(nil),         // 9: parley.agent.AskUser
+	(*FeedbackHook)(nil),    // 10: parley.agent.FeedbackHook
+	(*Capabilities)(nil),    // 11: parley.agent.Capabilities
+	(*Attachments)(nil),     // 12: parley.agent.Attachments
+	(*Experience)(nil),      // 13: parley.agent.Experience
+	(*Budget)(nil),          // 14: parley.agent.Budget
+	(*Model)(nil),           // 15: parley.agent.Model
+	(*Price)(nil),           // 16: parley.agent.Price
+	(*Script)(nil),          // 17: parley.agent.Script
+	nil,                     // 18: parley.agent.HTTP.HeadersEntry
+	nil,                     // 19: parley.agent.OpenAPI.HeadersEntry
+	nil,                     // 20: parley.agent.OpenAPI.PoliciesEntry
+	nil,                     // 21: parley.agent.MCP.HeadersEntry
+	nil,                     // 22: parley.agent.MCP.EnvEntry
+	nil,                     // 23: parley.agent.MCP.PoliciesEntry
+	nil,                     // 24: parley.agent.Connection.HeadersEntry
+	(*Script_Step)(nil),     // 25: parley.agent.Script.Step
+	(*Script_ToolCall)(nil), // 26: parley.agent.Script.ToolCall
+	(*Script_Usage)(nil),    // 27: parley.agent.Script.Usage
 }
 var file_agentpb_agent_proto_depIdxs = []int32{
-	13, // 0: parley.agent.Agent.model:type_name -> parley.agent.Model
-	9,  // 1: parley.agent.Agent.capabilities:type_name -> parley.agent.Capabilities
-	11, // 2: parley.agent.Agent.experience:type_name -> parley.agent.Experience
-	12, // 3: parley.agent.Agent.default_budget:type_name -> parley.agent.Budget
+	15, // 0: parley.agent.Agent.model:type_name -> parley.agent.Model
+	11, // 1: parley.agent.Agent.capabilities:type_name -> parley.agent.Capabilities
+	13, // 2: parley.agent.Agent.experience:type_name -> parley.agent.Experience
+	14, // 3: parley.agent.Agent.default_budget:type_name -> parley.agent.Budget
 	2,  // 4: parley.agent.Agent.tools:type_name -> parley.agent.Tool
 	5,  // 5: parley.agent.Agent.apis:type_name -> parley.agent.OpenAPI
 	6,  // 6: parley.agent.Agent.servers:type_name -> parley.agent.MCP
-	7,  // 7: parley.agent.Agent.ask_user:type_name -> parley.agent.AskUser
-	8,  // 8: parley.agent.Agent.feedback_hook:type_name -> parley.agent.FeedbackHook
-	13, // 9: parley.agent.Agent.title_model:type_name -> parley.agent.Model
+	9,  // 7: parley.agent.Agent.ask_user:type_name -> parley.agent.AskUser
+	10, // 8: parley.agent.Agent.feedback_hook:type_name -> parley.agent.FeedbackHook
+	15, // 9: parley.agent.Agent.title_model:type_name -> parley.agent.Model
 	3,  // 10: parley.agent.Tool.policy:type_name -> parley.agent.ToolPolicy
 	4,  // 11: parley.agent.Tool.http:type_name -> parley.agent.HTTP
-	16, // 12: parley.agent.HTTP.headers:type_name -> parley.agent.HTTP.HeadersEntry
-	17, // 13: parley.agent.OpenAPI.headers:type_name -> parley.agent.OpenAPI.HeadersEntry
-	3,  // 14: parley.agent.OpenAPI.policy:type_name -> parley.agent.ToolPolicy
-	18, // 15: parley.agent.OpenAPI.policies:type_name -> parley.agent.OpenAPI.PoliciesEntry
-	19, // 16: parley.agent.MCP.headers:type_name -> parley.agent.MCP.HeadersEntry
-	20, // 17: parley.agent.MCP.env:type_name -> parley.agent.MCP.EnvEntry
-	3,  // 18: parley.agent.MCP.policy:type_name -> parley.agent.ToolPolicy
-	21, // 19: parley.agent.MCP.policies:type_name -> parley.agent.MCP.PoliciesEntry
-	10, // 20: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
-	0,  // 21: parley.agent.Model.provider:type_name -> parley.agent.Provider
-	14, // 22: parley.agent.Model.price:type_name -> parley.agent.Price
-	15, // 23: parley.agent.Model.script:type_name -> parley.agent.Script
-	22, // 24: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
-	24, // 25: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
-	3,  // 26: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	3,  // 27: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	23, // 28: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	18, // 12: parley.agent.HTTP.headers:type_name -> parley.agent.HTTP.HeadersEntry
+	7,  // 13: parley.agent.HTTP.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	19, // 14: parley.agent.OpenAPI.headers:type_name -> parley.agent.OpenAPI.HeadersEntry
+	3,  // 15: parley.agent.OpenAPI.policy:type_name -> parley.agent.ToolPolicy
+	20, // 16: parley.agent.OpenAPI.policies:type_name -> parley.agent.OpenAPI.PoliciesEntry
+	21, // 17: parley.agent.MCP.headers:type_name -> parley.agent.MCP.HeadersEntry
+	22, // 18: parley.agent.MCP.env:type_name -> parley.agent.MCP.EnvEntry
+	3,  // 19: parley.agent.MCP.policy:type_name -> parley.agent.ToolPolicy
+	23, // 20: parley.agent.MCP.policies:type_name -> parley.agent.MCP.PoliciesEntry
+	7,  // 21: parley.agent.MCP.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	24, // 22: parley.agent.Connection.headers:type_name -> parley.agent.Connection.HeadersEntry
+	7,  // 23: parley.agent.Connection.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	12, // 24: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
+	0,  // 25: parley.agent.Model.provider:type_name -> parley.agent.Provider
+	16, // 26: parley.agent.Model.price:type_name -> parley.agent.Price
+	17, // 27: parley.agent.Model.script:type_name -> parley.agent.Script
+	8,  // 28: parley.agent.Model.connection:type_name -> parley.agent.Connection
+	25, // 29: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
+	27, // 30: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
+	3,  // 31: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	3,  // 32: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	26, // 33: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_agentpb_agent_proto_init() }
@@ -1959,7 +2219,7 @@ func file_agentpb_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentpb_agent_proto_rawDesc), len(file_agentpb_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -359,8 +359,11 @@ type State struct {
 	// The limit at which the budget was last reached: until it is raised above that it is used up, even if too little for a
 	// model call is left. 0 = it was not reached.
 	ReachedNanoUsd int64 `protobuf:"varint,39,opt,name=reached_nano_usd,json=reachedNanoUsd,proto3" json:"reached_nano_usd,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The background run that holds the conversation, queued or running: until it lets go, only commands on its behalf begin a
+	// turn. Empty = none.
+	BackgroundRun string `protobuf:"bytes,40,opt,name=background_run,json=backgroundRun,proto3" json:"background_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *State) Reset() {
@@ -664,6 +667,13 @@ func (x *State) GetReachedNanoUsd() int64 {
 		return x.ReachedNanoUsd
 	}
 	return 0
+}
+
+func (x *State) GetBackgroundRun() string {
+	if x != nil {
+		return x.BackgroundRun
+	}
+	return ""
 }
 
 // ClosedAction is what is remembered of an action that was decided, or never will be.
@@ -1094,6 +1104,10 @@ type Lease struct {
 	Replaces        *Message               `protobuf:"bytes,16,opt,name=replaces,proto3" json:"replaces,omitempty"`                                         // regenerate: the answer (whole) in whose place the new one comes
 	ResumedAt       uint32                 `protobuf:"varint,17,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`                     // steps there were when the turn was last resumed after a pause
 	Metadata        []byte                 `protobuf:"bytes,18,opt,name=metadata,proto3" json:"metadata,omitempty"`                                         // regenerate: the client's object for the new answer
+	AgentVersion    int64                  `protobuf:"varint,19,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`            // version of the agent that runs: 0 = the published one (or the draft), -1 = the draft
+	ByUser          string                 `protobuf:"bytes,20,opt,name=by_user,json=byUser,proto3" json:"by_user,omitempty"`                               // who asked for it, and with which API token: whom its cost is put down to
+	ByToken         string                 `protobuf:"bytes,21,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
+	RuntimeContext  []byte                 `protobuf:"bytes,22,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"` // of this turn, merged over the conversation's; sealed by the edge
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1250,6 +1264,34 @@ func (x *Lease) GetResumedAt() uint32 {
 func (x *Lease) GetMetadata() []byte {
 	if x != nil {
 		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Lease) GetAgentVersion() int64 {
+	if x != nil {
+		return x.AgentVersion
+	}
+	return 0
+}
+
+func (x *Lease) GetByUser() string {
+	if x != nil {
+		return x.ByUser
+	}
+	return ""
+}
+
+func (x *Lease) GetByToken() string {
+	if x != nil {
+		return x.ByToken
+	}
+	return ""
+}
+
+func (x *Lease) GetRuntimeContext() []byte {
+	if x != nil {
+		return x.RuntimeContext
 	}
 	return nil
 }
@@ -1618,6 +1660,7 @@ type Usage struct {
 	CostNanoUsd       int64                  `protobuf:"varint,4,opt,name=cost_nano_usd,json=costNanoUsd,proto3" json:"cost_nano_usd,omitempty"`
 	Priced            bool                   `protobuf:"varint,5,opt,name=priced,proto3" json:"priced,omitempty"`
 	ModelCalls        int32                  `protobuf:"varint,6,opt,name=model_calls,json=modelCalls,proto3" json:"model_calls,omitempty"`
+	Model             string                 `protobuf:"bytes,7,opt,name=model,proto3" json:"model,omitempty"` // key of the model that was called; of the newest call where they differ
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1692,6 +1735,13 @@ func (x *Usage) GetModelCalls() int32 {
 		return x.ModelCalls
 	}
 	return 0
+}
+
+func (x *Usage) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
 }
 
 type Message struct {
@@ -2257,6 +2307,7 @@ type Event struct {
 	//	*Event_FilesRemoved
 	//	*Event_ToolRemembered
 	//	*Event_Partial
+	//	*Event_Held
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2527,6 +2578,15 @@ func (x *Event) GetPartial() *Partial {
 	return nil
 }
 
+func (x *Event) GetHeld() *Held {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Held); ok {
+			return x.Held
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -2623,6 +2683,10 @@ type Event_Partial struct {
 	Partial *Partial `protobuf:"bytes,32,opt,name=partial,proto3,oneof"` // agent.partial
 }
 
+type Event_Held struct {
+	Held *Held `protobuf:"bytes,33,opt,name=held,proto3,oneof"` // not public
+}
+
 func (*Event_Created) isEvent_Body() {}
 
 func (*Event_UserMessage) isEvent_Body() {}
@@ -2668,6 +2732,8 @@ func (*Event_FilesRemoved) isEvent_Body() {}
 func (*Event_ToolRemembered) isEvent_Body() {}
 
 func (*Event_Partial) isEvent_Body() {}
+
+func (*Event_Held) isEvent_Body() {}
 
 // ToolUse is a model call that asked for tools, journalled before any of them runs.
 type ToolUse struct {
@@ -3374,6 +3440,75 @@ func (x *MessageChanged) GetMessage() *Message {
 	return nil
 }
 
+// Held says that a background run holds the conversation, or has let it go.
+type Held struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Released      bool                   `protobuf:"varint,2,opt,name=released,proto3" json:"released,omitempty"`
+	CommandId     string                 `protobuf:"bytes,3,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	IssuedAt      int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Held) Reset() {
+	*x = Held{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Held) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Held) ProtoMessage() {}
+
+func (x *Held) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Held.ProtoReflect.Descriptor instead.
+func (*Held) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Held) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Held) GetReleased() bool {
+	if x != nil {
+		return x.Released
+	}
+	return false
+}
+
+func (x *Held) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *Held) GetIssuedAt() int64 {
+	if x != nil {
+		return x.IssuedAt
+	}
+	return 0
+}
+
 type FileAdded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *File                  `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -3383,7 +3518,7 @@ type FileAdded struct {
 
 func (x *FileAdded) Reset() {
 	*x = FileAdded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3530,7 @@ func (x *FileAdded) String() string {
 func (*FileAdded) ProtoMessage() {}
 
 func (x *FileAdded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3543,7 @@ func (x *FileAdded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
 func (*FileAdded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FileAdded) GetFile() *File {
@@ -3428,7 +3563,7 @@ type FilesRemoved struct {
 
 func (x *FilesRemoved) Reset() {
 	*x = FilesRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3440,7 +3575,7 @@ func (x *FilesRemoved) String() string {
 func (*FilesRemoved) ProtoMessage() {}
 
 func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3453,7 +3588,7 @@ func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
 func (*FilesRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FilesRemoved) GetIds() []string {
@@ -3480,7 +3615,7 @@ type ToolRemembered struct {
 
 func (x *ToolRemembered) Reset() {
 	*x = ToolRemembered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3627,7 @@ func (x *ToolRemembered) String() string {
 func (*ToolRemembered) ProtoMessage() {}
 
 func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3640,7 @@ func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
 func (*ToolRemembered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ToolRemembered) GetTool() string {
@@ -3531,7 +3666,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3543,7 +3678,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3556,7 +3691,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Created) GetState() *State {
@@ -3575,7 +3710,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3587,7 +3722,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3600,7 +3735,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -3622,7 +3757,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3634,7 +3769,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3647,7 +3782,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -3687,7 +3822,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3699,7 +3834,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3712,7 +3847,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -3735,7 +3870,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +3882,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +3895,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -3810,7 +3945,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +3957,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3970,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -3876,7 +4011,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +4023,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4036,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -3931,7 +4066,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4078,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4091,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -4009,7 +4144,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4156,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4169,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Patch) GetTitle() string {
@@ -4084,16 +4219,17 @@ type Caller struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TenantId      string                 `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	ProjectId     string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // empty = anonymous
-	Identified    bool                   `protobuf:"varint,4,opt,name=identified,proto3" json:"identified,omitempty"`      // the server established user_id; else it is only what the request said
-	Trusted       bool                   `protobuf:"varint,5,opt,name=trusted,proto3" json:"trusted,omitempty"`            // authentication is off: may touch any conversation of the project
+	UserId        string                 `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`    // empty = anonymous
+	Identified    bool                   `protobuf:"varint,4,opt,name=identified,proto3" json:"identified,omitempty"`         // the server established user_id; else it is only what the request said
+	Trusted       bool                   `protobuf:"varint,5,opt,name=trusted,proto3" json:"trusted,omitempty"`               // may touch any conversation of the project: authentication is off, or a backend's own key
+	TokenId       string                 `protobuf:"bytes,6,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"` // of the API token that was presented; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4105,7 +4241,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4118,7 +4254,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -4156,13 +4292,23 @@ func (x *Caller) GetTrusted() bool {
 	return false
 }
 
+func (x *Caller) GetTokenId() string {
+	if x != nil {
+		return x.TokenId
+	}
+	return ""
+}
+
 type Command struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	CommandId      string                 `protobuf:"bytes,2,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"` // unique per intent; a repeat is answered with the first outcome
 	Caller         *Caller                `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
-	IssuedAt       int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"` // by the clock of the node that was asked; 0 = not known
-	Repeated       bool                   `protobuf:"varint,5,opt,name=repeated,proto3" json:"repeated,omitempty"`                 // it was given before, and whether it was carried out is not known
+	IssuedAt       int64                  `protobuf:"varint,4,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`                  // by the clock of the node that was asked; 0 = not known
+	Repeated       bool                   `protobuf:"varint,5,opt,name=repeated,proto3" json:"repeated,omitempty"`                                  // it was given before, and whether it was carried out is not known
+	AgentVersion   int64                  `protobuf:"varint,6,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`      // of a turn that the command begins, see Lease
+	RuntimeContext []byte                 `protobuf:"bytes,7,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"` // of a turn that the command begins or goes on with; sealed
+	BackgroundRun  string                 `protobuf:"bytes,8,opt,name=background_run,json=backgroundRun,proto3" json:"background_run,omitempty"`    // the background run on whose behalf it is given
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Command_Create
@@ -4185,6 +4331,7 @@ type Command struct {
 	//	*Command_RemoveFile
 	//	*Command_SetTitle
 	//	*Command_Due
+	//	*Command_Hold
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4192,7 +4339,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4204,7 +4351,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4217,7 +4364,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Command) GetConversationId() string {
@@ -4253,6 +4400,27 @@ func (x *Command) GetRepeated() bool {
 		return x.Repeated
 	}
 	return false
+}
+
+func (x *Command) GetAgentVersion() int64 {
+	if x != nil {
+		return x.AgentVersion
+	}
+	return 0
+}
+
+func (x *Command) GetRuntimeContext() []byte {
+	if x != nil {
+		return x.RuntimeContext
+	}
+	return nil
+}
+
+func (x *Command) GetBackgroundRun() string {
+	if x != nil {
+		return x.BackgroundRun
+	}
+	return ""
 }
 
 func (x *Command) GetBody() isCommand_Body {
@@ -4442,6 +4610,15 @@ func (x *Command) GetDue() *Due {
 	return nil
 }
 
+func (x *Command) GetHold() *Hold {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Hold); ok {
+			return x.Hold
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -4526,6 +4703,10 @@ type Command_Due struct {
 	Due *Due `protobuf:"bytes,29,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
 }
 
+type Command_Hold struct {
+	Hold *Hold `protobuf:"bytes,30,opt,name=hold,proto3,oneof"` // from the driver of a background run
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_Send) isCommand_Body() {}
@@ -4566,6 +4747,8 @@ func (*Command_SetTitle) isCommand_Body() {}
 
 func (*Command_Due) isCommand_Body() {}
 
+func (*Command_Hold) isCommand_Body() {}
+
 // Progress journals a step of a running turn, or asks for money for its next model call. The runner waits for the reply
 // (Progressed) before it goes on.
 type Progress struct {
@@ -4588,7 +4771,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +4783,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +4796,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Progress) GetRunId() string {
@@ -4732,7 +4915,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4744,7 +4927,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4757,7 +4940,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -4777,7 +4960,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +4972,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +4985,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -4830,7 +5013,7 @@ type Resolve struct {
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +5025,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +5038,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -4947,7 +5130,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4959,7 +5142,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4972,7 +5155,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -5013,7 +5196,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5025,7 +5208,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5038,7 +5221,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -5065,7 +5248,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5077,7 +5260,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5090,7 +5273,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -5117,7 +5300,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5312,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5325,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -5170,7 +5353,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +5365,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +5378,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -5225,7 +5408,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5237,7 +5420,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5250,7 +5433,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -5303,7 +5486,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5498,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5511,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -5393,7 +5576,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5405,7 +5588,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5418,7 +5601,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -5465,7 +5648,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5477,7 +5660,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5490,7 +5673,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Forget) GetTool() string {
@@ -5511,7 +5694,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5706,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5719,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -5562,7 +5745,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5574,7 +5757,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5587,7 +5770,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -5608,7 +5791,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5620,7 +5803,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5633,7 +5816,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -5665,7 +5848,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5677,7 +5860,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5690,7 +5873,77 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+}
+
+// Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
+// must act (unless continues), budget reached; and CONVERSATION_BUSY while another run holds it.
+type Hold struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Release       bool                   `protobuf:"varint,2,opt,name=release,proto3" json:"release,omitempty"`
+	Continues     bool                   `protobuf:"varint,3,opt,name=continues,proto3" json:"continues,omitempty"` // the run is to go on with what the budget cut: NOTHING_TO_CONTINUE where nothing was
+	Agent         *agentpb.Agent         `protobuf:"bytes,4,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hold) Reset() {
+	*x = Hold{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hold) ProtoMessage() {}
+
+func (x *Hold) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hold.ProtoReflect.Descriptor instead.
+func (*Hold) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *Hold) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Hold) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
+func (x *Hold) GetContinues() bool {
+	if x != nil {
+		return x.Continues
+	}
+	return false
+}
+
+func (x *Hold) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
 }
 
 type Create struct {
@@ -5708,7 +5961,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +5973,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +5986,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -5798,7 +6051,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5810,7 +6063,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5823,7 +6076,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -5870,7 +6123,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5882,7 +6135,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5895,7 +6148,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -5917,7 +6170,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5929,7 +6182,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5942,7 +6195,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -5983,7 +6236,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5995,7 +6248,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6008,7 +6261,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -6034,7 +6287,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6046,7 +6299,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6059,7 +6312,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -6088,7 +6341,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6100,7 +6353,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6113,7 +6366,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Finish) GetRunId() string {
@@ -6194,7 +6447,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6206,7 +6459,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6219,7 +6472,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 type AwaitRun struct {
@@ -6231,7 +6484,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6243,7 +6496,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6256,7 +6509,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -6287,7 +6540,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6299,7 +6552,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6312,7 +6565,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -6491,7 +6744,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6503,7 +6756,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6516,7 +6769,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -6578,7 +6831,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6590,7 +6843,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6603,7 +6856,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -6629,7 +6882,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6641,7 +6894,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6654,7 +6907,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Tools) GetTools() []string {
@@ -6673,7 +6926,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6685,7 +6938,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6698,7 +6951,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -6719,7 +6972,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6731,7 +6984,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6744,7 +6997,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -6787,7 +7040,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6799,7 +7052,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6812,7 +7065,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -6905,7 +7158,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6917,7 +7170,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6930,7 +7183,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -6976,7 +7229,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6988,7 +7241,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7001,7 +7254,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 type Refused struct {
@@ -7015,7 +7268,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7027,7 +7280,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7040,7 +7293,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -7078,7 +7331,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7090,7 +7343,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7103,7 +7356,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -7154,7 +7407,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7166,7 +7419,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7179,7 +7432,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -7221,7 +7474,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7233,7 +7486,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7246,7 +7499,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Delta) GetRunId() string {
@@ -7280,7 +7533,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7292,7 +7545,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7305,7 +7558,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -7326,7 +7579,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xdd\v\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\x84\f\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -7374,7 +7627,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"lastAnswer\x12\x1c\n" +
 	"\trewritten\x18% \x01(\x04R\trewritten\x12'\n" +
 	"\x0ftitle_generated\x18& \x01(\bR\x0etitleGenerated\x12(\n" +
-	"\x10reached_nano_usd\x18' \x01(\x03R\x0ereachedNanoUsd\"0\n" +
+	"\x10reached_nano_usd\x18' \x01(\x03R\x0ereachedNanoUsd\x12%\n" +
+	"\x0ebackground_run\x18( \x01(\tR\rbackgroundRun\"0\n" +
 	"\fClosedAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
@@ -7413,7 +7667,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9a\x05\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9c\x06\n" +
 	"\x05Lease\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
@@ -7438,7 +7692,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\breplaces\x18\x10 \x01(\v2\x1c.parley.conversation.MessageR\breplaces\x12\x1d\n" +
 	"\n" +
 	"resumed_at\x18\x11 \x01(\rR\tresumedAt\x12\x1a\n" +
-	"\bmetadata\x18\x12 \x01(\fR\bmetadata\"\xa0\x02\n" +
+	"\bmetadata\x18\x12 \x01(\fR\bmetadata\x12#\n" +
+	"\ragent_version\x18\x13 \x01(\x03R\fagentVersion\x12\x17\n" +
+	"\aby_user\x18\x14 \x01(\tR\x06byUser\x12\x19\n" +
+	"\bby_token\x18\x15 \x01(\tR\abyToken\x12'\n" +
+	"\x0fruntime_context\x18\x16 \x01(\fR\x0eruntimeContext\"\xa0\x02\n" +
 	"\bOpenCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
@@ -7475,7 +7733,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06schema\x18\n" +
 	" \x01(\fR\x06schema\x12'\n" +
 	"\x0funknown_outcome\x18\v \x01(\bR\x0eunknownOutcome\x12\x14\n" +
-	"\x05group\x18\f \x01(\tR\x05group\"\xdc\x01\n" +
+	"\x05group\x18\f \x01(\tR\x05group\"\xf2\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12.\n" +
@@ -7483,7 +7741,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\rcost_nano_usd\x18\x04 \x01(\x03R\vcostNanoUsd\x12\x16\n" +
 	"\x06priced\x18\x05 \x01(\bR\x06priced\x12\x1f\n" +
 	"\vmodel_calls\x18\x06 \x01(\x05R\n" +
-	"modelCalls\"\xa5\x06\n" +
+	"modelCalls\x12\x14\n" +
+	"\x05model\x18\a \x01(\tR\x05model\"\xa5\x06\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12-\n" +
@@ -7543,7 +7802,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xa7\r\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xd8\r\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -7575,7 +7834,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"file_added\x18\x1d \x01(\v2\x1e.parley.conversation.FileAddedH\x00R\tfileAdded\x12H\n" +
 	"\rfiles_removed\x18\x1e \x01(\v2!.parley.conversation.FilesRemovedH\x00R\ffilesRemoved\x12N\n" +
 	"\x0ftool_remembered\x18\x1f \x01(\v2#.parley.conversation.ToolRememberedH\x00R\x0etoolRemembered\x128\n" +
-	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartialB\x06\n" +
+	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartial\x12/\n" +
+	"\x04held\x18! \x01(\v2\x19.parley.conversation.HeldH\x00R\x04heldB\x06\n" +
 	"\x04body\"\xb7\x01\n" +
 	"\aToolUse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x123\n" +
@@ -7629,7 +7889,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x18\n" +
 	"\aremoved\x18\x03 \x01(\x04R\aremoved\"H\n" +
 	"\x0eMessageChanged\x126\n" +
-	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\":\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"u\n" +
+	"\x04Held\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
+	"\breleased\x18\x02 \x01(\bR\breleased\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x03 \x01(\tR\tcommandId\x12\x1b\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\":\n" +
 	"\tFileAdded\x12-\n" +
 	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"2\n" +
 	"\fFilesRemoved\x12\x10\n" +
@@ -7684,7 +7950,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06_titleB\t\n" +
 	"\a_pinnedB\v\n" +
 	"\t_metadataB\x12\n" +
-	"\x10_runtime_context\"\x97\x01\n" +
+	"\x10_runtime_context\"\xb2\x01\n" +
 	"\x06Caller\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -7693,15 +7959,18 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
-	"\atrusted\x18\x05 \x01(\bR\atrusted\"\xcb\n" +
-	"\n" +
+	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x19\n" +
+	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xf1\v\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x123\n" +
 	"\x06caller\x18\x03 \x01(\v2\x1b.parley.conversation.CallerR\x06caller\x12\x1b\n" +
 	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\x12\x1a\n" +
-	"\brepeated\x18\x05 \x01(\bR\brepeated\x125\n" +
+	"\brepeated\x18\x05 \x01(\bR\brepeated\x12#\n" +
+	"\ragent_version\x18\x06 \x01(\x03R\fagentVersion\x12'\n" +
+	"\x0fruntime_context\x18\a \x01(\fR\x0eruntimeContext\x12%\n" +
+	"\x0ebackground_run\x18\b \x01(\tR\rbackgroundRun\x125\n" +
 	"\x06create\x18\n" +
 	" \x01(\v2\x1b.parley.conversation.CreateH\x00R\x06create\x12/\n" +
 	"\x04send\x18\v \x01(\v2\x19.parley.conversation.SendH\x00R\x04send\x125\n" +
@@ -7725,7 +7994,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\vremove_file\x18\x1b \x01(\v2\x1f.parley.conversation.RemoveFileH\x00R\n" +
 	"removeFile\x12<\n" +
 	"\tset_title\x18\x1c \x01(\v2\x1d.parley.conversation.SetTitleH\x00R\bsetTitle\x12,\n" +
-	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03dueB\x06\n" +
+	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03due\x12/\n" +
+	"\x04hold\x18\x1e \x01(\v2\x19.parley.conversation.HoldH\x00R\x04holdB\x06\n" +
 	"\x04body\"\x89\x03\n" +
 	"\bProgress\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
@@ -7802,7 +8072,12 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\x05\n" +
-	"\x03Due\"\x84\x02\n" +
+	"\x03Due\"\x80\x01\n" +
+	"\x04Hold\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
+	"\arelease\x18\x02 \x01(\bR\arelease\x12\x1c\n" +
+	"\tcontinues\x18\x03 \x01(\bR\tcontinues\x12)\n" +
+	"\x05agent\x18\x04 \x01(\v2\x13.parley.agent.AgentR\x05agent\"\x84\x02\n" +
 	"\x06Create\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1a\n" +
@@ -7977,7 +8252,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),             // 0: parley.conversation.Status
 	(Role)(0),               // 1: parley.conversation.Role
@@ -8013,62 +8288,64 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*TurnResumed)(nil),     // 31: parley.conversation.TurnResumed
 	(*Truncated)(nil),       // 32: parley.conversation.Truncated
 	(*MessageChanged)(nil),  // 33: parley.conversation.MessageChanged
-	(*FileAdded)(nil),       // 34: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),    // 35: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),  // 36: parley.conversation.ToolRemembered
-	(*Created)(nil),         // 37: parley.conversation.Created
-	(*UserMessage)(nil),     // 38: parley.conversation.UserMessage
-	(*TurnStarted)(nil),     // 39: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),    // 40: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),       // 41: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),   // 42: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil), // 43: parley.conversation.CancelRequested
-	(*Updated)(nil),         // 44: parley.conversation.Updated
-	(*Patch)(nil),           // 45: parley.conversation.Patch
-	(*Caller)(nil),          // 46: parley.conversation.Caller
-	(*Command)(nil),         // 47: parley.conversation.Command
-	(*Progress)(nil),        // 48: parley.conversation.Progress
-	(*Reserve)(nil),         // 49: parley.conversation.Reserve
-	(*Doubt)(nil),           // 50: parley.conversation.Doubt
-	(*Resolve)(nil),         // 51: parley.conversation.Resolve
-	(*ToolApproval)(nil),    // 52: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),     // 53: parley.conversation.UserAnswers
-	(*ClientResult)(nil),    // 54: parley.conversation.ClientResult
-	(*Continue)(nil),        // 55: parley.conversation.Continue
-	(*Target)(nil),          // 56: parley.conversation.Target
-	(*Regenerate)(nil),      // 57: parley.conversation.Regenerate
-	(*Edit)(nil),            // 58: parley.conversation.Edit
-	(*Rate)(nil),            // 59: parley.conversation.Rate
-	(*Forget)(nil),          // 60: parley.conversation.Forget
-	(*AddFile)(nil),         // 61: parley.conversation.AddFile
-	(*RemoveFile)(nil),      // 62: parley.conversation.RemoveFile
-	(*SetTitle)(nil),        // 63: parley.conversation.SetTitle
-	(*Due)(nil),             // 64: parley.conversation.Due
-	(*Create)(nil),          // 65: parley.conversation.Create
-	(*Send)(nil),            // 66: parley.conversation.Send
-	(*Cancel)(nil),          // 67: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 68: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 69: parley.conversation.Update
-	(*Delete)(nil),          // 70: parley.conversation.Delete
-	(*Finish)(nil),          // 71: parley.conversation.Finish
-	(*Recover)(nil),         // 72: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 73: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 74: parley.conversation.Reply
-	(*Progressed)(nil),      // 75: parley.conversation.Progressed
-	(*Rated)(nil),           // 76: parley.conversation.Rated
-	(*Tools)(nil),           // 77: parley.conversation.Tools
-	(*FileReply)(nil),       // 78: parley.conversation.FileReply
-	(*Accepted)(nil),        // 79: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 80: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 81: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 82: parley.conversation.Deleted
-	(*Refused)(nil),         // 83: parley.conversation.Refused
-	(*Snapshot)(nil),        // 84: parley.conversation.Snapshot
-	(*Change)(nil),          // 85: parley.conversation.Change
-	(*Delta)(nil),           // 86: parley.conversation.Delta
-	(*RunStarted)(nil),      // 87: parley.conversation.RunStarted
-	(*agentpb.Agent)(nil),   // 88: parley.agent.Agent
-	(failurepb.Code)(0),     // 89: parley.failure.Code
+	(*Held)(nil),            // 34: parley.conversation.Held
+	(*FileAdded)(nil),       // 35: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),    // 36: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),  // 37: parley.conversation.ToolRemembered
+	(*Created)(nil),         // 38: parley.conversation.Created
+	(*UserMessage)(nil),     // 39: parley.conversation.UserMessage
+	(*TurnStarted)(nil),     // 40: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),    // 41: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),       // 42: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),   // 43: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil), // 44: parley.conversation.CancelRequested
+	(*Updated)(nil),         // 45: parley.conversation.Updated
+	(*Patch)(nil),           // 46: parley.conversation.Patch
+	(*Caller)(nil),          // 47: parley.conversation.Caller
+	(*Command)(nil),         // 48: parley.conversation.Command
+	(*Progress)(nil),        // 49: parley.conversation.Progress
+	(*Reserve)(nil),         // 50: parley.conversation.Reserve
+	(*Doubt)(nil),           // 51: parley.conversation.Doubt
+	(*Resolve)(nil),         // 52: parley.conversation.Resolve
+	(*ToolApproval)(nil),    // 53: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),     // 54: parley.conversation.UserAnswers
+	(*ClientResult)(nil),    // 55: parley.conversation.ClientResult
+	(*Continue)(nil),        // 56: parley.conversation.Continue
+	(*Target)(nil),          // 57: parley.conversation.Target
+	(*Regenerate)(nil),      // 58: parley.conversation.Regenerate
+	(*Edit)(nil),            // 59: parley.conversation.Edit
+	(*Rate)(nil),            // 60: parley.conversation.Rate
+	(*Forget)(nil),          // 61: parley.conversation.Forget
+	(*AddFile)(nil),         // 62: parley.conversation.AddFile
+	(*RemoveFile)(nil),      // 63: parley.conversation.RemoveFile
+	(*SetTitle)(nil),        // 64: parley.conversation.SetTitle
+	(*Due)(nil),             // 65: parley.conversation.Due
+	(*Hold)(nil),            // 66: parley.conversation.Hold
+	(*Create)(nil),          // 67: parley.conversation.Create
+	(*Send)(nil),            // 68: parley.conversation.Send
+	(*Cancel)(nil),          // 69: parley.conversation.Cancel
+	(*CancelTimeout)(nil),   // 70: parley.conversation.CancelTimeout
+	(*Update)(nil),          // 71: parley.conversation.Update
+	(*Delete)(nil),          // 72: parley.conversation.Delete
+	(*Finish)(nil),          // 73: parley.conversation.Finish
+	(*Recover)(nil),         // 74: parley.conversation.Recover
+	(*AwaitRun)(nil),        // 75: parley.conversation.AwaitRun
+	(*Reply)(nil),           // 76: parley.conversation.Reply
+	(*Progressed)(nil),      // 77: parley.conversation.Progressed
+	(*Rated)(nil),           // 78: parley.conversation.Rated
+	(*Tools)(nil),           // 79: parley.conversation.Tools
+	(*FileReply)(nil),       // 80: parley.conversation.FileReply
+	(*Accepted)(nil),        // 81: parley.conversation.Accepted
+	(*TurnResult)(nil),      // 82: parley.conversation.TurnResult
+	(*Cancelled)(nil),       // 83: parley.conversation.Cancelled
+	(*Deleted)(nil),         // 84: parley.conversation.Deleted
+	(*Refused)(nil),         // 85: parley.conversation.Refused
+	(*Snapshot)(nil),        // 86: parley.conversation.Snapshot
+	(*Change)(nil),          // 87: parley.conversation.Change
+	(*Delta)(nil),           // 88: parley.conversation.Delta
+	(*RunStarted)(nil),      // 89: parley.conversation.RunStarted
+	(*agentpb.Agent)(nil),   // 90: parley.agent.Agent
+	(failurepb.Code)(0),     // 91: parley.failure.Code
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -8102,14 +8379,14 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	2,   // 28: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
 	15,  // 29: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
 	20,  // 30: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	37,  // 31: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	38,  // 32: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	39,  // 33: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	40,  // 34: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	41,  // 35: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	42,  // 36: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	43,  // 37: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	44,  // 38: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	38,  // 31: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	39,  // 32: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	40,  // 33: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	41,  // 34: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	42,  // 35: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	43,  // 36: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	44,  // 37: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	45,  // 38: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
 	22,  // 39: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
 	23,  // 40: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
 	25,  // 41: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
@@ -8121,119 +8398,122 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	31,  // 47: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
 	32,  // 48: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
 	33,  // 49: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
-	34,  // 50: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
-	35,  // 51: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
-	36,  // 52: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	35,  // 50: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	36,  // 51: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	37,  // 52: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
 	24,  // 53: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
-	18,  // 54: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
-	15,  // 55: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
-	12,  // 56: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
-	18,  // 57: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
-	15,  // 58: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
-	15,  // 59: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
-	10,  // 60: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
-	14,  // 61: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
-	16,  // 62: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
-	18,  // 63: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
-	11,  // 64: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
-	16,  // 65: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
-	7,   // 66: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
-	5,   // 67: parley.conversation.Created.state:type_name -> parley.conversation.State
-	16,  // 68: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	11,  // 69: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	16,  // 70: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,   // 71: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 72: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	20,  // 73: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	45,  // 74: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	15,  // 75: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
-	10,  // 76: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	46,  // 77: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	65,  // 78: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	66,  // 79: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	67,  // 80: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	69,  // 81: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	70,  // 82: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	71,  // 83: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	72,  // 84: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	68,  // 85: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	73,  // 86: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	48,  // 87: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	51,  // 88: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	55,  // 89: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	57,  // 90: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	58,  // 91: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	59,  // 92: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	60,  // 93: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	61,  // 94: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	62,  // 95: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	63,  // 96: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	64,  // 97: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	22,  // 98: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	23,  // 99: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	49,  // 100: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	50,  // 101: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	18,  // 102: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	12,  // 103: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	88,  // 104: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	52,  // 105: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	53,  // 106: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	54,  // 107: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	88,  // 108: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	16,  // 109: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	56,  // 110: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	16,  // 111: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	88,  // 112: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	56,  // 113: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	88,  // 114: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	56,  // 115: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	88,  // 116: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	7,   // 117: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	88,  // 118: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	15,  // 119: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	88,  // 120: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	10,  // 121: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	88,  // 122: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	88,  // 123: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	45,  // 124: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 125: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 126: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	20,  // 127: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	18,  // 128: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	24,  // 129: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	79,  // 130: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	80,  // 131: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	81,  // 132: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 133: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	82,  // 134: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	83,  // 135: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	75,  // 136: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	76,  // 137: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	77,  // 138: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	78,  // 139: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	12,  // 140: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	17,  // 141: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	7,   // 142: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	16,  // 143: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	16,  // 144: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	16,  // 145: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 146: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 147: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	20,  // 148: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	10,  // 149: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	14,  // 150: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 151: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	89,  // 152: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	16,  // 153: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	21,  // 154: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	86,  // 155: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	87,  // 156: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	16,  // 157: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	158, // [158:158] is the sub-list for method output_type
-	158, // [158:158] is the sub-list for method input_type
-	158, // [158:158] is the sub-list for extension type_name
-	158, // [158:158] is the sub-list for extension extendee
-	0,   // [0:158] is the sub-list for field type_name
+	34,  // 54: parley.conversation.Event.held:type_name -> parley.conversation.Held
+	18,  // 55: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
+	15,  // 56: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
+	12,  // 57: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
+	18,  // 58: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
+	15,  // 59: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	15,  // 60: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	10,  // 61: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	14,  // 62: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	16,  // 63: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	18,  // 64: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	11,  // 65: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	16,  // 66: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	7,   // 67: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 68: parley.conversation.Created.state:type_name -> parley.conversation.State
+	16,  // 69: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	11,  // 70: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	16,  // 71: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 72: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 73: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	20,  // 74: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	46,  // 75: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	15,  // 76: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	10,  // 77: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	47,  // 78: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	67,  // 79: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	68,  // 80: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	69,  // 81: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	71,  // 82: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	72,  // 83: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	73,  // 84: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	74,  // 85: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	70,  // 86: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	75,  // 87: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	49,  // 88: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	52,  // 89: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	56,  // 90: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	58,  // 91: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	59,  // 92: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	60,  // 93: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	61,  // 94: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	62,  // 95: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	63,  // 96: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	64,  // 97: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	65,  // 98: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	66,  // 99: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	22,  // 100: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	23,  // 101: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	50,  // 102: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	51,  // 103: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	18,  // 104: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	12,  // 105: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	90,  // 106: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	53,  // 107: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	54,  // 108: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	55,  // 109: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	90,  // 110: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	16,  // 111: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	57,  // 112: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	16,  // 113: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	90,  // 114: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	57,  // 115: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	90,  // 116: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	57,  // 117: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	90,  // 118: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	7,   // 119: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	90,  // 120: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	15,  // 121: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	90,  // 122: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	90,  // 123: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	10,  // 124: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	90,  // 125: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	90,  // 126: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	46,  // 127: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 128: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 129: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	20,  // 130: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	18,  // 131: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	24,  // 132: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	81,  // 133: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	82,  // 134: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	83,  // 135: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 136: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	84,  // 137: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	85,  // 138: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	77,  // 139: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	78,  // 140: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	79,  // 141: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	80,  // 142: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	12,  // 143: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	17,  // 144: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	7,   // 145: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	16,  // 146: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	16,  // 147: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	16,  // 148: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 149: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	15,  // 150: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	20,  // 151: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	10,  // 152: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	14,  // 153: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 154: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	91,  // 155: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	16,  // 156: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	21,  // 157: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	88,  // 158: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	89,  // 159: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	16,  // 160: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	161, // [161:161] is the sub-list for method output_type
+	161, // [161:161] is the sub-list for method input_type
+	161, // [161:161] is the sub-list for extension type_name
+	161, // [161:161] is the sub-list for extension extendee
+	0,   // [0:161] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -8270,9 +8550,10 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_FilesRemoved)(nil),
 		(*Event_ToolRemembered)(nil),
 		(*Event_Partial)(nil),
+		(*Event_Held)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[40].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[42].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[41].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[43].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -8293,19 +8574,20 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_RemoveFile)(nil),
 		(*Command_SetTitle)(nil),
 		(*Command_Due)(nil),
+		(*Command_Hold)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[43].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[44].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[46].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[47].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[69].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[71].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -8323,7 +8605,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   83,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

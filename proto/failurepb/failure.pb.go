@@ -65,6 +65,26 @@ const (
 	Code_ALREADY_EXISTS     Code = 46
 	Code_METHOD_NOT_ALLOWED Code = 47
 	Code_INVALID_REQUEST    Code = 48 // a comment on a task says nothing
+	// Refusals of the Client API (document 1, "Errors").
+	Code_AGENT_NOT_FOUND           Code = 49
+	Code_SESSION_NOT_FOUND         Code = 50
+	Code_RUN_NOT_FOUND             Code = 51
+	Code_AGENT_NOT_ACTIVE          Code = 52
+	Code_INVALID_METADATA          Code = 53
+	Code_INVALID_LIMIT             Code = 54
+	Code_INVALID_STATUS            Code = 55
+	Code_INVALID_CURSOR            Code = 56
+	Code_AGENT_BACKGROUND_DISABLED Code = 57
+	Code_SESSION_CONFLICT          Code = 58
+	Code_BUDGET_OVERRIDE_FORBIDDEN Code = 59
+	Code_AGENT_RUN_CONFLICT        Code = 60
+	Code_LICENSE_REQUIRED          Code = 61 // the tenant's tier lacks the feature
+	Code_QUOTA_REACHED             Code = 62 // requests of the month, records of a kind, runs in the queue
+	Code_IDEMPOTENCY_CONFLICT      Code = 63 // the key was used for another request, or its first one is still under way
+	Code_MODEL_NOT_FOUND           Code = 64
+	Code_CONFLICT                  Code = 65 // somebody else changed it, or has it
+	Code_SECRETS_UNAVAILABLE       Code = 66 // nothing to encrypt secrets with is configured
+	Code_VERSION_NOT_FOUND         Code = 67
 )
 
 // Enum value maps for Code.
@@ -107,6 +127,25 @@ var (
 		46: "ALREADY_EXISTS",
 		47: "METHOD_NOT_ALLOWED",
 		48: "INVALID_REQUEST",
+		49: "AGENT_NOT_FOUND",
+		50: "SESSION_NOT_FOUND",
+		51: "RUN_NOT_FOUND",
+		52: "AGENT_NOT_ACTIVE",
+		53: "INVALID_METADATA",
+		54: "INVALID_LIMIT",
+		55: "INVALID_STATUS",
+		56: "INVALID_CURSOR",
+		57: "AGENT_BACKGROUND_DISABLED",
+		58: "SESSION_CONFLICT",
+		59: "BUDGET_OVERRIDE_FORBIDDEN",
+		60: "AGENT_RUN_CONFLICT",
+		61: "LICENSE_REQUIRED",
+		62: "QUOTA_REACHED",
+		63: "IDEMPOTENCY_CONFLICT",
+		64: "MODEL_NOT_FOUND",
+		65: "CONFLICT",
+		66: "SECRETS_UNAVAILABLE",
+		67: "VERSION_NOT_FOUND",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":           0,
@@ -146,6 +185,25 @@ var (
 		"ALREADY_EXISTS":             46,
 		"METHOD_NOT_ALLOWED":         47,
 		"INVALID_REQUEST":            48,
+		"AGENT_NOT_FOUND":            49,
+		"SESSION_NOT_FOUND":          50,
+		"RUN_NOT_FOUND":              51,
+		"AGENT_NOT_ACTIVE":           52,
+		"INVALID_METADATA":           53,
+		"INVALID_LIMIT":              54,
+		"INVALID_STATUS":             55,
+		"INVALID_CURSOR":             56,
+		"AGENT_BACKGROUND_DISABLED":  57,
+		"SESSION_CONFLICT":           58,
+		"BUDGET_OVERRIDE_FORBIDDEN":  59,
+		"AGENT_RUN_CONFLICT":         60,
+		"LICENSE_REQUIRED":           61,
+		"QUOTA_REACHED":              62,
+		"IDEMPOTENCY_CONFLICT":       63,
+		"MODEL_NOT_FOUND":            64,
+		"CONFLICT":                   65,
+		"SECRETS_UNAVAILABLE":        66,
+		"VERSION_NOT_FOUND":          67,
 	}
 )
 
@@ -180,7 +238,7 @@ var File_failurepb_failure_proto protoreflect.FileDescriptor
 
 const file_failurepb_failure_proto_rawDesc = "" +
 	"\n" +
-	"\x17failurepb/failure.proto\x12\x0eparley.failure*\x9d\x06\n" +
+	"\x17failurepb/failure.proto\x12\x0eparley.failure*\xc5\t\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0e\n" +
@@ -221,7 +279,26 @@ const file_failurepb_failure_proto_rawDesc = "" +
 	"STALE_TURN\x10-\x12\x12\n" +
 	"\x0eALREADY_EXISTS\x10.\x12\x16\n" +
 	"\x12METHOD_NOT_ALLOWED\x10/\x12\x13\n" +
-	"\x0fINVALID_REQUEST\x100B\x18Z\x16parley/proto/failurepbb\x06proto3"
+	"\x0fINVALID_REQUEST\x100\x12\x13\n" +
+	"\x0fAGENT_NOT_FOUND\x101\x12\x15\n" +
+	"\x11SESSION_NOT_FOUND\x102\x12\x11\n" +
+	"\rRUN_NOT_FOUND\x103\x12\x14\n" +
+	"\x10AGENT_NOT_ACTIVE\x104\x12\x14\n" +
+	"\x10INVALID_METADATA\x105\x12\x11\n" +
+	"\rINVALID_LIMIT\x106\x12\x12\n" +
+	"\x0eINVALID_STATUS\x107\x12\x12\n" +
+	"\x0eINVALID_CURSOR\x108\x12\x1d\n" +
+	"\x19AGENT_BACKGROUND_DISABLED\x109\x12\x14\n" +
+	"\x10SESSION_CONFLICT\x10:\x12\x1d\n" +
+	"\x19BUDGET_OVERRIDE_FORBIDDEN\x10;\x12\x16\n" +
+	"\x12AGENT_RUN_CONFLICT\x10<\x12\x14\n" +
+	"\x10LICENSE_REQUIRED\x10=\x12\x11\n" +
+	"\rQUOTA_REACHED\x10>\x12\x18\n" +
+	"\x14IDEMPOTENCY_CONFLICT\x10?\x12\x13\n" +
+	"\x0fMODEL_NOT_FOUND\x10@\x12\f\n" +
+	"\bCONFLICT\x10A\x12\x17\n" +
+	"\x13SECRETS_UNAVAILABLE\x10B\x12\x15\n" +
+	"\x11VERSION_NOT_FOUND\x10CB\x18Z\x16parley/proto/failurepbb\x06proto3"
 
 var (
 	file_failurepb_failure_proto_rawDescOnce sync.Once

@@ -88,6 +88,7 @@ type Entry struct {
 	//	*Entry_Put
 	//	*Entry_Chunk
 	//	*Entry_Blob
+	//	*Entry_Sums
 	Body          isEntry_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -173,6 +174,15 @@ func (x *Entry) GetBlob() *BlobChange {
 	return nil
 }
 
+func (x *Entry) GetSums() *Sums {
+	if x != nil {
+		if x, ok := x.Body.(*Entry_Sums); ok {
+			return x.Sums
+		}
+	}
+	return nil
+}
+
 type isEntry_Body interface {
 	isEntry_Body()
 }
@@ -193,6 +203,10 @@ type Entry_Blob struct {
 	Blob *BlobChange `protobuf:"bytes,5,opt,name=blob,proto3,oneof"`
 }
 
+type Entry_Sums struct {
+	Sums *Sums `protobuf:"bytes,6,opt,name=sums,proto3,oneof"`
+}
+
 func (*Entry_Append) isEntry_Body() {}
 
 func (*Entry_Put) isEntry_Body() {}
@@ -200,6 +214,8 @@ func (*Entry_Put) isEntry_Body() {}
 func (*Entry_Chunk) isEntry_Body() {}
 
 func (*Entry_Blob) isEntry_Body() {}
+
+func (*Entry_Sums) isEntry_Body() {}
 
 // BlobChunk writes a piece of a blob that is not committed yet. The same piece again changes nothing.
 type BlobChunk struct {
@@ -482,6 +498,7 @@ type Append struct {
 	Counts        []*Count               `protobuf:"bytes,9,rep,name=counts,proto3" json:"counts,omitempty"`
 	DeleteEntity  bool                   `protobuf:"varint,10,opt,name=delete_entity,json=deleteEntity,proto3" json:"delete_entity,omitempty"` // remove head, events and items; listings and counts are still applied
 	Blobs         []*BlobChange          `protobuf:"bytes,11,rep,name=blobs,proto3" json:"blobs,omitempty"`                                    // committed or removed with this append
+	Sums          []*Sum                 `protobuf:"bytes,12,rep,name=sums,proto3" json:"sums,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -589,6 +606,13 @@ func (x *Append) GetDeleteEntity() bool {
 func (x *Append) GetBlobs() []*BlobChange {
 	if x != nil {
 		return x.Blobs
+	}
+	return nil
+}
+
+func (x *Append) GetSums() []*Sum {
+	if x != nil {
+		return x.Sums
 	}
 	return nil
 }
@@ -792,6 +816,113 @@ func (x *Count) GetDelta() int64 {
 	return 0
 }
 
+// Sum adds to a row of numbers of the shard, element by element; a row that is not there is all zero, a shorter one is made
+// longer. Rows of a name are ordered by member.
+type Sum struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`               // e.g. usage/<tenant>/<project>
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`           // e.g. <hour>/<model>/...
+	Deltas        []int64                `protobuf:"zigzag64,3,rep,packed,name=deltas,proto3" json:"deltas,omitempty"` // at most 16
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sum) Reset() {
+	*x = Sum{}
+	mi := &file_logpb_log_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sum) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sum) ProtoMessage() {}
+
+func (x *Sum) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sum.ProtoReflect.Descriptor instead.
+func (*Sum) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Sum) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Sum) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Sum) GetDeltas() []int64 {
+	if x != nil {
+		return x.Deltas
+	}
+	return nil
+}
+
+// Sums adds to rows that belong to no entity's append.
+type Sums struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sums          []*Sum                 `protobuf:"bytes,1,rep,name=sums,proto3" json:"sums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sums) Reset() {
+	*x = Sums{}
+	mi := &file_logpb_log_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sums) ProtoMessage() {}
+
+func (x *Sums) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sums.ProtoReflect.Descriptor instead.
+func (*Sums) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Sums) GetSums() []*Sum {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
 // Put writes one directory record with the version it expects (0 = must not exist).
 type Put struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -806,7 +937,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_logpb_log_proto_msgTypes[8]
+	mi := &file_logpb_log_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +949,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[8]
+	mi := &file_logpb_log_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +962,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{8}
+	return file_logpb_log_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Put) GetCollection() string {
@@ -881,7 +1012,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[9]
+	mi := &file_logpb_log_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +1024,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[9]
+	mi := &file_logpb_log_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +1037,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{9}
+	return file_logpb_log_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -935,13 +1066,14 @@ var File_logpb_log_proto protoreflect.FileDescriptor
 const file_logpb_log_proto_rawDesc = "" +
 	"\n" +
 	"\x0flogpb/log.proto\x12\n" +
-	"parley.log\"\xd9\x01\n" +
+	"parley.log\"\x81\x02\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
 	"\x06append\x18\x02 \x01(\v2\x12.parley.log.AppendH\x00R\x06append\x12#\n" +
 	"\x03put\x18\x03 \x01(\v2\x0f.parley.log.PutH\x00R\x03put\x12-\n" +
 	"\x05chunk\x18\x04 \x01(\v2\x15.parley.log.BlobChunkH\x00R\x05chunk\x12,\n" +
-	"\x04blob\x18\x05 \x01(\v2\x16.parley.log.BlobChangeH\x00R\x04blobB\x06\n" +
+	"\x04blob\x18\x05 \x01(\v2\x16.parley.log.BlobChangeH\x00R\x04blob\x12&\n" +
+	"\x04sums\x18\x06 \x01(\v2\x10.parley.log.SumsH\x00R\x04sumsB\x06\n" +
 	"\x04body\"U\n" +
 	"\tBlobChunk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -966,7 +1098,7 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x10\n" +
 	"\x03due\x18\x06 \x01(\x03R\x03due\x12\x16\n" +
 	"\x06pieces\x18\a \x01(\fR\x06pieces\x12\x14\n" +
-	"\x05short\x18\b \x01(\rR\x05short\"\xec\x02\n" +
+	"\x05short\x18\b \x01(\rR\x05short\"\x91\x03\n" +
 	"\x06Append\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06create\x18\x02 \x01(\bR\x06create\x12!\n" +
@@ -979,7 +1111,8 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x06counts\x18\t \x03(\v2\x11.parley.log.CountR\x06counts\x12#\n" +
 	"\rdelete_entity\x18\n" +
 	" \x01(\bR\fdeleteEntity\x12,\n" +
-	"\x05blobs\x18\v \x03(\v2\x16.parley.log.BlobChangeR\x05blobs\"\\\n" +
+	"\x05blobs\x18\v \x03(\v2\x16.parley.log.BlobChangeR\x05blobs\x12#\n" +
+	"\x04sums\x18\f \x03(\v2\x0f.parley.log.SumR\x04sums\"\\\n" +
 	"\x04Item\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -993,7 +1126,13 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x06delete\x18\x05 \x01(\bR\x06delete\"1\n" +
 	"\x05Count\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05delta\x18\x02 \x01(\x03R\x05delta\"\x90\x01\n" +
+	"\x05delta\x18\x02 \x01(\x03R\x05delta\"I\n" +
+	"\x03Sum\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
+	"\x06deltas\x18\x03 \x03(\x12R\x06deltas\"+\n" +
+	"\x04Sums\x12#\n" +
+	"\x04sums\x18\x01 \x03(\v2\x0f.parley.log.SumR\x04sums\"\x90\x01\n" +
 	"\x03Put\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -1028,7 +1167,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1039,24 +1178,29 @@ var file_logpb_log_proto_goTypes = []any{
 	(*Item)(nil),       // 6: parley.log.Item
 	(*Listing)(nil),    // 7: parley.log.Listing
 	(*Count)(nil),      // 8: parley.log.Count
-	(*Put)(nil),        // 9: parley.log.Put
-	(*Result)(nil),     // 10: parley.log.Result
+	(*Sum)(nil),        // 9: parley.log.Sum
+	(*Sums)(nil),       // 10: parley.log.Sums
+	(*Put)(nil),        // 11: parley.log.Put
+	(*Result)(nil),     // 12: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
-	5, // 0: parley.log.Entry.append:type_name -> parley.log.Append
-	9, // 1: parley.log.Entry.put:type_name -> parley.log.Put
-	2, // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
-	3, // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
-	6, // 4: parley.log.Append.items:type_name -> parley.log.Item
-	7, // 5: parley.log.Append.listings:type_name -> parley.log.Listing
-	8, // 6: parley.log.Append.counts:type_name -> parley.log.Count
-	3, // 7: parley.log.Append.blobs:type_name -> parley.log.BlobChange
-	0, // 8: parley.log.Result.outcome:type_name -> parley.log.Outcome
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
+	11, // 1: parley.log.Entry.put:type_name -> parley.log.Put
+	2,  // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
+	3,  // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
+	10, // 4: parley.log.Entry.sums:type_name -> parley.log.Sums
+	6,  // 5: parley.log.Append.items:type_name -> parley.log.Item
+	7,  // 6: parley.log.Append.listings:type_name -> parley.log.Listing
+	8,  // 7: parley.log.Append.counts:type_name -> parley.log.Count
+	3,  // 8: parley.log.Append.blobs:type_name -> parley.log.BlobChange
+	9,  // 9: parley.log.Append.sums:type_name -> parley.log.Sum
+	9,  // 10: parley.log.Sums.sums:type_name -> parley.log.Sum
+	0,  // 11: parley.log.Result.outcome:type_name -> parley.log.Outcome
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_logpb_log_proto_init() }
@@ -1069,6 +1213,7 @@ func file_logpb_log_proto_init() {
 		(*Entry_Put)(nil),
 		(*Entry_Chunk)(nil),
 		(*Entry_Blob)(nil),
+		(*Entry_Sums)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1076,7 +1221,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

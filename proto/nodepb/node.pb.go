@@ -2376,6 +2376,301 @@ func (*Done) Descriptor() ([]byte, []int) {
 	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
 }
 
+// The directory. Put goes to the node that leads its shard; a reply with conflict set says that nothing was written.
+type PutRecord struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Collection      string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
+	Key             string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	ExpectedVersion uint64                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // 0 = there is none
+	Value           []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Delete          bool                   `protobuf:"varint,5,opt,name=delete,proto3" json:"delete,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PutRecord) Reset() {
+	*x = PutRecord{}
+	mi := &file_nodepb_node_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutRecord) ProtoMessage() {}
+
+func (x *PutRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
+func (*PutRecord) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PutRecord) GetCollection() string {
+	if x != nil {
+		return x.Collection
+	}
+	return ""
+}
+
+func (x *PutRecord) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *PutRecord) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *PutRecord) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *PutRecord) GetDelete() bool {
+	if x != nil {
+		return x.Delete
+	}
+	return false
+}
+
+type PutRecordReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Conflict      bool                   `protobuf:"varint,2,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Stored        uint64                 `protobuf:"varint,3,opt,name=stored,proto3" json:"stored,omitempty"` // with conflict: the version that is there, 0 = none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutRecordReply) Reset() {
+	*x = PutRecordReply{}
+	mi := &file_nodepb_node_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutRecordReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutRecordReply) ProtoMessage() {}
+
+func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutRecordReply.ProtoReflect.Descriptor instead.
+func (*PutRecordReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PutRecordReply) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PutRecordReply) GetConflict() bool {
+	if x != nil {
+		return x.Conflict
+	}
+	return false
+}
+
+func (x *PutRecordReply) GetStored() uint64 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
+// RecordQuery reads a record where nothing newer can be (READ of the directory shard).
+type RecordQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Collection    string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordQuery) Reset() {
+	*x = RecordQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordQuery) ProtoMessage() {}
+
+func (x *RecordQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
+func (*RecordQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *RecordQuery) GetCollection() string {
+	if x != nil {
+		return x.Collection
+	}
+	return ""
+}
+
+func (x *RecordQuery) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+type RecordReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Found         bool                   `protobuf:"varint,1,opt,name=found,proto3" json:"found,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordReply) Reset() {
+	*x = RecordReply{}
+	mi := &file_nodepb_node_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordReply) ProtoMessage() {}
+
+func (x *RecordReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
+func (*RecordReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *RecordReply) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *RecordReply) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RecordReply) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// AwaitRecords is answered once the asked node holds the directory up to a version.
+type AwaitRecords struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitRecords) Reset() {
+	*x = AwaitRecords{}
+	mi := &file_nodepb_node_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitRecords) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitRecords) ProtoMessage() {}
+
+func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
+func (*AwaitRecords) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *AwaitRecords) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
@@ -2558,7 +2853,30 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\fSetNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\"\x06\n" +
-	"\x04Done*9\n" +
+	"\x04Done\"\x96\x01\n" +
+	"\tPutRecord\x12\x1e\n" +
+	"\n" +
+	"collection\x18\x01 \x01(\tR\n" +
+	"collection\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
+	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12\x16\n" +
+	"\x06delete\x18\x05 \x01(\bR\x06delete\"^\n" +
+	"\x0ePutRecordReply\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1a\n" +
+	"\bconflict\x18\x02 \x01(\bR\bconflict\x12\x16\n" +
+	"\x06stored\x18\x03 \x01(\x04R\x06stored\"?\n" +
+	"\vRecordQuery\x12\x1e\n" +
+	"\n" +
+	"collection\x18\x01 \x01(\tR\n" +
+	"collection\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\"S\n" +
+	"\vRecordReply\x12\x14\n" +
+	"\x05found\x18\x01 \x01(\bR\x05found\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\"(\n" +
+	"\fAwaitRecords\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion*9\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\b\n" +
@@ -2578,7 +2896,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                      // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
@@ -2617,37 +2935,42 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*DropReplica)(nil),            // 34: parley.node.DropReplica
 	(*SetNodeState)(nil),           // 35: parley.node.SetNodeState
 	(*Done)(nil),                   // 36: parley.node.Done
-	(*anypb.Any)(nil),              // 37: google.protobuf.Any
-	(failurepb.Code)(0),            // 38: parley.failure.Code
-	(*conversationpb.State)(nil),   // 39: parley.conversation.State
-	(*conversationpb.Message)(nil), // 40: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 41: parley.conversation.Event
-	(*conversationpb.Step)(nil),    // 42: parley.conversation.Step
-	(*taskpb.State)(nil),           // 43: parley.task.State
-	(*taskpb.Comment)(nil),         // 44: parley.task.Comment
-	(*taskpb.Result)(nil),          // 45: parley.task.Result
+	(*PutRecord)(nil),              // 37: parley.node.PutRecord
+	(*PutRecordReply)(nil),         // 38: parley.node.PutRecordReply
+	(*RecordQuery)(nil),            // 39: parley.node.RecordQuery
+	(*RecordReply)(nil),            // 40: parley.node.RecordReply
+	(*AwaitRecords)(nil),           // 41: parley.node.AwaitRecords
+	(*anypb.Any)(nil),              // 42: google.protobuf.Any
+	(failurepb.Code)(0),            // 43: parley.failure.Code
+	(*conversationpb.State)(nil),   // 44: parley.conversation.State
+	(*conversationpb.Message)(nil), // 45: parley.conversation.Message
+	(*conversationpb.Event)(nil),   // 46: parley.conversation.Event
+	(*conversationpb.Step)(nil),    // 47: parley.conversation.Step
+	(*taskpb.State)(nil),           // 48: parley.task.State
+	(*taskpb.Comment)(nil),         // 49: parley.task.Comment
+	(*taskpb.Result)(nil),          // 50: parley.task.Result
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	37, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	37, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	42, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	42, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	38, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	43, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	39, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	39, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	40, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	41, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	44, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	44, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	45, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	46, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	42, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	39, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	40, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	40, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	43, // 17: parley.node.TaskReply.task:type_name -> parley.task.State
-	44, // 18: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	45, // 19: parley.node.TaskReply.result:type_name -> parley.task.Result
+	47, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	44, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	45, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	45, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	48, // 17: parley.node.TaskReply.task:type_name -> parley.task.State
+	49, // 18: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	50, // 19: parley.node.TaskReply.result:type_name -> parley.task.Result
 	1,  // 20: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
 	21, // [21:21] is the sub-list for method output_type
 	21, // [21:21] is the sub-list for method input_type
@@ -2672,7 +2995,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2,6 +2,7 @@ package node
 
 import (
 	"crypto/rand"
+	"crypto/sha512"
 
 	"parley/cluster/shard"
 )
@@ -25,6 +26,12 @@ func (i ids) NewIDFor(kind, like string) string {
 	}
 	random := draw()
 	return i.shards.MintIn(kind, in, &random)
+}
+
+// NewIDFrom makes an id of a kind out of a text, the same one whenever it is asked.
+func (i ids) NewIDFrom(kind, text string) string {
+	sum := sha512.Sum512([]byte(kind + "/" + text))
+	return i.shards.Mint(kind, (*[24]byte)(sum[:]))
 }
 
 // shardIDs is ids as the shell wants them: by shard.

@@ -285,7 +285,7 @@ func (n *Node) startActors(context.Context) error {
 	}
 	n.later(listener.stop)
 	runner, err := turn.New(turn.Config{
-		Agents: n.agents, History: n.reads, Providers: providers, Publisher: feeds,
+		Agents: versions{n.agents}, History: n.reads, Providers: providers, Publisher: feeds,
 		Tools: box, Files: turnFiles{n}, Documents: document.Text,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,

@@ -144,7 +144,7 @@ func (r *ratings) TellFeedback(told conversation.TellFeedback) {
 		r.log.Error("rating has no JSON form", slog.Any("err", err))
 		return
 	}
-	if agent, found := r.agents.Agent(told.AgentID); found && agent.GetFeedbackHook() != nil {
+	if agent, found := r.agents.Agent(told.ProjectID, told.AgentID); found && agent.GetFeedbackHook() != nil {
 		own := agent.GetFeedbackHook()
 		r.tell(r.guarded, deliver.Post{URL: own.GetUrl(), Secret: own.GetSecret(), Body: text}, told)
 	}

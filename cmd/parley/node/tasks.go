@@ -44,7 +44,7 @@ func (n *Node) newTaskKind(guard *deliver.Guard, of conversation.Limits) (actors
 		return actors.Kind{}, err
 	}
 	return actors.Tasks(task.New(limits), actors.TasksConfig{
-		Agents: n.agents, Records: n.reads, Poster: poster, Secret: n.config.Tasks.CallbackSecret.Reveal(),
+		Agents: versions{n.agents}, Records: n.reads, Poster: poster, Secret: n.config.Tasks.CallbackSecret.Reveal(),
 		Logger: n.log, Registerer: n.metrics,
 	})
 }

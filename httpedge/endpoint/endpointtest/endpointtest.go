@@ -5,6 +5,8 @@ package endpointtest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -237,7 +239,7 @@ func compare(a, b *conversationpb.State, query endpoint.ListQuery) int {
 type Agents []*agentpb.Agent
 
 // Agent implements endpoint.Agents.
-func (a Agents) Agent(id string) (*agentpb.Agent, bool) {
+func (a Agents) Agent(_, id string) (*agentpb.Agent, bool) {
 	for _, agent := range a {
 		if agent.GetId() == id {
 			return agent, true
@@ -247,7 +249,7 @@ func (a Agents) Agent(id string) (*agentpb.Agent, bool) {
 }
 
 // Agents implements endpoint.Agents.
-func (a Agents) Agents() []*agentpb.Agent { return a }
+func (a Agents) Agents(string) []*agentpb.Agent { return a }
 
 // IDs counts up: conv_000000000000000000001 is the first.
 type IDs struct{ last atomic.Uint64 }
@@ -257,6 +259,12 @@ func (i *IDs) NewID(kind string) string { return fmt.Sprintf("%s_%021d", kind, i
 
 // NewIDFor implements endpoint.IDs.
 func (i *IDs) NewIDFor(kind, _ string) string { return i.NewID(kind) }
+
+// NewIDFrom implements endpoint.IDs.
+func (*IDs) NewIDFrom(kind, text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return kind + "_" + hex.EncodeToString(sum[:])[:21]
+}
 
 // Authenticate makes a function an Authenticator.
 type Authenticate func(request endpoint.Request) (endpoint.Caller, *machine.Failure)

@@ -1,0 +1,29 @@
+package clientapi
+
+import (
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+)
+
+// Parts is what the API needs of the rest of the node.
+type Parts struct {
+	Runtime  endpoint.Runtime
+	Reader   endpoint.Reader
+	Sessions endpoint.Sessions
+	Runs     endpoint.Runs
+	Agents   endpoint.Agents
+	Records  endpoint.Records
+	Sealer   endpoint.Sealer
+	Files    endpoint.Files
+	IDs      endpoint.IDs
+	Hub      *sse.Hub // carries the streams
+}
+
+// API is the handlers of the Client API. It holds no state of its own.
+type API struct {
+	config Config
+	Parts
+}
+
+// New returns the API. The configuration must be valid.
+func New(config Config, parts Parts) *API { return &API{config: config, Parts: parts} }

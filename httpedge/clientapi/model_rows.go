@@ -1,0 +1,5 @@
+package clientapi
+
+import "parley/httpedge/endpoint"
+
+func (*API) modelRows() []endpoint.Row { return nil }

@@ -1,0 +1,26 @@
+package clientapi
+
+import (
+	"slices"
+
+	"parley/httpedge/endpoint"
+)
+
+// Surface returns the routes of the Client API with its way of wording errors.
+func (a *API) Surface() endpoint.Surface {
+	return endpoint.Surface{
+		Name: "client", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem,
+	}
+}
+
+// rows is the map of this surface; each part of it is in the file of its subject.
+func (a *API) rows() []endpoint.Row {
+	return slices.Concat(
+		a.agentRows(),
+		a.modelRows(),
+		a.responseRows(),
+		a.sessionRows(),
+		a.runRows(),
+		a.userRows(),
+	)
+}

@@ -1,0 +1,50 @@
+package endpoint
+
+import "context"
+
+// Collections of the directory (package directorypb says what they hold and how they are keyed).
+const (
+	Tenants       = "tenants"
+	Projects      = "projects"
+	Users         = "users"
+	Tokens        = "tokens"
+	TokenUses     = "token_uses"
+	AgentRecords  = "agents"
+	AgentVersions = "agent_versions"
+	Models        = "models"
+	Providers     = "providers"
+	RequestCounts = "request_counts"
+)
+
+// Record is one record of the directory. Its value is shared: do not change it.
+type Record struct {
+	Key     string
+	Version uint64
+	Value   []byte
+}
+
+// Records is what handlers need of the directory: small records, in the memory of every node. What one node has written
+// all nodes have a moment later.
+type Records interface {
+	// Get returns what this node knows.
+	Get(collection, key string) (Record, bool)
+	// Find is Get, and asks where the directory is led when this node knows no such record: it may have been made a moment
+	// ago. An error says that it could not be asked.
+	Find(ctx context.Context, collection, key string) (Record, bool, error)
+	// List returns the records whose key begins with a prefix, by key. The slice is shared: do not change it.
+	List(collection, prefix string) []Record
+	// Put writes a record whose stored version is expected (0 = there is none) and returns its new version. A CONFLICT
+	// failure says that it is another. Once it returns this node reads the new value, and the other reachable ones do.
+	Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error)
+	// Delete removes a record whose stored version is expected, as Put.
+	Delete(ctx context.Context, collection, key string, expected uint64) error
+	// Watch returns a channel that holds a value whenever the collection has changed since it was last received from.
+	Watch(collection string) (changed <-chan struct{}, stop func())
+}
+
+// Sealer encrypts secrets before they are stored. Nothing at the edge opens them again.
+type Sealer interface {
+	// Seal encrypts a secret; about names what it belongs to (record key and field) and is needed to open it. A
+	// SECRETS_UNAVAILABLE failure says that nothing to encrypt with is configured.
+	Seal(secret []byte, about string) ([]byte, error)
+}
