@@ -50,6 +50,27 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_UNAVAILABLE:                {Status: 503, Code: "unavailable"},
 		failurepb.Code_STORAGE_FULL:               {Status: 503, Code: "storage_full"},
 		failurepb.Code_STORAGE_FAILED:             {Status: 503, Code: "storage_failed"},
+
+		// Of the Client API: what of it can be met here (an API token, a request limit), and the rest for completeness.
+		failurepb.Code_INVALID_METADATA:          {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_INVALID_LIMIT:             {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_INVALID_STATUS:            {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_INVALID_CURSOR:            {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_SESSION_CONFLICT:          {Status: 400, Code: "VALIDATION_ERROR"},
+		failurepb.Code_AGENT_NOT_ACTIVE:          {Status: 400, Code: "agent_not_active"},
+		failurepb.Code_AGENT_BACKGROUND_DISABLED: {Status: 400, Code: "agent_background_disabled"},
+		failurepb.Code_LICENSE_REQUIRED:          {Status: 403, Code: "license_required"},
+		failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN: {Status: 403, Code: "budget_forbidden"},
+		failurepb.Code_AGENT_NOT_FOUND:           {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_SESSION_NOT_FOUND:         {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_RUN_NOT_FOUND:             {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_MODEL_NOT_FOUND:           {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_VERSION_NOT_FOUND:         {Status: 404, Code: "NOT_FOUND"},
+		failurepb.Code_AGENT_RUN_CONFLICT:        {Status: 409, Code: "conversation_busy"},
+		failurepb.Code_IDEMPOTENCY_CONFLICT:      {Status: 409, Code: "idempotency_conflict"},
+		failurepb.Code_CONFLICT:                  {Status: 409, Code: "conflict"},
+		failurepb.Code_QUOTA_REACHED:             {Status: 429, Code: "quota_reached"},
+		failurepb.Code_SECRETS_UNAVAILABLE:       {Status: 503, Code: "secrets_unavailable"},
 	}
 }
 

@@ -22,6 +22,14 @@ type Config struct {
 	// one waits until it finds a cluster to join. The same list on all nodes is right. Default [].
 	Join []string `key:"join"`
 
+	// API token with which the Client API can be used at once: owner's rights, full scope, in the first project; the
+	// conversation server takes it too. Without one a token is made at the first start and printed once. Default "".
+	BootstrapToken Secret `key:"bootstrap_token"`
+	// Encrypts credentials that are stored (keys of models and agents, callback secrets): the same on all nodes of a cluster,
+	// and never to be lost or changed. Its variable is PROVIDER_ENCRYPTION_SECRET too; where both are unset JWT_SECRET is
+	// taken. A node that is alone makes its own and keeps it in its data directory. Default "".
+	ProviderEncryptionSecret Secret `key:"provider_encryption_secret"`
+
 	Node         Node         `key:"node"`
 	Cluster      Cluster      `key:"cluster"`
 	Log          Log          `key:"log"`
@@ -38,6 +46,8 @@ type Config struct {
 	Outbound     Outbound     `key:"outbound"`
 	Export       Exports      `key:"export"`
 	Tasks        Tasks        `key:"tasks"`
+	Client       Client       `key:"client"`
+	Gateway      Gateway      `key:"gateway"`
 	SSE          SSE          `key:"sse"`
 	Ops          Ops          `key:"ops"`
 

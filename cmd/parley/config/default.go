@@ -38,6 +38,15 @@ func Default() *Config {
 		Hooks:  defaultHooks(),
 		Export: Exports{Timeout: 30 * time.Second, MaxConcurrent: 1},
 		Tasks:  Tasks{CallbackTimeout: 10 * time.Second},
+		Client: Client{
+			BasePath: "/api/client/v1", License: "ON_PREMISE", RunWait: 30 * time.Second, MaxRunWait: 5 * time.Minute,
+			RunConcurrency: 32, MaxQueuedRuns: 1_000, CallbackTimeout: 10 * time.Second,
+			TokenCacheTTL: time.Minute, TokenCacheEntries: 10_000, IdempotencyTTL: 24 * time.Hour,
+		},
+		Gateway: Gateway{
+			RequestTimeout: 2 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond,
+			BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxBody: 10 * MiB, MaxConcurrent: 4_096,
+		},
 		SSE: SSE{
 			Ping: 15 * time.Second, Queue: 64 * KiB, SendBuffer: 64 * KiB, WriteTimeout: 30 * time.Second,
 			MaxStreams: 50_000,

@@ -11,7 +11,7 @@ import (
 
 // The comments of the fields are the documentation of the settings: kept once, shown by --print-config and -h.
 //
-//go:embed config.go cluster.go auth.go agent.go human.go tool.go
+//go:embed config.go cluster.go auth.go agent.go human.go tool.go client.go
 var source embed.FS
 
 // fieldDocs maps "Type" and "Type.Field" to their comments, each as one line.

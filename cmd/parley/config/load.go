@@ -54,6 +54,11 @@ func Load(args, environ []string) (*Request, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
+	for _, name := range []string{"PROVIDER_ENCRYPTION_SECRET", "JWT_SECRET"} { // the names that document 1 gives it
+		if c.ProviderEncryptionSecret == "" {
+			c.ProviderEncryptionSecret = Secret(env[name])
+		}
+	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

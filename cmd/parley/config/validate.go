@@ -24,6 +24,7 @@ func (c *Config) Validate() error {
 	c.checkHTTP(k)
 	c.checkAuth(k)
 	c.checkHuman(k)
+	c.checkClient(k)
 	c.checkSecrets(k)
 	if _, err := c.AgentRecords(); err != nil {
 		k.problems = append(k.problems, err)

@@ -1,0 +1,130 @@
+package node
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/cmd/parley/config"
+	"parley/proto/failurepb"
+)
+
+// sealFormat is the first byte of what is sealed: AES-256-GCM under the SHA-256 of the secret (document 3, 10.10), a nonce of
+// 12 bytes, then text and tag.
+const sealFormat = 1
+
+// keyFile is where a node that is alone keeps the secret that it made itself.
+const keyFile = "secret.key"
+
+// sealer encrypts secrets before they are stored, and opens them where they are used. One without a key refuses.
+type sealer struct{ aead cipher.AEAD }
+
+// newSealer takes the configured secret. A node that is alone makes one and keeps it in its data directory: nodes of a
+// cluster need the same, so theirs has to be configured.
+func newSealer(c *config.Config, alone bool) (*sealer, error) {
+	secret := c.ProviderEncryptionSecret.Reveal()
+	if secret == "" {
+		var err error
+		if secret, err = keptSecret(filepath.Join(c.DataDir, keyFile), alone); err != nil {
+			return nil, err
+		}
+	}
+	if secret == "" {
+		return &sealer{}, nil
+	}
+	key := sha256.Sum256([]byte(secret))
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &sealer{aead: aead}, nil
+}
+
+// keptSecret reads the secret of the data directory, and makes one where there is none.
+func keptSecret(name string, mayMake bool) (string, error) {
+	text, err := os.ReadFile(name)
+	switch {
+	case err == nil:
+		secret := strings.TrimSpace(string(text))
+		if secret == "" {
+			return "", fmt.Errorf("%s is empty", name)
+		}
+		return secret, nil
+	case !errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("read the encryption secret: %w", err)
+	case !mayMake:
+		return "", nil
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails: the runtime ends the process instead
+	secret := hex.EncodeToString(random[:])
+	if err := writeDurably(name, secret+"\n"); err != nil {
+		return "", fmt.Errorf("keep the encryption secret: %w", err)
+	}
+	return secret, nil
+}
+
+// writeDurably writes a file that only its owner reads; it is there whole, also after a crash, or not at all.
+func writeDurably(name, text string) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name()) // nothing else knows of it
+		}
+	}()
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(file.Name(), name); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Seal encrypts a secret; about is needed to open it again.
+func (s *sealer) Seal(secret []byte, about string) ([]byte, error) {
+	if s.aead == nil {
+		return nil, machine.Fail(failurepb.Code_SECRETS_UNAVAILABLE,
+			"nothing to encrypt secrets with is configured: set PROVIDER_ENCRYPTION_SECRET, alike on all nodes")
+	}
+	sealed := make([]byte, 1+s.aead.NonceSize(), 1+s.aead.NonceSize()+len(secret)+s.aead.Overhead())
+	sealed[0] = sealFormat
+	_, _ = rand.Read(sealed[1:]) // never fails: the runtime ends the process instead
+	return s.aead.Seal(sealed, sealed[1:], secret, []byte(about)), nil
+}
+
+// Open decrypts what Seal has made about the same.
+func (s *sealer) Open(sealed []byte, about string) ([]byte, error) {
+	switch {
+	case s.aead == nil:
+		return nil, errors.New("open a secret: no encryption secret is configured")
+	case len(sealed) < 1+s.aead.NonceSize() || sealed[0] != sealFormat:
+		return nil, errors.New("open a secret: not in a known form")
+	}
+	nonce := sealed[1 : 1+s.aead.NonceSize()]
+	secret, err := s.aead.Open(nil, nonce, sealed[1+s.aead.NonceSize():], []byte(about))
+	if err != nil {
+		return nil, errors.New("open a secret: encrypted with another secret, or damaged")
+	}
+	return secret, nil
+}
