@@ -10,6 +10,7 @@ import (
 func (a *API) Surface() endpoint.Surface {
 	return endpoint.Surface{
 		Name: "client", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem,
+		Headers: endpoint.SecurityHeaders(),
 	}
 }
 

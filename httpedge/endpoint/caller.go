@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"context"
+	"net/textproto"
+	"strings"
 	"sync/atomic"
 
 	"parley/actors/machine"
@@ -34,6 +36,13 @@ type Request interface {
 	RemoteIP() string
 }
 
+// HeaderPeeker is what a Request may be, too: it shows a header without copying it.
+type HeaderPeeker interface {
+	// PeekHeader returns the first header of that name, or nothing. The bytes are the server's own: they may only be read, and
+	// only until the request is answered.
+	PeekHeader(name string) []byte
+}
+
 // Authenticator establishes the caller of a request. A failure ends the request (AUTH_REQUIRED, FORBIDDEN). It is
 // called once per request before the input is read, from many goroutines.
 type Authenticator interface {
@@ -56,6 +65,8 @@ type Call struct {
 	Caller    Caller
 	RequestID string
 
+	request     atomic.Pointer[exchange] // nil once the handler has returned
+	requestKey  string
 	wantsStale  bool
 	servedBy    atomic.Pointer[string]
 	servedStale atomic.Bool
@@ -93,6 +104,53 @@ func RequestIDFrom(ctx context.Context) string {
 	return ""
 }
 
+// RequestKey is a text that is the same when the same request is repeated, also after a crash in between, and as hard to guess
+// as an id; "" when the caller sent no Idempotency-Key, or the route does not take one. Ids and command ids that a handler
+// makes from it let the repetition do nothing twice.
+func RequestKey(ctx context.Context) string {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok {
+		return call.requestKey
+	}
+	return ""
+}
+
+// RequestFrom returns the request itself (its headers, RemoteIP); nil when there is none. It may only be used by the handler's
+// own goroutine, until the handler returns.
+func RequestFrom(ctx context.Context) Request {
+	if x := exchangeFrom(ctx); x != nil {
+		return x
+	}
+	return nil
+}
+
+// PrefixedHeaders returns copies of the request's headers whose name begins with a prefix, in any case, by what follows the
+// prefix in canonical form; of several with one name the last. It may be used where RequestFrom may.
+func PrefixedHeaders(ctx context.Context, prefix string) map[string]string {
+	x := exchangeFrom(ctx)
+	if x == nil {
+		return nil
+	}
+	var found map[string]string
+	for name, value := range x.rc.Request.Header.All() {
+		if len(name) <= len(prefix) || !strings.EqualFold(string(name[:len(prefix)]), prefix) {
+			continue
+		}
+		if found == nil {
+			found = make(map[string]string)
+		}
+		found[textproto.CanonicalMIMEHeaderKey(string(name[len(prefix):]))] = string(value)
+	}
+	return found
+}
+
+func exchangeFrom(ctx context.Context) *exchange {
+	call, ok := ctx.Value(callKey{}).(*Call)
+	if !ok {
+		return nil
+	}
+	return call.request.Load()
+}
+
 // ServedBy notes which node answered for the conversation; of several words the last counts. The edge names it in
 // X-Served-By, and itself when nothing was noted. It may be called from any goroutine until the handler returns.
 func ServedBy(ctx context.Context, node string) {
@@ -122,5 +180,7 @@ func Apart(ctx context.Context) context.Context {
 	if !ok {
 		return ctx
 	}
-	return WithCall(ctx, &Call{Caller: call.Caller, RequestID: call.RequestID, wantsStale: call.wantsStale})
+	return WithCall(ctx, &Call{
+		Caller: call.Caller, RequestID: call.RequestID, requestKey: call.requestKey, wantsStale: call.wantsStale,
+	})
 }

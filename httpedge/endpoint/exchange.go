@@ -25,6 +25,7 @@ const (
 	headerNoSniff     = "X-Content-Type-Options"
 	headerConsistency = "X-Read-Consistency"
 	headerReadStale   = "X-Read-Stale"
+	headerIdempotency = "Idempotency-Key"
 )
 
 // exchange is one request and its answer. It is what handlers see as Stream and what authentication sees as Request;
@@ -51,8 +52,9 @@ type exchange struct {
 }
 
 var (
-	_ Request = (*exchange)(nil)
-	_ Stream  = (*exchange)(nil)
+	_ Request      = (*exchange)(nil)
+	_ HeaderPeeker = (*exchange)(nil)
+	_ Stream       = (*exchange)(nil)
 )
 
 // Method implements Request.
@@ -65,6 +67,9 @@ func (x *exchange) Path() string {
 
 // Header implements Request.
 func (x *exchange) Header(name string) string { return string(x.rc.Request.Header.Peek(name)) }
+
+// PeekHeader implements HeaderPeeker.
+func (x *exchange) PeekHeader(name string) []byte { return x.rc.Request.Header.Peek(name) }
 
 // Query implements Request.
 func (x *exchange) Query(name string) string { return string(x.rc.QueryArgs().Peek(name)) }
@@ -115,6 +120,9 @@ func (x *exchange) eachHeader(set func(name, value string)) {
 		set(headerReadStale, "true")
 	}
 	set(headerNoSniff, "nosniff")
+	for _, header := range x.surface.Headers {
+		set(header.Name, header.Value)
+	}
 	if x.mux.cors == nil {
 		return
 	}
@@ -165,7 +173,9 @@ func (x *exchange) answer() {
 		x.fail(failure)
 		return
 	}
+	x.call.request.Store(x)
 	out, err := row.invoke(WithCall(ctx, x.call), x)
+	x.call.request.Store(nil)
 	x.nameServer()
 	switch {
 	case err != nil:
@@ -195,11 +205,20 @@ func (x *exchange) nameServer() {
 func (x *exchange) admitCaller(ctx context.Context) *machine.Failure {
 	config := &x.mux.config
 	if !x.row.public {
-		caller, failure := config.Authenticator.Authenticate(ctx, x)
+		authenticator := config.Authenticator
+		if x.surface.Authenticator != nil {
+			authenticator = x.surface.Authenticator
+		}
+		caller, failure := authenticator.Authenticate(ctx, x)
 		if failure != nil {
 			return failure
 		}
 		x.call.Caller = caller
+		if x.surface.Permit != nil {
+			if failure := x.surface.Permit(ctx, caller, x.row); failure != nil {
+				return failure
+			}
+		}
 	}
 	if config.Limiter != nil {
 		return config.Limiter.Allow(x.call.Caller, x, x.row)
@@ -289,6 +308,7 @@ type handover struct {
 // end is what follows on the handler, whatever became of it. A panic is turned into a fault.
 func (x *exchange) end() {
 	if caught := recover(); caught != nil {
+		x.call.request.Store(nil)
 		x.serve = nil
 		x.rc.Response.Reset()
 		x.begin()

@@ -148,11 +148,11 @@ func (p *inputPlan) decodeParams(x *exchange, value reflect.Value) *machine.Fail
 		text, failure := x.param(param)
 		switch {
 		case failure != nil:
-		case param.index == nil:
+		case param.index != nil:
+			failure = param.set(value.FieldByIndex(param.index), text)
+		case param.Name == headerConsistency:
 			text, failure = param.chosen(text)
 			x.call.wantsStale = text == readStale
-		default:
-			failure = param.set(value.FieldByIndex(param.index), text)
 		}
 		if failure != nil {
 			return failure
@@ -198,6 +198,14 @@ func consistencyParam() Param {
 		Default: readFresh, Enum: []string{readFresh, readStale},
 		Doc: "stale: where the conversation's node is not to be had, answer with what this node holds, which may be old; " +
 			"the answer then has X-Read-Stale: true",
+	}
+}
+
+// idempotencyParam is the header of Idempotent: it is no field of the input.
+func idempotencyParam() Param {
+	return Param{
+		Source: FromHeader, Name: headerIdempotency, Type: reflect.String,
+		Doc: "the same key with the same body gets the first request's answer again, for 24 hours; with another body it is refused",
 	}
 }
 

@@ -41,6 +41,28 @@ type Surface struct {
 	Refusals map[failurepb.Code]Refusal
 	// AppendProblem renders the body of an error.
 	AppendProblem func(dst []byte, problem *Problem) []byte
+	// Authenticator establishes who asks; nil = the mux's.
+	Authenticator Authenticator
+	// Permit refuses what the caller may not do; nil = everybody may. It is asked after authentication and before limits and
+	// the handler, except on public routes, and may wait until ctx ends.
+	Permit func(ctx context.Context, caller Caller, row *Row) *machine.Failure
+	// Headers are added to every answer of the surface.
+	Headers []Header
+}
+
+// Header is a header field of an answer.
+type Header struct{ Name, Value string }
+
+// SecurityHeaders are what the Client API says to browsers with every answer, besides X-Content-Type-Options which the edge
+// always sends (document 3, 1.1).
+func SecurityHeaders() []Header {
+	return []Header{
+		{"X-Frame-Options", "DENY"},
+		{"X-XSS-Protection", "1; mode=block"},
+		{"Referrer-Policy", "strict-origin-when-cross-origin"},
+		{"Permissions-Policy", "camera=(), microphone=(self), geolocation=()"},
+		{"Strict-Transport-Security", "max-age=31536000; includeSubDomains"},
+	}
 }
 
 // Codes for what document 2 leaves out; the surfaces share them.

@@ -42,6 +42,8 @@ type Row struct {
 	In, Out reflect.Type  // structs
 	Source  string        // file:line of the row
 	Hidden  bool          // not in the document
+	// Idempotent routes take an Idempotency-Key: the same request again gets the first one's answer.
+	Idempotent bool
 
 	public bool
 	stale  bool
@@ -97,6 +99,9 @@ func Hidden() Option { return func(r *Row) { r.Hidden = true } }
 // StaleReads lets callers accept an old answer where the conversation's node is not to be had: "X-Read-Consistency:
 // stale". The handler learns it by StaleAllowed.
 func StaleReads() Option { return func(r *Row) { r.stale = true } }
+
+// Idempotent lets callers repeat a request safely: "Idempotency-Key". The handler learns of it by RequestKey.
+func Idempotent() Option { return func(r *Row) { r.Idempotent = true } }
 
 // Public lets anybody in without authentication.
 func Public() Option { return func(r *Row) { r.public = true } }
@@ -158,6 +163,9 @@ func newRow[In, Out any](pattern, access string, kind Kind, handle any, options 
 	row.input = planInput(row.In, row.pages)
 	if row.stale {
 		row.input.params = append(row.input.params, consistencyParam())
+	}
+	if row.Idempotent {
+		row.input.params = append(row.input.params, idempotencyParam())
 	}
 	return row
 }
