@@ -88,30 +88,36 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 
 // State is the head record. The result is a row.
 type State struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Id                 string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // run_..., in its conversation's shard
-	TenantId           string                 `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
-	ProjectId          string                 `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	UserId             string                 `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // who asked for it
-	TokenId            string                 `protobuf:"bytes,5,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
-	AgentId            string                 `protobuf:"bytes,6,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	AgentVersion       int64                  `protobuf:"varint,7,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"` // see conversationpb.Lease
-	ConversationId     string                 `protobuf:"bytes,8,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	Order              *Order                 `protobuf:"bytes,9,opt,name=order,proto3" json:"order,omitempty"`
-	Status             Status                 `protobuf:"varint,10,opt,name=status,proto3,enum=parley.run.Status" json:"status,omitempty"`
-	Admitted           bool                   `protobuf:"varint,11,opt,name=admitted,proto3" json:"admitted,omitempty"` // it has its place in the queue, and holds its conversation
-	Cancelling         bool                   `protobuf:"varint,12,opt,name=cancelling,proto3" json:"cancelling,omitempty"`
-	TurnRunId          string                 `protobuf:"bytes,13,opt,name=turn_run_id,json=turnRunId,proto3" json:"turn_run_id,omitempty"` // of the turn in the conversation; empty = not begun
-	Error              *Error                 `protobuf:"bytes,14,opt,name=error,proto3" json:"error,omitempty"`                            // set when failed
-	CreatedAt          int64                  `protobuf:"varint,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	UpdatedAt          int64                  `protobuf:"varint,16,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	StartedAt          int64                  `protobuf:"varint,17,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // 0 = is still queued
-	EndedAt            int64                  `protobuf:"varint,18,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`       // 0 = is not over
-	LastSeq            uint64                 `protobuf:"varint,19,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
-	HasResult          bool                   `protobuf:"varint,20,opt,name=has_result,json=hasResult,proto3" json:"has_result,omitempty"`
-	Callback           *Callback              `protobuf:"bytes,21,opt,name=callback,proto3" json:"callback,omitempty"`                                                 // where to call back; absent = nowhere
-	Settled            bool                   `protobuf:"varint,22,opt,name=settled,proto3" json:"settled,omitempty"`                                                  // over, and has let go of queue and conversation
-	PreviousResponseId string                 `protobuf:"bytes,23,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"` // as the request carried it
+	state              protoimpl.MessageState          `protogen:"open.v1"`
+	Id                 string                          `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // run_..., in its conversation's shard
+	TenantId           string                          `protobuf:"bytes,2,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	ProjectId          string                          `protobuf:"bytes,3,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	UserId             string                          `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // who asked for it
+	TokenId            string                          `protobuf:"bytes,5,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
+	AgentId            string                          `protobuf:"bytes,6,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentVersion       int64                           `protobuf:"varint,7,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"` // see conversationpb.Lease
+	ConversationId     string                          `protobuf:"bytes,8,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	Order              *Order                          `protobuf:"bytes,9,opt,name=order,proto3" json:"order,omitempty"`
+	Status             Status                          `protobuf:"varint,10,opt,name=status,proto3,enum=parley.run.Status" json:"status,omitempty"`
+	Admitted           bool                            `protobuf:"varint,11,opt,name=admitted,proto3" json:"admitted,omitempty"` // it has its place in the queue, and holds its conversation
+	Cancelling         bool                            `protobuf:"varint,12,opt,name=cancelling,proto3" json:"cancelling,omitempty"`
+	TurnRunId          string                          `protobuf:"bytes,13,opt,name=turn_run_id,json=turnRunId,proto3" json:"turn_run_id,omitempty"` // of the turn in the conversation; empty = not begun
+	Error              *Error                          `protobuf:"bytes,14,opt,name=error,proto3" json:"error,omitempty"`                            // set when failed
+	CreatedAt          int64                           `protobuf:"varint,15,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt          int64                           `protobuf:"varint,16,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	StartedAt          int64                           `protobuf:"varint,17,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // 0 = is still queued
+	EndedAt            int64                           `protobuf:"varint,18,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`       // 0 = is not over
+	LastSeq            uint64                          `protobuf:"varint,19,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
+	HasResult          bool                            `protobuf:"varint,20,opt,name=has_result,json=hasResult,proto3" json:"has_result,omitempty"`
+	Callback           *Callback                       `protobuf:"bytes,21,opt,name=callback,proto3" json:"callback,omitempty"`                                                 // where to call back; absent = nowhere
+	Settled            bool                            `protobuf:"varint,22,opt,name=settled,proto3" json:"settled,omitempty"`                                                  // over, and has let go of queue and conversation
+	PreviousResponseId string                          `protobuf:"bytes,23,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"` // as the request carried it
+	Placed             bool                            `protobuf:"varint,24,opt,name=placed,proto3" json:"placed,omitempty"`                                                    // it has one of the project's places, as far as is known
+	CheckAt            int64                           `protobuf:"varint,25,opt,name=check_at,json=checkAt,proto3" json:"check_at,omitempty"`                                   // when to look at queue or conversation next, 0 = somebody is at it
+	Checks             uint32                          `protobuf:"varint,26,opt,name=checks,proto3" json:"checks,omitempty"`                                                    // looks since it waits
+	CommandId          string                          `protobuf:"bytes,27,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`                              // of the create
+	Trusted            bool                            `protobuf:"varint,28,opt,name=trusted,proto3" json:"trusted,omitempty"`                                                  // who asked for it may touch any conversation of the project
+	Pending            []*conversationpb.PendingAction `protobuf:"bytes,29,rep,name=pending,proto3" json:"pending,omitempty"`                                                   // REQUIRES_ACTION: without arguments and details
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -305,6 +311,48 @@ func (x *State) GetPreviousResponseId() string {
 		return x.PreviousResponseId
 	}
 	return ""
+}
+
+func (x *State) GetPlaced() bool {
+	if x != nil {
+		return x.Placed
+	}
+	return false
+}
+
+func (x *State) GetCheckAt() int64 {
+	if x != nil {
+		return x.CheckAt
+	}
+	return 0
+}
+
+func (x *State) GetChecks() uint32 {
+	if x != nil {
+		return x.Checks
+	}
+	return 0
+}
+
+func (x *State) GetCommandId() string {
+	if x != nil {
+		return x.CommandId
+	}
+	return ""
+}
+
+func (x *State) GetTrusted() bool {
+	if x != nil {
+		return x.Trusted
+	}
+	return false
+}
+
+func (x *State) GetPending() []*conversationpb.PendingAction {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
 }
 
 // Order is what the run is to do.
@@ -583,6 +631,18 @@ type Command struct {
 	//	*Command_Create
 	//	*Command_Cancel
 	//	*Command_Await
+	//	*Command_Admitted
+	//	*Command_Began
+	//	*Command_Paused
+	//	*Command_Resumed
+	//	*Command_Parked
+	//	*Command_Ended
+	//	*Command_Settled
+	//	*Command_Placed
+	//	*Command_Look
+	//	*Command_Posted
+	//	*Command_Due
+	//	*Command_Recover
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -673,6 +733,114 @@ func (x *Command) GetAwait() *Await {
 	return nil
 }
 
+func (x *Command) GetAdmitted() *Admitted {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Admitted); ok {
+			return x.Admitted
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetBegan() *Began {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Began); ok {
+			return x.Began
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPaused() *Paused {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Paused); ok {
+			return x.Paused
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetResumed() *Resumed {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Resumed); ok {
+			return x.Resumed
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetParked() *Parked {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Parked); ok {
+			return x.Parked
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetEnded() *Ended {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Ended); ok {
+			return x.Ended
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSettled() *Settled {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Settled); ok {
+			return x.Settled
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPlaced() *Placed {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Placed); ok {
+			return x.Placed
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetLook() *Look {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Look); ok {
+			return x.Look
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPosted() *Posted {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Posted); ok {
+			return x.Posted
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDue() *Due {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Due); ok {
+			return x.Due
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRecover() *Recover {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Recover); ok {
+			return x.Recover
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -689,11 +857,83 @@ type Command_Await struct {
 	Await *Await `protobuf:"bytes,12,opt,name=await,proto3,oneof"`
 }
 
+type Command_Admitted struct {
+	Admitted *Admitted `protobuf:"bytes,13,opt,name=admitted,proto3,oneof"` // these from the driver
+}
+
+type Command_Began struct {
+	Began *Began `protobuf:"bytes,14,opt,name=began,proto3,oneof"`
+}
+
+type Command_Paused struct {
+	Paused *Paused `protobuf:"bytes,15,opt,name=paused,proto3,oneof"`
+}
+
+type Command_Resumed struct {
+	Resumed *Resumed `protobuf:"bytes,16,opt,name=resumed,proto3,oneof"`
+}
+
+type Command_Parked struct {
+	Parked *Parked `protobuf:"bytes,17,opt,name=parked,proto3,oneof"`
+}
+
+type Command_Ended struct {
+	Ended *Ended `protobuf:"bytes,18,opt,name=ended,proto3,oneof"`
+}
+
+type Command_Settled struct {
+	Settled *Settled `protobuf:"bytes,19,opt,name=settled,proto3,oneof"`
+}
+
+type Command_Placed struct {
+	Placed *Placed `protobuf:"bytes,20,opt,name=placed,proto3,oneof"` // from the queue
+}
+
+type Command_Look struct {
+	Look *Look `protobuf:"bytes,21,opt,name=look,proto3,oneof"` // from the conversation
+}
+
+type Command_Posted struct {
+	Posted *Posted `protobuf:"bytes,22,opt,name=posted,proto3,oneof"` // from whoever calls back
+}
+
+type Command_Due struct {
+	Due *Due `protobuf:"bytes,23,opt,name=due,proto3,oneof"` // from the shell
+}
+
+type Command_Recover struct {
+	Recover *Recover `protobuf:"bytes,24,opt,name=recover,proto3,oneof"` // from the shell
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_Cancel) isCommand_Body() {}
 
 func (*Command_Await) isCommand_Body() {}
+
+func (*Command_Admitted) isCommand_Body() {}
+
+func (*Command_Began) isCommand_Body() {}
+
+func (*Command_Paused) isCommand_Body() {}
+
+func (*Command_Resumed) isCommand_Body() {}
+
+func (*Command_Parked) isCommand_Body() {}
+
+func (*Command_Ended) isCommand_Body() {}
+
+func (*Command_Settled) isCommand_Body() {}
+
+func (*Command_Placed) isCommand_Body() {}
+
+func (*Command_Look) isCommand_Body() {}
+
+func (*Command_Posted) isCommand_Body() {}
+
+func (*Command_Due) isCommand_Body() {}
+
+func (*Command_Recover) isCommand_Body() {}
 
 // Create makes a run and answers once it is admitted, or with why it is not: QUOTA_REACHED (the queue is full), and what a
 // conversation refuses a Hold with. A run that is not admitted leaves nothing behind.
@@ -915,12 +1155,1120 @@ func (x *Reply) GetResult() *conversationpb.TurnResult {
 	return nil
 }
 
+// Admitted says that the run has joined the queue and holds its conversation, or (refused) that it will not: then it is gone.
+type Admitted struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Placed        bool                    `protobuf:"varint,1,opt,name=placed,proto3" json:"placed,omitempty"`
+	CheckAt       int64                   `protobuf:"varint,2,opt,name=check_at,json=checkAt,proto3" json:"check_at,omitempty"` // of the event
+	Refused       *conversationpb.Refused `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`                 // of the command
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Admitted) Reset() {
+	*x = Admitted{}
+	mi := &file_runpb_run_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Admitted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Admitted) ProtoMessage() {}
+
+func (x *Admitted) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Admitted.ProtoReflect.Descriptor instead.
+func (*Admitted) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Admitted) GetPlaced() bool {
+	if x != nil {
+		return x.Placed
+	}
+	return false
+}
+
+func (x *Admitted) GetCheckAt() int64 {
+	if x != nil {
+		return x.CheckAt
+	}
+	return 0
+}
+
+func (x *Admitted) GetRefused() *conversationpb.Refused {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+// Placed says that it is the run's turn.
+type Placed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Placed) Reset() {
+	*x = Placed{}
+	mi := &file_runpb_run_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Placed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Placed) ProtoMessage() {}
+
+func (x *Placed) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Placed.ProtoReflect.Descriptor instead.
+func (*Placed) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{11}
+}
+
+// Began says which turn the conversation has begun.
+type Began struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnRunId     string                 `protobuf:"bytes,1,opt,name=turn_run_id,json=turnRunId,proto3" json:"turn_run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Began) Reset() {
+	*x = Began{}
+	mi := &file_runpb_run_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Began) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Began) ProtoMessage() {}
+
+func (x *Began) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Began.ProtoReflect.Descriptor instead.
+func (*Began) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Began) GetTurnRunId() string {
+	if x != nil {
+		return x.TurnRunId
+	}
+	return ""
+}
+
+// Paused says that the turn waits for a person.
+type Paused struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Turn          *conversationpb.TurnResult `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Paused) Reset() {
+	*x = Paused{}
+	mi := &file_runpb_run_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Paused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Paused) ProtoMessage() {}
+
+func (x *Paused) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Paused.ProtoReflect.Descriptor instead.
+func (*Paused) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Paused) GetTurn() *conversationpb.TurnResult {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+// Resumed says that a person has acted, and the turn runs again: it has a place again.
+type Resumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resumed) Reset() {
+	*x = Resumed{}
+	mi := &file_runpb_run_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resumed) ProtoMessage() {}
+
+func (x *Resumed) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
+func (*Resumed) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{14}
+}
+
+// Parked says that the run, which waits for a person, has given its place back.
+type Parked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CheckAt       int64                  `protobuf:"varint,1,opt,name=check_at,json=checkAt,proto3" json:"check_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parked) Reset() {
+	*x = Parked{}
+	mi := &file_runpb_run_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parked) ProtoMessage() {}
+
+func (x *Parked) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parked.ProtoReflect.Descriptor instead.
+func (*Parked) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Parked) GetCheckAt() int64 {
+	if x != nil {
+		return x.CheckAt
+	}
+	return 0
+}
+
+// Ended says how the turn ended, or why there is none.
+type Ended struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Turn          *conversationpb.TurnResult `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	Error         *Error                     `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ended) Reset() {
+	*x = Ended{}
+	mi := &file_runpb_run_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ended) ProtoMessage() {}
+
+func (x *Ended) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ended.ProtoReflect.Descriptor instead.
+func (*Ended) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Ended) GetTurn() *conversationpb.TurnResult {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+func (x *Ended) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+// Settled says that conversation and place are let go.
+type Settled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settled) Reset() {
+	*x = Settled{}
+	mi := &file_runpb_run_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settled) ProtoMessage() {}
+
+func (x *Settled) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settled.ProtoReflect.Descriptor instead.
+func (*Settled) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{17}
+}
+
+// Look says that the conversation has changed in a way that matters to a run that waits.
+type Look struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Look) Reset() {
+	*x = Look{}
+	mi := &file_runpb_run_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Look) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Look) ProtoMessage() {}
+
+func (x *Look) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Look.ProtoReflect.Descriptor instead.
+func (*Look) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{18}
+}
+
+// Posted says what came of an attempt to call back.
+type Posted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Ok            bool                   `protobuf:"varint,3,opt,name=ok,proto3" json:"ok,omitempty"`
+	Hopeless      bool                   `protobuf:"varint,4,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // no further attempt could be different
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Posted) Reset() {
+	*x = Posted{}
+	mi := &file_runpb_run_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Posted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Posted) ProtoMessage() {}
+
+func (x *Posted) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Posted.ProtoReflect.Descriptor instead.
+func (*Posted) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Posted) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *Posted) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Posted) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *Posted) GetHopeless() bool {
+	if x != nil {
+		return x.Hopeless
+	}
+	return false
+}
+
+type Due struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Due) Reset() {
+	*x = Due{}
+	mi := &file_runpb_run_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Due) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Due) ProtoMessage() {}
+
+func (x *Due) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Due.ProtoReflect.Descriptor instead.
+func (*Due) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{20}
+}
+
+type Recover struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recover) Reset() {
+	*x = Recover{}
+	mi := &file_runpb_run_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recover) ProtoMessage() {}
+
+func (x *Recover) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recover.ProtoReflect.Descriptor instead.
+func (*Recover) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{21}
+}
+
+type Event struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Seq       uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	CreatedAt int64                  `protobuf:"varint,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Types that are valid to be assigned to Body:
+	//
+	//	*Event_Created
+	//	*Event_Admitted
+	//	*Event_Placed
+	//	*Event_Began
+	//	*Event_Suspended
+	//	*Event_Resumed
+	//	*Event_Parked
+	//	*Event_Cancelling
+	//	*Event_Finished
+	//	*Event_Settled
+	//	*Event_Checked
+	//	*Event_CallDue
+	//	*Event_CallOver
+	Body          isEvent_Body `protobuf_oneof:"body"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_runpb_run_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Event) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Event) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *Event) GetBody() isEvent_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Event) GetCreated() *Created {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Created); ok {
+			return x.Created
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetAdmitted() *Admitted {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Admitted); ok {
+			return x.Admitted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetPlaced() *Placed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Placed); ok {
+			return x.Placed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetBegan() *Began {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Began); ok {
+			return x.Began
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSuspended() *Suspended {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Suspended); ok {
+			return x.Suspended
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetResumed() *Resumed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Resumed); ok {
+			return x.Resumed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetParked() *Parked {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Parked); ok {
+			return x.Parked
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetCancelling() *Cancel {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Cancelling); ok {
+			return x.Cancelling
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetFinished() *Finished {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Finished); ok {
+			return x.Finished
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSettled() *Settled {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Settled); ok {
+			return x.Settled
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetChecked() *Checked {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Checked); ok {
+			return x.Checked
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetCallDue() *CallDue {
+	if x != nil {
+		if x, ok := x.Body.(*Event_CallDue); ok {
+			return x.CallDue
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetCallOver() *CallOver {
+	if x != nil {
+		if x, ok := x.Body.(*Event_CallOver); ok {
+			return x.CallOver
+		}
+	}
+	return nil
+}
+
+type isEvent_Body interface {
+	isEvent_Body()
+}
+
+type Event_Created struct {
+	Created *Created `protobuf:"bytes,10,opt,name=created,proto3,oneof"` // seq 0
+}
+
+type Event_Admitted struct {
+	Admitted *Admitted `protobuf:"bytes,11,opt,name=admitted,proto3,oneof"`
+}
+
+type Event_Placed struct {
+	Placed *Placed `protobuf:"bytes,12,opt,name=placed,proto3,oneof"`
+}
+
+type Event_Began struct {
+	Began *Began `protobuf:"bytes,13,opt,name=began,proto3,oneof"`
+}
+
+type Event_Suspended struct {
+	Suspended *Suspended `protobuf:"bytes,14,opt,name=suspended,proto3,oneof"`
+}
+
+type Event_Resumed struct {
+	Resumed *Resumed `protobuf:"bytes,15,opt,name=resumed,proto3,oneof"`
+}
+
+type Event_Parked struct {
+	Parked *Parked `protobuf:"bytes,16,opt,name=parked,proto3,oneof"`
+}
+
+type Event_Cancelling struct {
+	Cancelling *Cancel `protobuf:"bytes,17,opt,name=cancelling,proto3,oneof"`
+}
+
+type Event_Finished struct {
+	Finished *Finished `protobuf:"bytes,18,opt,name=finished,proto3,oneof"`
+}
+
+type Event_Settled struct {
+	Settled *Settled `protobuf:"bytes,19,opt,name=settled,proto3,oneof"`
+}
+
+type Event_Checked struct {
+	Checked *Checked `protobuf:"bytes,20,opt,name=checked,proto3,oneof"`
+}
+
+type Event_CallDue struct {
+	CallDue *CallDue `protobuf:"bytes,21,opt,name=call_due,json=callDue,proto3,oneof"`
+}
+
+type Event_CallOver struct {
+	CallOver *CallOver `protobuf:"bytes,22,opt,name=call_over,json=callOver,proto3,oneof"`
+}
+
+func (*Event_Created) isEvent_Body() {}
+
+func (*Event_Admitted) isEvent_Body() {}
+
+func (*Event_Placed) isEvent_Body() {}
+
+func (*Event_Began) isEvent_Body() {}
+
+func (*Event_Suspended) isEvent_Body() {}
+
+func (*Event_Resumed) isEvent_Body() {}
+
+func (*Event_Parked) isEvent_Body() {}
+
+func (*Event_Cancelling) isEvent_Body() {}
+
+func (*Event_Finished) isEvent_Body() {}
+
+func (*Event_Settled) isEvent_Body() {}
+
+func (*Event_Checked) isEvent_Body() {}
+
+func (*Event_CallDue) isEvent_Body() {}
+
+func (*Event_CallOver) isEvent_Body() {}
+
+type Created struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         *State                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Created) Reset() {
+	*x = Created{}
+	mi := &file_runpb_run_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Created) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Created) ProtoMessage() {}
+
+func (x *Created) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Created.ProtoReflect.Descriptor instead.
+func (*Created) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Created) GetState() *State {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+type Suspended struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Result        *conversationpb.TurnResult `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Suspended) Reset() {
+	*x = Suspended{}
+	mi := &file_runpb_run_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Suspended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Suspended) ProtoMessage() {}
+
+func (x *Suspended) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
+func (*Suspended) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Suspended) GetResult() *conversationpb.TurnResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type Finished struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Status        Status                     `protobuf:"varint,1,opt,name=status,proto3,enum=parley.run.Status" json:"status,omitempty"`
+	Error         *Error                     `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Result        *conversationpb.TurnResult `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finished) Reset() {
+	*x = Finished{}
+	mi := &file_runpb_run_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finished) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finished) ProtoMessage() {}
+
+func (x *Finished) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finished.ProtoReflect.Descriptor instead.
+func (*Finished) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Finished) GetStatus() Status {
+	if x != nil {
+		return x.Status
+	}
+	return Status_STATUS_UNSPECIFIED
+}
+
+func (x *Finished) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *Finished) GetResult() *conversationpb.TurnResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type Checked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CheckAt       int64                  `protobuf:"varint,1,opt,name=check_at,json=checkAt,proto3" json:"check_at,omitempty"`
+	Checks        uint32                 `protobuf:"varint,2,opt,name=checks,proto3" json:"checks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Checked) Reset() {
+	*x = Checked{}
+	mi := &file_runpb_run_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Checked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Checked) ProtoMessage() {}
+
+func (x *Checked) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Checked.ProtoReflect.Descriptor instead.
+func (*Checked) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Checked) GetCheckAt() int64 {
+	if x != nil {
+		return x.CheckAt
+	}
+	return 0
+}
+
+func (x *Checked) GetChecks() uint32 {
+	if x != nil {
+		return x.Checks
+	}
+	return 0
+}
+
+type CallDue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Call          *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallDue) Reset() {
+	*x = CallDue{}
+	mi := &file_runpb_run_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallDue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallDue) ProtoMessage() {}
+
+func (x *CallDue) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallDue.ProtoReflect.Descriptor instead.
+func (*CallDue) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *CallDue) GetCall() *Call {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+type CallOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	Delivered     bool                   `protobuf:"varint,2,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallOver) Reset() {
+	*x = CallOver{}
+	mi := &file_runpb_run_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallOver) ProtoMessage() {}
+
+func (x *CallOver) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallOver.ProtoReflect.Descriptor instead.
+func (*CallOver) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *CallOver) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *CallOver) GetDelivered() bool {
+	if x != nil {
+		return x.Delivered
+	}
+	return false
+}
+
 var File_runpb_run_proto protoreflect.FileDescriptor
 
 const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"\x0frunpb/run.proto\x12\n" +
-	"parley.run\x1a!conversationpb/conversation.proto\"\xfa\x05\n" +
+	"parley.run\x1a!conversationpb/conversation.proto\"\xbc\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -952,7 +2300,14 @@ const file_runpb_run_proto_rawDesc = "" +
 	"has_result\x18\x14 \x01(\bR\thasResult\x120\n" +
 	"\bcallback\x18\x15 \x01(\v2\x14.parley.run.CallbackR\bcallback\x12\x18\n" +
 	"\asettled\x18\x16 \x01(\bR\asettled\x120\n" +
-	"\x14previous_response_id\x18\x17 \x01(\tR\x12previousResponseId\"\x9f\x01\n" +
+	"\x14previous_response_id\x18\x17 \x01(\tR\x12previousResponseId\x12\x16\n" +
+	"\x06placed\x18\x18 \x01(\bR\x06placed\x12\x19\n" +
+	"\bcheck_at\x18\x19 \x01(\x03R\acheckAt\x12\x16\n" +
+	"\x06checks\x18\x1a \x01(\rR\x06checks\x12\x1d\n" +
+	"\n" +
+	"command_id\x18\x1b \x01(\tR\tcommandId\x12\x18\n" +
+	"\atrusted\x18\x1c \x01(\bR\atrusted\x12<\n" +
+	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\"\x9f\x01\n" +
 	"\x05Order\x12\x1c\n" +
 	"\tcontinues\x18\x01 \x01(\bR\tcontinues\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x19\n" +
@@ -971,7 +2326,7 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x83\x02\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\xa5\x06\n" +
 	"\aCommand\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
@@ -980,7 +2335,19 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06create\x18\n" +
 	" \x01(\v2\x12.parley.run.CreateH\x00R\x06create\x12,\n" +
 	"\x06cancel\x18\v \x01(\v2\x12.parley.run.CancelH\x00R\x06cancel\x12)\n" +
-	"\x05await\x18\f \x01(\v2\x11.parley.run.AwaitH\x00R\x05awaitB\x06\n" +
+	"\x05await\x18\f \x01(\v2\x11.parley.run.AwaitH\x00R\x05await\x122\n" +
+	"\badmitted\x18\r \x01(\v2\x14.parley.run.AdmittedH\x00R\badmitted\x12)\n" +
+	"\x05began\x18\x0e \x01(\v2\x11.parley.run.BeganH\x00R\x05began\x12,\n" +
+	"\x06paused\x18\x0f \x01(\v2\x12.parley.run.PausedH\x00R\x06paused\x12/\n" +
+	"\aresumed\x18\x10 \x01(\v2\x13.parley.run.ResumedH\x00R\aresumed\x12,\n" +
+	"\x06parked\x18\x11 \x01(\v2\x12.parley.run.ParkedH\x00R\x06parked\x12)\n" +
+	"\x05ended\x18\x12 \x01(\v2\x11.parley.run.EndedH\x00R\x05ended\x12/\n" +
+	"\asettled\x18\x13 \x01(\v2\x13.parley.run.SettledH\x00R\asettled\x12,\n" +
+	"\x06placed\x18\x14 \x01(\v2\x12.parley.run.PlacedH\x00R\x06placed\x12&\n" +
+	"\x04look\x18\x15 \x01(\v2\x10.parley.run.LookH\x00R\x04look\x12,\n" +
+	"\x06posted\x18\x16 \x01(\v2\x12.parley.run.PostedH\x00R\x06posted\x12#\n" +
+	"\x03due\x18\x17 \x01(\v2\x0f.parley.run.DueH\x00R\x03due\x12/\n" +
+	"\arecover\x18\x18 \x01(\v2\x13.parley.run.RecoverH\x00R\arecoverB\x06\n" +
 	"\x04body\"\x94\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
@@ -994,7 +2361,68 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05Await\"e\n" +
 	"\x05Reply\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.parley.run.StateR\x03run\x127\n" +
-	"\x06result\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result*w\n" +
+	"\x06result\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"u\n" +
+	"\bAdmitted\x12\x16\n" +
+	"\x06placed\x18\x01 \x01(\bR\x06placed\x12\x19\n" +
+	"\bcheck_at\x18\x02 \x01(\x03R\acheckAt\x126\n" +
+	"\arefused\x18\x03 \x01(\v2\x1c.parley.conversation.RefusedR\arefused\"\b\n" +
+	"\x06Placed\"'\n" +
+	"\x05Began\x12\x1e\n" +
+	"\vturn_run_id\x18\x01 \x01(\tR\tturnRunId\"=\n" +
+	"\x06Paused\x123\n" +
+	"\x04turn\x18\x01 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\"\t\n" +
+	"\aResumed\"#\n" +
+	"\x06Parked\x12\x19\n" +
+	"\bcheck_at\x18\x01 \x01(\x03R\acheckAt\"e\n" +
+	"\x05Ended\x123\n" +
+	"\x04turn\x18\x01 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12'\n" +
+	"\x05error\x18\x02 \x01(\v2\x11.parley.run.ErrorR\x05error\"\t\n" +
+	"\aSettled\"\x06\n" +
+	"\x04Look\"i\n" +
+	"\x06Posted\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +
+	"\x02ok\x18\x03 \x01(\bR\x02ok\x12\x1a\n" +
+	"\bhopeless\x18\x04 \x01(\bR\bhopeless\"\x05\n" +
+	"\x03Due\"\t\n" +
+	"\aRecover\"\xc7\x05\n" +
+	"\x05Event\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x02 \x01(\x03R\tcreatedAt\x12/\n" +
+	"\acreated\x18\n" +
+	" \x01(\v2\x13.parley.run.CreatedH\x00R\acreated\x122\n" +
+	"\badmitted\x18\v \x01(\v2\x14.parley.run.AdmittedH\x00R\badmitted\x12,\n" +
+	"\x06placed\x18\f \x01(\v2\x12.parley.run.PlacedH\x00R\x06placed\x12)\n" +
+	"\x05began\x18\r \x01(\v2\x11.parley.run.BeganH\x00R\x05began\x125\n" +
+	"\tsuspended\x18\x0e \x01(\v2\x15.parley.run.SuspendedH\x00R\tsuspended\x12/\n" +
+	"\aresumed\x18\x0f \x01(\v2\x13.parley.run.ResumedH\x00R\aresumed\x12,\n" +
+	"\x06parked\x18\x10 \x01(\v2\x12.parley.run.ParkedH\x00R\x06parked\x124\n" +
+	"\n" +
+	"cancelling\x18\x11 \x01(\v2\x12.parley.run.CancelH\x00R\n" +
+	"cancelling\x122\n" +
+	"\bfinished\x18\x12 \x01(\v2\x14.parley.run.FinishedH\x00R\bfinished\x12/\n" +
+	"\asettled\x18\x13 \x01(\v2\x13.parley.run.SettledH\x00R\asettled\x12/\n" +
+	"\achecked\x18\x14 \x01(\v2\x13.parley.run.CheckedH\x00R\achecked\x120\n" +
+	"\bcall_due\x18\x15 \x01(\v2\x13.parley.run.CallDueH\x00R\acallDue\x123\n" +
+	"\tcall_over\x18\x16 \x01(\v2\x14.parley.run.CallOverH\x00R\bcallOverB\x06\n" +
+	"\x04body\"2\n" +
+	"\aCreated\x12'\n" +
+	"\x05state\x18\x01 \x01(\v2\x11.parley.run.StateR\x05state\"D\n" +
+	"\tSuspended\x127\n" +
+	"\x06result\x18\x01 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"\x98\x01\n" +
+	"\bFinished\x12*\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x12.parley.run.StatusR\x06status\x12'\n" +
+	"\x05error\x18\x02 \x01(\v2\x11.parley.run.ErrorR\x05error\x127\n" +
+	"\x06result\x18\x03 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"<\n" +
+	"\aChecked\x12\x19\n" +
+	"\bcheck_at\x18\x01 \x01(\x03R\acheckAt\x12\x16\n" +
+	"\x06checks\x18\x02 \x01(\rR\x06checks\"/\n" +
+	"\aCallDue\x12$\n" +
+	"\x04call\x18\x01 \x01(\v2\x10.parley.run.CallR\x04call\"C\n" +
+	"\bCallOver\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1c\n" +
+	"\tdelivered\x18\x02 \x01(\bR\tdelivered*w\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -1019,40 +2447,97 @@ func file_runpb_run_proto_rawDescGZIP() []byte {
 }
 
 var file_runpb_run_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_runpb_run_proto_goTypes = []any{
-	(Status)(0),                       // 0: parley.run.Status
-	(*State)(nil),                     // 1: parley.run.State
-	(*Order)(nil),                     // 2: parley.run.Order
-	(*Error)(nil),                     // 3: parley.run.Error
-	(*Callback)(nil),                  // 4: parley.run.Callback
-	(*Call)(nil),                      // 5: parley.run.Call
-	(*Command)(nil),                   // 6: parley.run.Command
-	(*Create)(nil),                    // 7: parley.run.Create
-	(*Cancel)(nil),                    // 8: parley.run.Cancel
-	(*Await)(nil),                     // 9: parley.run.Await
-	(*Reply)(nil),                     // 10: parley.run.Reply
-	(*conversationpb.Caller)(nil),     // 11: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil), // 12: parley.conversation.TurnResult
+	(Status)(0),                          // 0: parley.run.Status
+	(*State)(nil),                        // 1: parley.run.State
+	(*Order)(nil),                        // 2: parley.run.Order
+	(*Error)(nil),                        // 3: parley.run.Error
+	(*Callback)(nil),                     // 4: parley.run.Callback
+	(*Call)(nil),                         // 5: parley.run.Call
+	(*Command)(nil),                      // 6: parley.run.Command
+	(*Create)(nil),                       // 7: parley.run.Create
+	(*Cancel)(nil),                       // 8: parley.run.Cancel
+	(*Await)(nil),                        // 9: parley.run.Await
+	(*Reply)(nil),                        // 10: parley.run.Reply
+	(*Admitted)(nil),                     // 11: parley.run.Admitted
+	(*Placed)(nil),                       // 12: parley.run.Placed
+	(*Began)(nil),                        // 13: parley.run.Began
+	(*Paused)(nil),                       // 14: parley.run.Paused
+	(*Resumed)(nil),                      // 15: parley.run.Resumed
+	(*Parked)(nil),                       // 16: parley.run.Parked
+	(*Ended)(nil),                        // 17: parley.run.Ended
+	(*Settled)(nil),                      // 18: parley.run.Settled
+	(*Look)(nil),                         // 19: parley.run.Look
+	(*Posted)(nil),                       // 20: parley.run.Posted
+	(*Due)(nil),                          // 21: parley.run.Due
+	(*Recover)(nil),                      // 22: parley.run.Recover
+	(*Event)(nil),                        // 23: parley.run.Event
+	(*Created)(nil),                      // 24: parley.run.Created
+	(*Suspended)(nil),                    // 25: parley.run.Suspended
+	(*Finished)(nil),                     // 26: parley.run.Finished
+	(*Checked)(nil),                      // 27: parley.run.Checked
+	(*CallDue)(nil),                      // 28: parley.run.CallDue
+	(*CallOver)(nil),                     // 29: parley.run.CallOver
+	(*conversationpb.PendingAction)(nil), // 30: parley.conversation.PendingAction
+	(*conversationpb.Caller)(nil),        // 31: parley.conversation.Caller
+	(*conversationpb.TurnResult)(nil),    // 32: parley.conversation.TurnResult
+	(*conversationpb.Refused)(nil),       // 33: parley.conversation.Refused
 }
 var file_runpb_run_proto_depIdxs = []int32{
 	2,  // 0: parley.run.State.order:type_name -> parley.run.Order
 	0,  // 1: parley.run.State.status:type_name -> parley.run.Status
 	3,  // 2: parley.run.State.error:type_name -> parley.run.Error
 	4,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
-	5,  // 4: parley.run.Callback.calls:type_name -> parley.run.Call
-	11, // 5: parley.run.Command.caller:type_name -> parley.conversation.Caller
-	7,  // 6: parley.run.Command.create:type_name -> parley.run.Create
-	8,  // 7: parley.run.Command.cancel:type_name -> parley.run.Cancel
-	9,  // 8: parley.run.Command.await:type_name -> parley.run.Await
-	2,  // 9: parley.run.Create.order:type_name -> parley.run.Order
-	1,  // 10: parley.run.Reply.run:type_name -> parley.run.State
-	12, // 11: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	30, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
+	5,  // 5: parley.run.Callback.calls:type_name -> parley.run.Call
+	31, // 6: parley.run.Command.caller:type_name -> parley.conversation.Caller
+	7,  // 7: parley.run.Command.create:type_name -> parley.run.Create
+	8,  // 8: parley.run.Command.cancel:type_name -> parley.run.Cancel
+	9,  // 9: parley.run.Command.await:type_name -> parley.run.Await
+	11, // 10: parley.run.Command.admitted:type_name -> parley.run.Admitted
+	13, // 11: parley.run.Command.began:type_name -> parley.run.Began
+	14, // 12: parley.run.Command.paused:type_name -> parley.run.Paused
+	15, // 13: parley.run.Command.resumed:type_name -> parley.run.Resumed
+	16, // 14: parley.run.Command.parked:type_name -> parley.run.Parked
+	17, // 15: parley.run.Command.ended:type_name -> parley.run.Ended
+	18, // 16: parley.run.Command.settled:type_name -> parley.run.Settled
+	12, // 17: parley.run.Command.placed:type_name -> parley.run.Placed
+	19, // 18: parley.run.Command.look:type_name -> parley.run.Look
+	20, // 19: parley.run.Command.posted:type_name -> parley.run.Posted
+	21, // 20: parley.run.Command.due:type_name -> parley.run.Due
+	22, // 21: parley.run.Command.recover:type_name -> parley.run.Recover
+	2,  // 22: parley.run.Create.order:type_name -> parley.run.Order
+	1,  // 23: parley.run.Reply.run:type_name -> parley.run.State
+	32, // 24: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
+	33, // 25: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
+	32, // 26: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
+	32, // 27: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
+	3,  // 28: parley.run.Ended.error:type_name -> parley.run.Error
+	24, // 29: parley.run.Event.created:type_name -> parley.run.Created
+	11, // 30: parley.run.Event.admitted:type_name -> parley.run.Admitted
+	12, // 31: parley.run.Event.placed:type_name -> parley.run.Placed
+	13, // 32: parley.run.Event.began:type_name -> parley.run.Began
+	25, // 33: parley.run.Event.suspended:type_name -> parley.run.Suspended
+	15, // 34: parley.run.Event.resumed:type_name -> parley.run.Resumed
+	16, // 35: parley.run.Event.parked:type_name -> parley.run.Parked
+	8,  // 36: parley.run.Event.cancelling:type_name -> parley.run.Cancel
+	26, // 37: parley.run.Event.finished:type_name -> parley.run.Finished
+	18, // 38: parley.run.Event.settled:type_name -> parley.run.Settled
+	27, // 39: parley.run.Event.checked:type_name -> parley.run.Checked
+	28, // 40: parley.run.Event.call_due:type_name -> parley.run.CallDue
+	29, // 41: parley.run.Event.call_over:type_name -> parley.run.CallOver
+	1,  // 42: parley.run.Created.state:type_name -> parley.run.State
+	32, // 43: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
+	0,  // 44: parley.run.Finished.status:type_name -> parley.run.Status
+	3,  // 45: parley.run.Finished.error:type_name -> parley.run.Error
+	32, // 46: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
+	5,  // 47: parley.run.CallDue.call:type_name -> parley.run.Call
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_runpb_run_proto_init() }
@@ -1064,6 +2549,33 @@ func file_runpb_run_proto_init() {
 		(*Command_Create)(nil),
 		(*Command_Cancel)(nil),
 		(*Command_Await)(nil),
+		(*Command_Admitted)(nil),
+		(*Command_Began)(nil),
+		(*Command_Paused)(nil),
+		(*Command_Resumed)(nil),
+		(*Command_Parked)(nil),
+		(*Command_Ended)(nil),
+		(*Command_Settled)(nil),
+		(*Command_Placed)(nil),
+		(*Command_Look)(nil),
+		(*Command_Posted)(nil),
+		(*Command_Due)(nil),
+		(*Command_Recover)(nil),
+	}
+	file_runpb_run_proto_msgTypes[22].OneofWrappers = []any{
+		(*Event_Created)(nil),
+		(*Event_Admitted)(nil),
+		(*Event_Placed)(nil),
+		(*Event_Began)(nil),
+		(*Event_Suspended)(nil),
+		(*Event_Resumed)(nil),
+		(*Event_Parked)(nil),
+		(*Event_Cancelling)(nil),
+		(*Event_Finished)(nil),
+		(*Event_Settled)(nil),
+		(*Event_Checked)(nil),
+		(*Event_CallDue)(nil),
+		(*Event_CallOver)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1071,7 +2583,7 @@ func file_runpb_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runpb_run_proto_rawDesc), len(file_runpb_run_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
