@@ -4060,6 +4060,8 @@ type Updated struct {
 	IssuedAt       int64                  `protobuf:"varint,3,opt,name=issued_at,json=issuedAt,proto3" json:"issued_at,omitempty"`                   // of the command
 	TitleGenerated bool                   `protobuf:"varint,4,opt,name=title_generated,json=titleGenerated,proto3" json:"title_generated,omitempty"` // the title of the patch is the server's
 	Usage          *Usage                 `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`                                          // of the model call that made it; spent with this event
+	ByUser         string                 `protobuf:"bytes,6,opt,name=by_user,json=byUser,proto3" json:"by_user,omitempty"`                          // beside usage: whom that is put down to, as the lease of its turn had it
+	ByToken        string                 `protobuf:"bytes,7,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4127,6 +4129,20 @@ func (x *Updated) GetUsage() *Usage {
 		return x.Usage
 	}
 	return nil
+}
+
+func (x *Updated) GetByUser() string {
+	if x != nil {
+		return x.ByUser
+	}
+	return ""
+}
+
+func (x *Updated) GetByToken() string {
+	if x != nil {
+		return x.ByToken
+	}
+	return ""
 }
 
 // Patch changes what it names.
@@ -7932,14 +7948,16 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x0fCancelRequested\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"\xd2\x01\n" +
+	"\tissued_at\x18\x02 \x01(\x03R\bissuedAt\"\x86\x02\n" +
 	"\aUpdated\x120\n" +
 	"\x05patch\x18\x01 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x02 \x01(\tR\tcommandId\x12\x1b\n" +
 	"\tissued_at\x18\x03 \x01(\x03R\bissuedAt\x12'\n" +
 	"\x0ftitle_generated\x18\x04 \x01(\bR\x0etitleGenerated\x120\n" +
-	"\x05usage\x18\x05 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\x9e\x02\n" +
+	"\x05usage\x18\x05 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x17\n" +
+	"\aby_user\x18\x06 \x01(\tR\x06byUser\x12\x19\n" +
+	"\bby_token\x18\a \x01(\tR\abyToken\"\x9e\x02\n" +
 	"\x05Patch\x12\x19\n" +
 	"\x05title\x18\x01 \x01(\tH\x00R\x05title\x88\x01\x01\x12\x1b\n" +
 	"\x06pinned\x18\x02 \x01(\bH\x01R\x06pinned\x88\x01\x01\x12\x1f\n" +
