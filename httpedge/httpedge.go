@@ -21,7 +21,8 @@ type Parts struct {
 	Listener      net.Listener
 	Node          string // sent as X-Served-By
 	Authenticator endpoint.Authenticator
-	Limiter       endpoint.Limiter // nil = no limits per caller
+	Limiter       endpoint.Limiter     // nil = no limits per caller
+	Idempotency   endpoint.Idempotency // nil = Idempotency-Key means nothing
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer // nil = nobody collects
 }
@@ -66,6 +67,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		CORS:           config.CORS,
 		Authenticator:  parts.Authenticator,
 		Limiter:        parts.Limiter,
+		Idempotency:    parts.Idempotency,
 		Observer:       s,
 		Reuse:          s.serveAgain,
 	})

@@ -42,6 +42,7 @@ type exchange struct {
 	cancel   context.CancelFunc // ends the handler's context
 	body     *bodyReader        // nil = not looked at, else reader
 	reader   bodyReader
+	held     []byte    // the whole body, once it was read ahead of the handler
 	leave    func()    // gives back the room for a large body
 	down     *download // the file that is sent when the handler has returned
 	release  func()    // of the place for a stream
@@ -173,8 +174,22 @@ func (x *exchange) answer() {
 		x.fail(failure)
 		return
 	}
+	kept, err := x.beginKeyed(ctx)
+	switch {
+	case err != nil:
+		x.fail(err)
+	case kept != nil && kept.Answer != nil:
+		x.replay(kept.Answer)
+	default:
+		x.invoke(ctx)
+		x.keep(ctx, kept)
+	}
+}
+
+// invoke runs the handler and answers with what it returned.
+func (x *exchange) invoke(ctx context.Context) {
 	x.call.request.Store(x)
-	out, err := row.invoke(WithCall(ctx, x.call), x)
+	out, err := x.row.invoke(WithCall(ctx, x.call), x)
 	x.call.request.Store(nil)
 	x.nameServer()
 	switch {

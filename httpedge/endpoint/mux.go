@@ -36,8 +36,9 @@ type MuxConfig struct {
 	WriteTimeout   time.Duration // for the next piece of a file; 0 = none
 	CORS           CORS
 	Authenticator  Authenticator
-	Limiter        Limiter  // nil = no limits per caller
-	Observer       Observer // nil = nobody looks
+	Limiter        Limiter     // nil = no limits per caller
+	Idempotency    Idempotency // nil = Idempotency-Key means nothing
+	Observer       Observer    // nil = nobody looks
 	// Reuse serves a connection that a stream has given back.
 	Reuse func(conn net.Conn)
 }

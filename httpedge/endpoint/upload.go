@@ -173,6 +173,9 @@ func (x *exchange) openBody() *bodyReader {
 
 // wholeBody reads the request's body into memory, within the route's limit.
 func (x *exchange) wholeBody() ([]byte, error) {
+	if x.held != nil {
+		return x.held, nil
+	}
 	if x.rc.Request.BodyStream() == nil {
 		return x.rc.Request.Body(), nil
 	}

@@ -1,0 +1,107 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// keptRequests is Idempotency in memory.
+type keptRequests struct {
+	known   map[string]*KeptRequest
+	keepErr error
+}
+
+func (k *keptRequests) Begin(_ context.Context, request KeyedRequest) (*KeptRequest, error) {
+	id := request.Caller.UserID + "/" + request.Route + "/" + request.Key
+	found, ok := k.known[id]
+	switch {
+	case ok && found.Hash != request.Hash:
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "another request")
+	case !ok:
+		found = &KeptRequest{ID: id, Seed: "seed of " + id, Hash: request.Hash}
+		k.known[id] = found
+	}
+	return found, nil
+}
+
+func (k *keptRequests) Keep(_ context.Context, kept *KeptRequest, answer KeptAnswer) error {
+	if k.keepErr == nil {
+		answer.Body = append([]byte(nil), answer.Body...)
+		k.known[kept.ID].Answer = &answer
+	}
+	return k.keepErr
+}
+
+func TestIdempotency(t *testing.T) {
+	store := &keptRequests{known: map[string]*KeptRequest{}}
+	var seeds []string
+	type in struct {
+		ID   string `path:"id"`
+		Mode string `query:"mode"`
+		Text string `json:"text"`
+	}
+	type out struct {
+		Text string `json:"text"`
+		Try  int    `json:"try"`
+	}
+	handle := func(ctx context.Context, in *in) (*out, error) {
+		seeds = append(seeds, RequestKey(ctx))
+		if in.Text == "bad" {
+			return nil, errors.New("broken")
+		}
+		return &out{Text: in.Text, Try: len(seeds)}, nil
+	}
+	mux := newTestMux(t, On("POST /keyed/{id}", "a:write", handle, Status(201), Idempotent()), On("POST /plain/{id}", "a:write", handle))
+	mux.config.Idempotency = store
+
+	first := ask(mux, "POST", "/x/keyed/1", `{"text":"hi"}`, "Idempotency-Key", "k")
+	require.Equal(t, 201, first.Response.StatusCode())
+	require.JSONEq(t, `{"text":"hi","try":1}`, string(first.Response.Body()))
+	require.Empty(t, first.Response.Header.Peek("Idempotency-Replayed"))
+	again := ask(mux, "POST", "/x/keyed/1", `{"text":"hi"}`, "Idempotency-Key", "k")
+	require.Equal(t, 201, again.Response.StatusCode())
+	require.Equal(t, string(first.Response.Body()), string(again.Response.Body()))
+	require.Equal(t, "true", string(again.Response.Header.Peek("Idempotency-Replayed")))
+	require.Equal(t, "application/json", string(again.Response.Header.ContentType()))
+	require.Len(t, seeds, 1, "the handler ran once")
+	require.NotEmpty(t, seeds[0])
+
+	for name, other := range map[string][2]string{
+		"body": {"/x/keyed/1", `{"text":"ho"}`}, "path": {"/x/keyed/2", `{"text":"hi"}`}, "query": {"/x/keyed/1?mode=a", `{"text":"hi"}`},
+	} {
+		rc := ask(mux, "POST", other[0], other[1], "Idempotency-Key", "k")
+		require.Equal(t, 400, rc.Response.StatusCode(), name)
+		require.Equal(t, "another request", string(rc.Response.Body()), name)
+	}
+	for _, key := range []string{strings.Repeat("k", 256), "k\tk", "ké"} {
+		require.Equal(t, 400, ask(mux, "POST", "/x/keyed/1", `{}`, "Idempotency-Key", key).Response.StatusCode(), key)
+	}
+
+	seeds = nil
+	ask(mux, "POST", "/x/keyed/1", `{"text":"hi"}`)
+	ask(mux, "POST", "/x/plain/1", `{"text":"hi"}`, "Idempotency-Key", "k")
+	require.Equal(t, []string{"", ""}, seeds, "without a key, and where none is taken")
+
+	seeds = nil
+	for range 2 { // a failure is not kept: the same seed goes on
+		require.Equal(t, 500, ask(mux, "POST", "/x/keyed/1", `{"text":"bad"}`, "Idempotency-Key", "f").Response.StatusCode())
+	}
+	require.Len(t, seeds, 2)
+	require.Equal(t, seeds[0], seeds[1])
+
+	seeds = nil
+	store.keepErr = errors.New("disk")
+	for try := range 2 { // nor does it matter to the caller that an answer cannot be kept
+		rc := ask(mux, "POST", "/x/keyed/1", `{"text":"late"}`, "Idempotency-Key", "l")
+		require.Equal(t, 201, rc.Response.StatusCode())
+		require.Len(t, seeds, try+1)
+	}
+	require.Equal(t, seeds[0], seeds[1])
+}
