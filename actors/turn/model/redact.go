@@ -46,7 +46,9 @@ func newRedactor(apiKey, baseURL string) redactor {
 }
 
 // clean returns text on one line, without secrets, cut to a length to show.
-func (r redactor) clean(text string) string {
+func (r redactor) clean(text string) string { return r.cleanTo(text, maxShownText) }
+
+func (r redactor) cleanTo(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for _, secret := range r.secrets {
 		text = strings.ReplaceAll(text, secret, hidden)
@@ -60,10 +62,10 @@ func (r redactor) clean(text string) string {
 		return c
 	}, text)
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= maxShownText {
+	if len(text) <= limit {
 		return text
 	}
-	end := maxShownText
+	end := limit
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
