@@ -16,7 +16,7 @@ import (
 )
 
 // engineFormat is pinned: a newer library must not upgrade the files by itself, since there is no way back. From this
-// format on the write-ahead log carries what tells a torn end from damage in the middle.
+// format on the write-ahead log carries what tells a torn end from damage in the middle (see checkLogEnd).
 const engineFormat = pebble.FormatValueSeparation
 
 const (
@@ -83,6 +83,11 @@ func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebbl
 			db, err = nil, refuse(dir, fmt.Errorf("open storage: %v", r))
 		}
 	}()
+	if !isNew {
+		if err = checkLogEnd(opts.FS, dir); err != nil {
+			return nil, refuse(dir, fmt.Errorf("open storage: %w", err))
+		}
+	}
 	db, err = pebble.Open(dir, o)
 	if err != nil {
 		return nil, refuse(dir, fmt.Errorf("open storage: %w", err))

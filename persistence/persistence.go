@@ -94,7 +94,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	s.space = newSpace(opts, s.condition)
 	s.registration.to = opts.Registerer
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, oneLine(errors.Join(err, s.close()))
 	}
 	return s, nil
 }
