@@ -2,12 +2,10 @@ package convapi
 
 import (
 	"context"
-	"strings"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/sse"
-	"parley/proto/failurepb"
+	"parley/httpedge/eventlog"
 )
 
 type listEventsIn struct {
@@ -21,7 +19,7 @@ type listEventsIn struct {
 
 // Validate implements endpoint.Validator.
 func (in *listEventsIn) Validate() (failure *machine.Failure) {
-	in.after, failure = cursor("after", in.After)
+	in.after, failure = eventlog.Cursor("after", in.After)
 	return failure
 }
 
@@ -30,7 +28,7 @@ func (a *API) listEvents(ctx context.Context, in *listEventsIn) (*eventPage, err
 		return nil, err
 	}
 	page, err := a.reader.Events(ctx, endpoint.EventQuery{
-		ConversationID: in.ID, After: in.after, Types: eventTypes(in.Types), Limit: in.Limit,
+		ConversationID: in.ID, After: in.after, Types: eventlog.SplitTypes(in.Types), Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err
@@ -50,28 +48,19 @@ type streamEventsIn struct {
 // Validate implements endpoint.Validator.
 func (in *streamEventsIn) Validate() (failure *machine.Failure) {
 	if in.LastEventID != "" {
-		in.after, failure = cursor("Last-Event-ID", in.LastEventID)
+		in.after, failure = eventlog.Cursor("Last-Event-ID", in.LastEventID)
 		return failure
 	}
-	in.after, failure = cursor("after", in.After)
+	in.after, failure = eventlog.Cursor("after", in.After)
 	return failure
 }
 
-func cursor(name, text string) (uint64, *machine.Failure) {
-	after, err := sse.ParseCursor(strings.TrimSpace(text))
-	if err != nil {
-		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
+// streamEvents follows a conversation's event log: what is stored after a cursor, then what happens.
+func (a *API) streamEvents(ctx context.Context, in *streamEventsIn, stream endpoint.Stream) (*endpoint.Empty, error) {
+	if _, err := a.readable(ctx, in.ID); err != nil {
+		return nil, err
 	}
-	return after, nil
-}
-
-// eventTypes splits a comma list; nil = all types.
-func eventTypes(list string) []string {
-	var types []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			types = append(types, name)
-		}
-	}
-	return types
+	return nil, eventlog.Follow(ctx, a.hub, eventlog.Query{
+		ConversationID: in.ID, After: in.after, Types: eventlog.SplitTypes(in.Types), Dialect: eventlog.Conversation,
+	}, stream)
 }

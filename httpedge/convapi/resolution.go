@@ -1,10 +1,10 @@
 package convapi
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"parley/actors/machine"
+	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -94,7 +94,7 @@ func (r *resolutionInput) setClient(in *resolutionSchema) error {
 	}
 	output := in.Output // null is a result, too
 	if len(output) > 0 {
-		output = line(output)
+		output = wire.Line(output)
 	}
 	r.client = &conversationpb.ClientResult{Output: output, Error: in.Error}
 	return nil
@@ -122,14 +122,5 @@ func compact(raw []byte) []byte {
 	if len(raw) == 0 || isNull(raw) {
 		return nil
 	}
-	return line(raw)
-}
-
-// line puts a JSON value on one line. What is no JSON is returned as it is.
-func line(raw []byte) []byte {
-	var buffer bytes.Buffer
-	if json.Compact(&buffer, raw) != nil {
-		return raw
-	}
-	return buffer.Bytes()
+	return wire.Line(raw)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -81,8 +82,8 @@ func (v *messageView) resolve(
 // opening is what the stream begins with.
 func (v *messageView) opening() sse.Frame {
 	b := v.begin("stream.start", 0)
-	b = appendMember(b, `,"conversationId":`, v.conversationID)
-	b = appendMember(b, `,"messageId":`, v.userMessageID)
+	b = wire.AppendMember(b, `,"conversationId":`, v.conversationID)
+	b = wire.AppendMember(b, `,"messageId":`, v.userMessageID)
 	start := v.seal(b)
 	if v.resolved == nil {
 		return start

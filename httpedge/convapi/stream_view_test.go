@@ -103,39 +103,6 @@ func TestMessageViewSendsTheAnswerAndNothingElse(t *testing.T) {
 	})
 }
 
-func FuzzEventFrame(f *testing.F) {
-	f.Add("plain", []byte(`{"a":1}`))
-	f.Add("a\r\nb\n\ndata: x\u2028\u2029\x00\xff", []byte("{\n\"a\":\r\n1\r}"))
-	f.Fuzz(func(t *testing.T, content string, metadata []byte) {
-		if !json.Valid(metadata) || !strings.HasPrefix(string(metadata), "{") {
-			metadata = nil // the rules store objects only
-		}
-		got := fields(t, eventFrame("user.message", &conversationpb.Event{Seq: 9, RunId: "r", Body: &conversationpb.Event_UserMessage{
-			UserMessage: &conversationpb.UserMessage{Message: &conversationpb.Message{Content: content, Metadata: metadata}},
-		}}))
-		require.Equal(t, "9", got["id"])
-		require.Equal(t, "user.message", got["event"])
-		var event struct {
-			Type string
-			Data struct {
-				Content  string
-				Metadata json.RawMessage
-			}
-		}
-		require.NoError(t, json.Unmarshal([]byte(got["data"]), &event))
-		plain := func(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\ufffd", "") }
-		require.Equal(t, plain(content), plain(event.Data.Content), "but for what is no UTF-8")
-	})
-}
-
-func BenchmarkDeltaFrame(b *testing.B) {
-	run := sse.Run{ID: "run_012345678901234567890", Text: []byte(strings.Repeat("word ", 50))}
-	b.ReportAllocs()
-	for b.Loop() {
-		deltaFrame(run, len(run.Text)-5)
-	}
-}
-
 func BenchmarkMessageText(b *testing.B) {
 	v := newMessageView("conv_012345678901234567890", &conversationpb.Accepted{RunId: "r"})
 	text := []byte("word ")

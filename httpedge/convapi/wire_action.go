@@ -1,10 +1,10 @@
 package convapi
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
 )
 
@@ -35,7 +35,7 @@ func (r *resumedTurn) AppendJSON(dst []byte) []byte {
 		dst = appendMessage(dst, r.result.conversationID, response)
 	}
 	dst = appendTurnEnd(dst, r.result.turn)
-	return closeData(dst, start)
+	return wire.Close(dst, start)
 }
 
 // Described implements openapi.Described.
@@ -59,19 +59,19 @@ func appendPendingActions(dst []byte, actions []*conversationpb.PendingAction) [
 func appendPendingAction(dst []byte, action *conversationpb.PendingAction) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendString(dst, action.GetId())
-	dst = appendMember(dst, `,"kind":`, action.GetKind())
+	dst = wire.AppendMember(dst, `,"kind":`, action.GetKind())
 	dst = append(dst, `,"status":"pending"`...)
-	dst = appendOptional(dst, `,"runId":`, action.GetRunId())
-	dst = appendOptional(dst, `,"toolName":`, action.GetToolName())
-	dst = appendOptional(dst, `,"toolCallId":`, action.GetToolCallId())
+	dst = wire.AppendOptional(dst, `,"runId":`, action.GetRunId())
+	dst = wire.AppendOptional(dst, `,"toolName":`, action.GetToolName())
+	dst = wire.AppendOptional(dst, `,"toolCallId":`, action.GetToolCallId())
 	dst = append(dst, `,"args":`...)
-	dst = appendObject(dst, action.GetArgs())
-	if questions := questionsOf(action); questions != nil {
+	dst = wire.AppendObjectLine(dst, action.GetArgs())
+	if questions := eventlog.Questions(action); questions != nil {
 		dst = append(dst, `,"questions":`...)
 		dst = append(dst, questions...)
 	}
 	dst = append(dst, `,"details":`...)
-	dst = appendObject(dst, action.GetDetails())
+	dst = wire.AppendObjectLine(dst, action.GetDetails())
 	if action.GetUnknownOutcome() {
 		dst = append(dst, `,"unknownOutcome":true`...)
 	}
@@ -82,20 +82,4 @@ func appendPendingAction(dst []byte, action *conversationpb.PendingAction) []byt
 	dst = append(dst, `,"expiresAt":`...)
 	dst = wire.AppendTime(dst, action.GetExpiresAt())
 	return append(dst, '}')
-}
-
-// questionsOf is the list of questions that a person is asked, nil where there is none.
-func questionsOf(action *conversationpb.PendingAction) []byte {
-	if action.GetKind() != kindQuestion {
-		return nil
-	}
-	for _, object := range [][]byte{action.GetDetails(), action.GetArgs()} {
-		var asked struct {
-			Questions json.RawMessage `json:"questions"`
-		}
-		if json.Unmarshal(object, &asked) == nil && len(asked.Questions) > 0 && asked.Questions[0] == '[' {
-			return line(asked.Questions)
-		}
-	}
-	return nil
 }

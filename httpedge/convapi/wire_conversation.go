@@ -6,6 +6,7 @@ import (
 
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
 )
 
@@ -113,7 +114,7 @@ func (c *cancelResult) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendBool(dst, result.GetSettled())
 	if result.GetCancelled() || !result.GetSettled() {
 		dst = append(dst, `,"cancelledActionIds":`...)
-		dst = appendStrings(dst, result.GetCancelledActionIds())
+		dst = wire.AppendStrings(dst, result.GetCancelledActionIds())
 	}
 	if result.GetCancelled() && result.GetSettled() {
 		dst = append(dst, `,"stopReason":"cancelled"`...)
@@ -130,9 +131,9 @@ func appendConversation(dst []byte, state *conversationpb.State) []byte {
 	dst = wire.AppendString(dst, state.GetId())
 	dst = append(dst, `,"agentId":`...)
 	dst = wire.AppendString(dst, state.GetAgentId())
-	dst = appendOptional(dst, `,"agentName":`, state.GetAgentName())
-	dst = appendOptional(dst, `,"userId":`, state.GetUserId())
-	dst = appendOptional(dst, `,"title":`, state.GetTitle())
+	dst = wire.AppendOptional(dst, `,"agentName":`, state.GetAgentName())
+	dst = wire.AppendOptional(dst, `,"userId":`, state.GetUserId())
+	dst = wire.AppendOptional(dst, `,"title":`, state.GetTitle())
 	dst = append(dst, `,"metadata":`...)
 	dst = appendMerged(dst, state.GetMetadata(), serverMetadata(state))
 	dst = append(dst, `,"state":`...)
@@ -166,7 +167,7 @@ func serverMetadata(state *conversationpb.State) []byte {
 func appendRuntime(dst []byte, state *conversationpb.State) []byte {
 	dst = append(dst, `{"status":`...)
 	dst = wire.AppendString(dst, statusText(state.GetStatus()))
-	dst = appendOptional(dst, `,"stopReason":`, stopText(state.GetStopReason()))
+	dst = wire.AppendOptional(dst, `,"stopReason":`, eventlog.StopText(state.GetStopReason()))
 	dst = append(dst, `,"lastEventSeq":`...)
 	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
 	dst = append(dst, `,"pendingActionIds":[`...)
@@ -227,26 +228,5 @@ func statusText(status conversationpb.Status) string {
 		return "waiting"
 	default:
 		return "idle"
-	}
-}
-
-func stopText(reason conversationpb.StopReason) string {
-	switch reason {
-	case conversationpb.StopReason_END_TURN:
-		return "end_turn"
-	case conversationpb.StopReason_REQUIRES_ACTION:
-		return "requires_action"
-	case conversationpb.StopReason_CANCELLED:
-		return "cancelled"
-	case conversationpb.StopReason_MAX_TURNS:
-		return "max_turns"
-	case conversationpb.StopReason_LIMIT:
-		return "limit"
-	case conversationpb.StopReason_BUDGET_REACHED:
-		return "budget_reached"
-	case conversationpb.StopReason_ERROR:
-		return "error"
-	default:
-		return ""
 	}
 }

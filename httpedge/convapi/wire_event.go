@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"parley/httpedge/endpoint"
+	"parley/httpedge/eventlog"
 )
 
 // eventPage is a page of the event log.
@@ -16,7 +17,7 @@ func (p *eventPage) AppendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendEvent(dst, event)
+		dst = eventlog.Append(dst, event, eventlog.Conversation)
 	}
 	dst = append(dst, `],"hasMore":`...)
 	dst = strconv.AppendBool(dst, p.page.HasMore)

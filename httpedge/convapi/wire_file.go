@@ -62,9 +62,9 @@ func appendFile(dst []byte, file *conversationpb.File) []byte {
 	dst = strconv.AppendInt(dst, file.GetSize(), 10)
 	dst = append(dst, `,"storageKey":`...)
 	dst = wire.AppendString(dst, file.GetStorageKey())
-	dst = appendOptional(dst, `,"conversationId":`, file.GetConversationId())
-	dst = appendOptional(dst, `,"userId":`, file.GetUserId())
-	dst = appendOptional(dst, `,"agentId":`, file.GetAgentId())
+	dst = wire.AppendOptional(dst, `,"conversationId":`, file.GetConversationId())
+	dst = wire.AppendOptional(dst, `,"userId":`, file.GetUserId())
+	dst = wire.AppendOptional(dst, `,"agentId":`, file.GetAgentId())
 	if file.GetExpiresAt() > 0 {
 		dst = append(dst, `,"expiresAt":`...)
 		dst = wire.AppendTime(dst, file.GetExpiresAt())

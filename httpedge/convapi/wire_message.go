@@ -5,6 +5,7 @@ import (
 
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
 )
 
@@ -53,18 +54,18 @@ func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
 		dst = appendUsage(dst, turn.GetUsage())
 	}
 	dst = append(dst, `,"stopReason":`...)
-	dst = wire.AppendString(dst, stopText(turn.GetStopReason()))
+	dst = wire.AppendString(dst, eventlog.StopText(turn.GetStopReason()))
 	dst = append(dst, `,"runId":`...)
 	dst = wire.AppendString(dst, turn.GetRunId())
-	dst = appendOptional(dst, `,"status":`, turnStatus(turn.GetStopReason()))
+	dst = wire.AppendOptional(dst, `,"status":`, turnStatus(turn.GetStopReason()))
 	dst = appendPendingActions(dst, turn.GetPending())
 	if turn.GetBudget() != nil {
 		dst = appendSpent(dst, turn.GetBudget(), turn.GetSpentNanoUsd())
 	}
-	dst = appendOptional(dst, `,"conversationTitle":`, turn.GetTitle())
+	dst = wire.AppendOptional(dst, `,"conversationTitle":`, turn.GetTitle())
 	if turn.GetError() != nil {
 		dst = append(dst, `,"error":`...)
-		dst = appendTurnError(dst, turn.GetError())
+		dst = eventlog.AppendTurnError(dst, turn.GetError())
 	}
 	return dst
 }
@@ -75,13 +76,6 @@ func appendSpent(dst []byte, budget *conversationpb.Budget, spent int64) []byte 
 	dst = appendBudget(dst, budget)
 	dst = append(dst, `,"spentUsd":`...)
 	return wire.AppendUSD(dst, spent)
-}
-
-func appendTurnError(dst []byte, turnError *conversationpb.TurnError) []byte {
-	dst = append(dst, `{"code":`...)
-	dst = wire.AppendString(dst, turnError.GetCode())
-	dst = append(dst, `,"message":`...)
-	return append(wire.AppendString(dst, turnError.GetMessage()), '}')
 }
 
 // turnStatus is the status of a turn that did not simply complete, "" of one that did.
@@ -122,9 +116,9 @@ func appendMessage(dst []byte, conversationID string, message *conversationpb.Me
 	dst = append(dst, `,"content":`...)
 	dst = wire.AppendString(dst, message.GetContent())
 	if assistant {
-		dst = appendOptional(dst, `,"status":`, message.GetStatus())
+		dst = wire.AppendOptional(dst, `,"status":`, message.GetStatus())
 	}
-	dst = appendOptional(dst, `,"name":`, message.GetName())
+	dst = wire.AppendOptional(dst, `,"name":`, message.GetName())
 	dst = appendToolCalls(dst, message.GetToolCalls())
 	dst = appendFileRefs(dst, message.GetFiles())
 	dst = append(dst, `,"metadata":`...)
@@ -151,8 +145,8 @@ func appendToolCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
 		dst = wire.AppendString(dst, call.GetName())
 		dst = append(dst, `,"arguments":`...)
 		dst = wire.AppendString(dst, call.GetArguments())
-		dst = appendOptional(dst, `,"result":`, call.GetResult())
-		dst = appendOptional(dst, `,"error":`, call.GetError())
+		dst = wire.AppendOptional(dst, `,"result":`, call.GetResult())
+		dst = wire.AppendOptional(dst, `,"error":`, call.GetError())
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
@@ -169,8 +163,8 @@ func appendFileRefs(dst []byte, files []*conversationpb.FileRef) []byte {
 		}
 		dst = append(dst, `{"id":`...)
 		dst = wire.AppendString(dst, file.GetId())
-		dst = appendMember(dst, `,"name":`, file.GetName())
-		dst = appendMember(dst, `,"mimeType":`, file.GetMimeType())
+		dst = wire.AppendMember(dst, `,"name":`, file.GetName())
+		dst = wire.AppendMember(dst, `,"mimeType":`, file.GetMimeType())
 		dst = append(dst, `,"size":`...)
 		dst = strconv.AppendInt(dst, file.GetSize(), 10)
 		dst = append(dst, '}')

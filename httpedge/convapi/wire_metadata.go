@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
 )
 
@@ -22,7 +23,7 @@ func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
 	if len(keys) == 0 {
 		return wire.AppendObject(dst, client)
 	}
-	return appendMerged(dst, client, closeData(keys, 0))
+	return appendMerged(dst, client, wire.Close(keys, 0))
 }
 
 // metadataKeys are the server's: a client's object cannot pass for one of them.
@@ -34,10 +35,10 @@ func metadataKeys() [9]string {
 }
 
 func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
-	keys = appendOptional(keys, `,"status":`, message.GetStatus())
-	keys = appendOptional(keys, `,"stopReason":`, stopText(message.GetStopReason()))
+	keys = wire.AppendOptional(keys, `,"status":`, message.GetStatus())
+	keys = wire.AppendOptional(keys, `,"stopReason":`, eventlog.StopText(message.GetStopReason()))
 	keys = appendPreviousContent(keys, message)
-	keys = appendOptional(keys, `,"regeneratedFrom":`, message.GetRegeneratedFrom())
+	keys = wire.AppendOptional(keys, `,"regeneratedFrom":`, message.GetRegeneratedFrom())
 	keys = appendPendingActions(keys, message.GetPending())
 	if message.GetFeedback().GetRating() != "" {
 		keys = append(keys, `,"feedback":`...)
@@ -51,14 +52,14 @@ func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte
 	if message.GetEdited() {
 		keys = append(keys, `,"edited":true`...)
 	}
-	return appendOptional(keys, `,"editedFrom":`, message.GetEditedFrom())
+	return wire.AppendOptional(keys, `,"editedFrom":`, message.GetEditedFrom())
 }
 
 func appendPreviousContent(keys []byte, message *conversationpb.Message) []byte {
 	if len(message.GetPreviousContent()) == 0 {
 		return keys
 	}
-	return appendStrings(append(keys, `,"previousContent":`...), message.GetPreviousContent())
+	return wire.AppendStrings(append(keys, `,"previousContent":`...), message.GetPreviousContent())
 }
 
 // appendToolCallDetails adds what clients draw tool calls from: [{id, name, args, result}].
@@ -73,12 +74,12 @@ func appendToolCallDetails(dst []byte, calls []*conversationpb.ToolCall) []byte 
 		}
 		dst = append(dst, `{"id":`...)
 		dst = wire.AppendString(dst, call.GetId())
-		dst = appendMember(dst, `,"name":`, call.GetName())
+		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
 		dst = append(dst, `,"args":`...)
-		dst = appendArguments(dst, call.GetArguments())
+		dst = eventlog.AppendArguments(dst, call.GetArguments())
 		if call.GetResult() != "" || call.GetError() != "" {
 			dst = append(dst, `,"result":`...)
-			dst = appendOutcome(dst, call)
+			dst = eventlog.AppendOutcome(dst, call)
 		}
 		dst = append(dst, '}')
 	}
@@ -92,7 +93,7 @@ type feedbackResult struct{ rated *conversationpb.Rated }
 func (r *feedbackResult) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"feedback":`...)
 	dst = appendFeedback(dst, r.rated.GetFeedback())
-	return append(appendMember(dst, `,"messageId":`, r.rated.GetMessageId()), '}')
+	return append(wire.AppendMember(dst, `,"messageId":`, r.rated.GetMessageId()), '}')
 }
 
 // Described implements openapi.Described.
@@ -106,9 +107,9 @@ func appendFeedback(dst []byte, feedback *conversationpb.Feedback) []byte {
 		dst = wire.AppendString(dst, feedback.GetRating())
 	}
 	dst = append(dst, `,"reasons":`...)
-	dst = appendStrings(dst, feedback.GetReasons())
-	dst = appendOptional(dst, `,"comment":`, feedback.GetComment())
-	dst = appendOptional(dst, `,"userId":`, feedback.GetUserId())
+	dst = wire.AppendStrings(dst, feedback.GetReasons())
+	dst = wire.AppendOptional(dst, `,"comment":`, feedback.GetComment())
+	dst = wire.AppendOptional(dst, `,"userId":`, feedback.GetUserId())
 	dst = append(dst, `,"createdAt":`...)
 	dst = wire.AppendTime(dst, feedback.GetCreatedAt())
 	dst = append(dst, `,"updatedAt":`...)

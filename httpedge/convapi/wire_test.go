@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/httpedge/endpoint"
+	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
 )
 
@@ -457,7 +458,7 @@ func TestEventsOnTheWire(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.event.Seq, c.event.RunId, c.event.CreatedAt = 7, "run_1", 1_700_000_000_123
 			want := `{"seq":7,` + c.want + `,"run_id":"run_1","created_at":"2023-11-14T22:13:20.123Z"}`
-			require.Equal(t, want, string(appendEvent(nil, c.event)))
+			require.Equal(t, want, string(eventlog.Append(nil, c.event, eventlog.Conversation)))
 		})
 	}
 	page := &eventPage{&endpoint.EventPage{Events: []*conversationpb.Event{cases[0].event}, HasMore: true, LastSeq: 9}}

@@ -1,4 +1,4 @@
-package convapi
+package eventlog
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // Frames satisfy both ways of reading them: the event line names the type, and so does the data. Data is one line.
 
 // eventFrame is a durable event: id, event and data lines.
-func eventFrame(name string, event *conversationpb.Event) sse.Frame {
+func eventFrame(name string, event *conversationpb.Event, dialect Dialect) sse.Frame {
 	const around = 256
 	content := len(event.GetUserMessage().GetMessage().GetContent()) + len(event.GetAgentMessage().GetMessage().GetContent()) +
 		len(event.GetToolUse().GetText()) + len(event.GetTurnPaused().GetAnswer().GetContent())
@@ -22,7 +22,7 @@ func eventFrame(name string, event *conversationpb.Event) sse.Frame {
 	b = sse.AppendEvent(b, name)
 	b = append(b, dataField...)
 	start := len(b)
-	return sse.Seal(endData(appendEvent(b, event), start))
+	return sse.Seal(endData(Append(b, event, dialect), start))
 }
 
 // snapshotFrame is the text of the active run so far: no id, because it is not part of the log.

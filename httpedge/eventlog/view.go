@@ -1,43 +1,11 @@
-package convapi
+package eventlog
 
 import (
-	"context"
 	"math/rand/v2"
 
-	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
 )
-
-// streamEvents follows a conversation's event log: what is stored after a cursor, then what happens. The stream opens
-// with ": open"; when a run is active, its snapshot comes next, before the replay.
-func (a *API) streamEvents(ctx context.Context, in *streamEventsIn, stream endpoint.Stream) (*endpoint.Empty, error) {
-	if _, err := a.readable(ctx, in.ID); err != nil {
-		return nil, err
-	}
-	if err := stream.Admit(); err != nil {
-		return nil, err
-	}
-	lease, err := a.hub.Acquire(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	options := sse.Options{
-		After:   in.after,
-		Opening: sse.Comment("open"),
-		View:    eventsView{selectTypes(eventTypes(in.Types))},
-		Shared:  true,
-	}
-	err = stream.Start(func(take endpoint.Takeover) {
-		handover := sse.Handover(take)
-		handover.Reuse = nil // ends with its client, hardly ever cleanly; the plain socket is a third of the memory
-		lease.Open(handover, options)
-	})
-	if err != nil {
-		lease.Release()
-	}
-	return nil, err
-}
 
 // Types of frames that are never stored.
 const (
@@ -85,20 +53,23 @@ func selectTypes(names []string) typeSet {
 	return set
 }
 
-// eventsView renders the event log for clients that want the same types: one rendering serves all of them.
-type eventsView struct{ types typeSet }
+// view renders the event log for clients that want the same types: one rendering serves all of them.
+type view struct {
+	types   typeSet
+	dialect Dialect
+}
 
 // Event implements sse.View.
-func (v eventsView) Event(event *conversationpb.Event) (sse.Frame, bool) {
+func (v view) Event(event *conversationpb.Event) (sse.Frame, bool) {
 	name := event.PublicType()
 	if v.types&typeBit(name) == 0 {
 		return nil, false
 	}
-	return eventFrame(name, event), false
+	return eventFrame(name, event, v.dialect), false
 }
 
 // Snapshot implements sse.View. Whoever wants deltas needs it: they continue its text.
-func (v eventsView) Snapshot(run sse.Run) sse.Frame {
+func (v view) Snapshot(run sse.Run) sse.Frame {
 	if v.types&(wantSnapshot|wantDelta) == 0 {
 		return nil
 	}
@@ -106,7 +77,7 @@ func (v eventsView) Snapshot(run sse.Run) sse.Frame {
 }
 
 // Delta implements sse.View.
-func (v eventsView) Delta(run sse.Run, offset int) sse.Frame {
+func (v view) Delta(run sse.Run, offset int) sse.Frame {
 	if v.types&wantDelta == 0 {
 		return nil
 	}
@@ -114,7 +85,7 @@ func (v eventsView) Delta(run sse.Run, offset int) sse.Frame {
 }
 
 // Parting implements sse.View. Clients that may return are told to spread their return over two seconds.
-func (v eventsView) Parting(why sse.Parting) sse.Frame {
+func (v view) Parting(why sse.Parting) sse.Frame {
 	const soonest, spread = 500, 2000 // milliseconds
 	switch why {
 	case sse.Deleted:

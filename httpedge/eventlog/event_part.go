@@ -1,6 +1,7 @@
-package convapi
+package eventlog
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"parley/httpedge/endpoint/wire"
@@ -43,8 +44,8 @@ func appendPartData(dst []byte, event *conversationpb.Event) []byte {
 		return appendFileData(append(dst, `{"file":`...), body.FileAdded.GetFile(), "}}")
 	case *conversationpb.Event_FilesRemoved:
 		dst = append(dst, `{"file_ids":`...)
-		dst = appendStrings(dst, body.FilesRemoved.GetIds())
-		return append(appendOptional(dst, `,"reason":`, body.FilesRemoved.GetHow()), '}')
+		dst = wire.AppendStrings(dst, body.FilesRemoved.GetIds())
+		return append(wire.AppendOptional(dst, `,"reason":`, body.FilesRemoved.GetHow()), '}')
 	case *conversationpb.Event_ToolRemembered:
 		return append(wire.AppendString(append(dst, `{"tool_name":`...), body.ToolRemembered.GetTool()), '}')
 	default:
@@ -62,9 +63,9 @@ func appendToolUse(dst []byte, use *conversationpb.ToolUse) []byte {
 		}
 		dst = append(dst, `{"tool_call_id":`...)
 		dst = wire.AppendString(dst, call.GetId())
-		dst = appendMember(dst, `,"tool_name":`, call.GetName())
+		dst = wire.AppendMember(dst, `,"tool_name":`, call.GetName())
 		dst = append(dst, `,"args":`...)
-		dst = append(appendArguments(dst, call.GetArguments()), '}')
+		dst = append(AppendArguments(dst, call.GetArguments()), '}')
 	}
 	return append(appendUsageData(append(dst, ']'), use.GetUsage()), '}')
 }
@@ -77,9 +78,9 @@ func appendToolResults(dst []byte, results []*conversationpb.ToolCall) []byte {
 		}
 		dst = append(dst, `{"tool_call_id":`...)
 		dst = wire.AppendString(dst, call.GetId())
-		dst = appendMember(dst, `,"tool_name":`, call.GetName())
+		dst = wire.AppendMember(dst, `,"tool_name":`, call.GetName())
 		dst = append(dst, `,"result":`...)
-		dst = append(appendOutcome(dst, call), '}')
+		dst = append(AppendOutcome(dst, call), '}')
 	}
 	return append(dst, ']', '}')
 }
@@ -99,24 +100,24 @@ func openData(dst []byte, start int) []byte {
 func appendBudgetReached(dst []byte, reached *conversationpb.BudgetReached) []byte {
 	dst = append(dst, `{"max_cost_usd":`...)
 	dst = wire.AppendUSD(dst, reached.GetBudget().GetMaxCostNanoUsd())
-	dst = appendMember(dst, `,"on_reach":`, reached.GetBudget().GetOnReach())
+	dst = wire.AppendMember(dst, `,"on_reach":`, reached.GetBudget().GetOnReach())
 	return appendSpentData(dst, reached.GetSpentNanoUsd())
 }
 
 func appendActionData(dst []byte, action *conversationpb.PendingAction) []byte {
 	dst = append(dst, `{"action_id":`...)
 	dst = wire.AppendString(dst, action.GetId())
-	dst = appendMember(dst, `,"kind":`, action.GetKind())
-	dst = appendOptional(dst, `,"tool_name":`, action.GetToolName())
-	dst = appendOptional(dst, `,"tool_call_id":`, action.GetToolCallId())
+	dst = wire.AppendMember(dst, `,"kind":`, action.GetKind())
+	dst = wire.AppendOptional(dst, `,"tool_name":`, action.GetToolName())
+	dst = wire.AppendOptional(dst, `,"tool_call_id":`, action.GetToolCallId())
 	dst = append(dst, `,"args":`...)
-	dst = appendObject(dst, action.GetArgs())
-	if questions := questionsOf(action); questions != nil {
+	dst = wire.AppendObjectLine(dst, action.GetArgs())
+	if questions := Questions(action); questions != nil {
 		dst = append(dst, `,"questions":`...)
 		dst = append(dst, questions...)
 	}
 	dst = append(dst, `,"details":`...)
-	dst = appendObject(dst, action.GetDetails())
+	dst = wire.AppendObjectLine(dst, action.GetDetails())
 	if action.GetUnknownOutcome() {
 		dst = append(dst, `,"unknown_outcome":true`...)
 	}
@@ -127,11 +128,11 @@ func appendActionData(dst []byte, action *conversationpb.PendingAction) []byte {
 func appendActionClosed(dst []byte, closed *conversationpb.ActionClosed) []byte {
 	dst = append(dst, `{"action_id":`...)
 	dst = wire.AppendString(dst, closed.GetId())
-	dst = appendOptional(dst, `,"tool_call_id":`, closed.GetToolCallId())
-	dst = appendOptional(dst, `,"by":`, closed.GetBy())
+	dst = wire.AppendOptional(dst, `,"tool_call_id":`, closed.GetToolCallId())
+	dst = wire.AppendOptional(dst, `,"by":`, closed.GetBy())
 	if len(closed.GetResolution()) > 0 {
 		dst = append(dst, `,"resolution":`...)
-		dst = appendObject(dst, closed.GetResolution())
+		dst = wire.AppendObjectLine(dst, closed.GetResolution())
 	}
 	return append(dst, '}')
 }
@@ -147,17 +148,17 @@ func appendFeedbackData(dst []byte, message *conversationpb.Message) []byte {
 	}
 	dst = wire.AppendString(dst, feedback.GetRating())
 	dst = append(dst, `,"reasons":`...)
-	dst = appendStrings(dst, feedback.GetReasons())
-	dst = appendOptional(dst, `,"comment":`, feedback.GetComment())
-	return append(appendOptional(dst, `,"user_id":`, feedback.GetUserId()), '}')
+	dst = wire.AppendStrings(dst, feedback.GetReasons())
+	dst = wire.AppendOptional(dst, `,"comment":`, feedback.GetComment())
+	return append(wire.AppendOptional(dst, `,"user_id":`, feedback.GetUserId()), '}')
 }
 
 // appendFileData writes a file of the log up to end, which closes it and what is around it.
 func appendFileData(dst []byte, file *conversationpb.File, end string) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendString(dst, file.GetId())
-	dst = appendMember(dst, `,"name":`, file.GetName())
-	dst = appendMember(dst, `,"mime_type":`, file.GetMimeType())
+	dst = wire.AppendMember(dst, `,"name":`, file.GetName())
+	dst = wire.AppendMember(dst, `,"mime_type":`, file.GetMimeType())
 	dst = append(dst, `,"size":`...)
 	return append(strconv.AppendInt(dst, file.GetSize(), 10), end...)
 }
@@ -193,4 +194,46 @@ func appendTurnPaused(dst []byte, answer *conversationpb.Message) []byte {
 		dst = wire.AppendString(dst, action.GetId())
 	}
 	return append(dst, ']', '}')
+}
+
+// AppendArguments writes a call's arguments as an object. What a model sent that is none is not shown as one.
+func AppendArguments(dst []byte, arguments string) []byte {
+	if len(arguments) == 0 || !isObject(arguments) {
+		return append(dst, '{', '}')
+	}
+	return append(dst, wire.Line([]byte(arguments))...)
+}
+
+// AppendOutcome writes what a call came to: an object or a list as such, other text as text, an error as {error}.
+func AppendOutcome(dst []byte, call *conversationpb.ToolCall) []byte {
+	result := call.GetResult()
+	switch {
+	case call.GetError() != "":
+		dst = append(dst, `{"error":`...)
+		return append(wire.AppendString(dst, call.GetError()), '}')
+	case isObject(result), len(result) > 0 && result[0] == '[' && json.Valid([]byte(result)):
+		return append(dst, wire.Line([]byte(result))...)
+	default:
+		return wire.AppendString(dst, result)
+	}
+}
+
+func isObject(text string) bool {
+	return len(text) > 1 && text[0] == '{' && json.Valid([]byte(text))
+}
+
+// Questions is the list of questions that a person is asked, nil where there is none.
+func Questions(action *conversationpb.PendingAction) []byte {
+	if action.GetKind() != "user_question" {
+		return nil
+	}
+	for _, object := range [][]byte{action.GetDetails(), action.GetArgs()} {
+		var asked struct {
+			Questions json.RawMessage `json:"questions"`
+		}
+		if json.Unmarshal(object, &asked) == nil && len(asked.Questions) > 0 && asked.Questions[0] == '[' {
+			return wire.Line(asked.Questions)
+		}
+	}
+	return nil
 }

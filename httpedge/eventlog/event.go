@@ -1,4 +1,4 @@
-package convapi
+package eventlog
 
 import (
 	"strconv"
@@ -7,26 +7,26 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// appendEvent writes an event of the log, on one line: {seq, type, data, run_id, created_at}.
-func appendEvent(dst []byte, event *conversationpb.Event) []byte {
+// Append writes an event of the log, on one line: {seq, type, data, run_id, created_at}.
+func Append(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, event.GetSeq(), 10)
 	dst = append(dst, `,"type":`...)
 	dst = wire.AppendString(dst, event.PublicType())
 	dst = append(dst, `,"data":`...)
-	dst = appendEventData(dst, event)
-	dst = appendOptional(dst, `,"run_id":`, event.GetRunId())
+	dst = appendData(dst, event, dialect)
+	dst = wire.AppendOptional(dst, `,"run_id":`, event.GetRunId())
 	dst = append(dst, `,"created_at":`...)
 	return append(wire.AppendTime(dst, event.GetCreatedAt()), '}')
 }
 
-// appendEventData writes an event's data, in snake_case as document 2 shows it for agent.message.
-func appendEventData(dst []byte, event *conversationpb.Event) []byte {
+// appendData writes an event's data, in snake_case as document 2 shows it for agent.message.
+func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_UserMessage:
 		return appendUserMessageData(dst, body.UserMessage.GetMessage())
 	case *conversationpb.Event_AgentMessage:
-		return appendAgentMessageData(dst, body.AgentMessage.GetMessage())
+		return appendAgentMessageData(dst, body.AgentMessage.GetMessage(), dialect)
 	case *conversationpb.Event_TurnStarted:
 		return appendTurnStarted(dst, body.TurnStarted.GetLease())
 	case *conversationpb.Event_TurnResumed:
@@ -34,14 +34,14 @@ func appendEventData(dst []byte, event *conversationpb.Event) []byte {
 	case *conversationpb.Event_TurnPaused:
 		return appendTurnPaused(dst, body.TurnPaused.GetAnswer())
 	case *conversationpb.Event_TurnEnded:
-		return appendTurnEnded(dst, body.TurnEnded)
+		return appendTurnEnded(dst, body.TurnEnded, dialect)
 	case *conversationpb.Event_TurnRecovered:
 		dst = append(dst, `{"attempt":`...)
 		dst = strconv.AppendUint(dst, uint64(body.TurnRecovered.GetAttempt()), 10)
-		dst = appendOptional(dst, `,"node":`, body.TurnRecovered.GetNode())
+		dst = wire.AppendOptional(dst, `,"node":`, body.TurnRecovered.GetNode())
 		return append(dst, '}')
 	case *conversationpb.Event_Updated:
-		return appendUpdated(dst, body.Updated)
+		return appendUpdated(dst, body.Updated, dialect)
 	default:
 		return appendPartData(dst, event)
 	}
@@ -58,33 +58,33 @@ func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
 	}
 	if message.GetEdited() {
 		dst = append(dst, `,"edited":true`...)
-		dst = appendOptional(dst, `,"edited_from":`, message.GetEditedFrom())
+		dst = wire.AppendOptional(dst, `,"edited_from":`, message.GetEditedFrom())
 	}
 	return append(appendFilesData(dst, message.GetFiles()), '}')
 }
 
-func appendAgentMessageData(dst []byte, message *conversationpb.Message) []byte {
+func appendAgentMessageData(dst []byte, message *conversationpb.Message, dialect Dialect) []byte {
 	dst = append(dst, `{"content":`...)
 	dst = wire.AppendString(dst, message.GetContent())
 	dst = append(dst, `,"message_id":`...)
 	dst = wire.AppendString(dst, message.GetId())
 	dst = append(dst, `,"stop_reason":`...)
-	dst = wire.AppendString(dst, stopText(message.GetStopReason()))
-	dst = appendOptional(dst, `,"status":`, message.GetStatus())
-	dst = appendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
-	dst = appendOptional(dst, `,"regenerated_from":`, message.GetRegeneratedFrom())
+	dst = wire.AppendString(dst, dialect.stopReason(message.GetStopReason()))
+	dst = wire.AppendOptional(dst, `,"status":`, message.GetStatus())
+	dst = wire.AppendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
+	dst = wire.AppendOptional(dst, `,"regenerated_from":`, message.GetRegeneratedFrom())
 	return append(appendUsageData(dst, message.GetUsage()), '}')
 }
 
 // appendTurnStarted names the mode of turns that are more than an answer to a new message.
 func appendTurnStarted(dst []byte, lease *conversationpb.Lease) []byte {
 	start := len(dst)
-	dst = appendOptional(dst, `,"mode":`, modeText(lease.GetMode()))
+	dst = wire.AppendOptional(dst, `,"mode":`, modeText(lease.GetMode()))
 	if attempt := lease.GetAttempt(); attempt > 0 {
 		dst = append(dst, `,"attempt":`...)
 		dst = strconv.AppendUint(dst, uint64(attempt), 10)
 	}
-	return closeData(dst, start)
+	return wire.Close(dst, start)
 }
 
 func modeText(mode conversationpb.Mode) string {
@@ -124,13 +124,13 @@ func appendUsageData(dst []byte, usage *conversationpb.Usage) []byte {
 	return append(dst, '}')
 }
 
-func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded) []byte {
+func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded, dialect Dialect) []byte {
 	dst = append(dst, `{"stop_reason":`...)
-	dst = wire.AppendString(dst, stopText(ended.GetStopReason()))
+	dst = wire.AppendString(dst, dialect.stopReason(ended.GetStopReason()))
 	dst = appendUsageData(dst, ended.GetUsage())
 	if ended.GetError() != nil {
 		dst = append(dst, `,"error":`...)
-		dst = appendTurnError(dst, ended.GetError())
+		dst = AppendTurnError(dst, ended.GetError())
 	}
 	if ended.GetContinuable() {
 		dst = append(dst, `,"continuable":true`...)
@@ -140,7 +140,7 @@ func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded) []byte {
 
 // appendUpdated writes what changed of a conversation, under the names that its record has. The runtime context is the
 // agent's business and not shown.
-func appendUpdated(dst []byte, updated *conversationpb.Updated) []byte {
+func appendUpdated(dst []byte, updated *conversationpb.Updated, dialect Dialect) []byte {
 	start, patch := len(dst), updated.GetPatch()
 	if patch.Title != nil {
 		dst = append(dst, `,"title":`...)
@@ -159,7 +159,7 @@ func appendUpdated(dst []byte, updated *conversationpb.Updated) []byte {
 	}
 	if patch.GetBudget() != nil || patch.GetRemoveBudget() {
 		dst = append(dst, `,"budget":`...)
-		dst = appendBudget(dst, patch.GetBudget())
+		dst = dialect.appendBudget(dst, patch.GetBudget())
 	}
-	return closeData(dst, start)
+	return wire.Close(dst, start)
 }

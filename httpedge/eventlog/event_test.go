@@ -1,4 +1,4 @@
-package convapi
+package eventlog
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestEveryEventOnTheWire(t *testing.T) {
 	usage := &conversationpb.Usage{InputTokens: 2, OutputTokens: 3, Priced: true, CostNanoUsd: 1_500_000}
 	const usageData = `"usage":{"input_tokens":2,"output_tokens":3,"total_tokens":5,"cost_usd":0.0015}`
 	action := &conversationpb.PendingAction{
-		Id: "act_1", Kind: kindQuestion, ToolName: "ask_user", ToolCallId: "c1", UnknownOutcome: true,
+		Id: "act_1", Kind: "user_question", ToolName: "ask_user", ToolCallId: "c1", UnknownOutcome: true,
 		Args: []byte("{\"questions\":[\n{\"question\":\"Why?\"}]}"), ExpiresAt: 1_700_000_000_000,
 	}
 	answer := &conversationpb.Message{Id: "msg_2", Content: "So far", Pending: []*conversationpb.PendingAction{action}}
@@ -107,7 +107,7 @@ func TestEveryEventOnTheWire(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.event.Seq, c.event.RunId, c.event.CreatedAt = 7, "run_1", 1_700_000_000_123
-		got := string(appendEvent(nil, c.event))
+		got := string(Append(nil, c.event, Conversation))
 		require.True(t, json.Valid([]byte(got)), got)
 		require.Equal(t, `{"seq":7,"type":`+c.want+`,"run_id":"run_1","created_at":"2023-11-14T22:13:20.123Z"}`, got)
 	}

@@ -1,0 +1,64 @@
+package eventlog
+
+import (
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+)
+
+// Dialect is whose words an event is told in. The log is the same; the few names in which the surfaces differ are not.
+type Dialect uint8
+
+// Dialects.
+const (
+	Conversation Dialect = iota // the conversation server's
+	Client                      // the Client API's
+)
+
+func (d Dialect) stopReason(reason conversationpb.StopReason) string {
+	if d == Client && reason == conversationpb.StopReason_MAX_TURNS {
+		reason = conversationpb.StopReason_LIMIT // which document 1 does not tell apart
+	}
+	return StopText(reason)
+}
+
+func (d Dialect) appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
+	if budget == nil {
+		return append(dst, "null"...)
+	}
+	limit, onReach := `{"maxCostUsd":`, `,"onReach":`
+	if d == Client {
+		limit, onReach = `{"max_cost_usd":`, `,"on_reach":`
+	}
+	dst = append(dst, limit...)
+	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	return append(wire.AppendMember(dst, onReach, budget.GetOnReach()), '}')
+}
+
+// StopText is why a turn stopped, as the conversation server words it; "" before the first turn.
+func StopText(reason conversationpb.StopReason) string {
+	switch reason {
+	case conversationpb.StopReason_END_TURN:
+		return "end_turn"
+	case conversationpb.StopReason_REQUIRES_ACTION:
+		return "requires_action"
+	case conversationpb.StopReason_CANCELLED:
+		return "cancelled"
+	case conversationpb.StopReason_MAX_TURNS:
+		return "max_turns"
+	case conversationpb.StopReason_LIMIT:
+		return "limit"
+	case conversationpb.StopReason_BUDGET_REACHED:
+		return "budget_reached"
+	case conversationpb.StopReason_ERROR:
+		return "error"
+	default:
+		return ""
+	}
+}
+
+// AppendTurnError writes {code, message}.
+func AppendTurnError(dst []byte, turnError *conversationpb.TurnError) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = wire.AppendString(dst, turnError.GetCode())
+	return append(wire.AppendMember(dst, `,"message":`, turnError.GetMessage()), '}')
+}
