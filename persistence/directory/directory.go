@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -63,7 +64,9 @@ type Directory struct {
 
 	mu          sync.RWMutex
 	collections map[string]*collection
-	stale       bool // the rows are not those in memory
+	stale       bool          // the rows are not those in memory
+	version     uint64        // of the newest change in memory
+	grown       chan struct{} // closed when something changes; nil while nobody waits
 }
 
 type collection struct {
@@ -144,6 +147,72 @@ func (d *Directory) propose(ctx context.Context, p *logpb.Put) (uint64, error) {
 	return result.GetSeq(), nil
 }
 
+// Version is that of the newest change that this node has in memory, a deletion's included.
+func (d *Directory) Version() uint64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.version
+}
+
+// Await returns once this node has everything up to a version in memory. held says whether the log has been applied
+// that far here: after a start or a snapshot memory knows the newest record, not the newest change. It is asked now and
+// then.
+func (d *Directory) Await(ctx context.Context, version uint64, held func() (bool, error)) error {
+	ticker := time.NewTicker(heldInterval)
+	defer ticker.Stop()
+	for {
+		now, grown := d.wait()
+		if now >= version {
+			return nil
+		}
+		if there, err := held(); err != nil {
+			return err
+		} else if there {
+			return d.refreshTo(version)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for version %d of the directory: %w", version, ctx.Err())
+		case <-grown:
+		case <-ticker.C:
+		}
+	}
+}
+
+// refreshTo reads the rows if they were replaced, which are known to hold everything up to a version.
+func (d *Directory) refreshTo(version uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stale {
+		if err := d.load(); err != nil {
+			return err
+		}
+	}
+	d.noteLocked(version)
+	return nil
+}
+
+// heldInterval is how often Await asks.
+const heldInterval = 50 * time.Millisecond
+
+// wait returns the version and a channel that is closed when it grows.
+func (d *Directory) wait() (version uint64, grown <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.grown == nil {
+		d.grown = make(chan struct{})
+	}
+	return d.version, d.grown
+}
+
+func (d *Directory) noteLocked(version uint64) {
+	d.version = max(d.version, version)
+	if d.grown != nil {
+		close(d.grown)
+		d.grown = nil
+	}
+}
+
 // Watch returns a channel that holds a value whenever the collection has changed since it was last received from:
 // receive, then read. stop ends it.
 func (d *Directory) Watch(name string) (changed <-chan struct{}, stop func()) {
@@ -207,6 +276,7 @@ func (d *Directory) load() (err error) {
 	for _, c := range d.collections {
 		clear(c.records)
 	}
+	var newest uint64
 	for valid := iter.First(); valid; valid = iter.Next() {
 		k, err := keys.Decode(iter.Key())
 		if err != nil {
@@ -216,6 +286,7 @@ func (d *Directory) load() (err error) {
 		if err != nil {
 			return fmt.Errorf("read directory: %w", err)
 		}
+		newest = max(newest, version)
 		key := string(k.Tail)
 		d.collection(k.Name).records[key] = Record{Key: key, Version: version, Value: slices.Clone(value)}
 	}
@@ -226,6 +297,7 @@ func (d *Directory) load() (err error) {
 		c.changed()
 	}
 	d.stale = false
+	d.noteLocked(newest)
 	return nil
 }
 
@@ -237,19 +309,19 @@ func (d *Directory) Applied() Applied { return Applied{d} }
 
 // Put takes a record that was written.
 func (a Applied) Put(collection, key string, version uint64, value []byte) {
-	a.change(collection, func(c *collectionRecords) {
+	a.change(collection, version, func(c *collectionRecords) {
 		(*c)[key] = Record{Key: key, Version: version, Value: slices.Clone(value)}
 	})
 }
 
 // Delete takes a record that was removed.
-func (a Applied) Delete(collection, key string, _ uint64) {
-	a.change(collection, func(c *collectionRecords) { delete(*c, key) })
+func (a Applied) Delete(collection, key string, version uint64) {
+	a.change(collection, version, func(c *collectionRecords) { delete(*c, key) })
 }
 
 type collectionRecords = map[string]Record
 
-func (a Applied) change(name string, change func(*collectionRecords)) {
+func (a Applied) change(name string, version uint64, change func(*collectionRecords)) {
 	d := a.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,4 +331,5 @@ func (a Applied) change(name string, change func(*collectionRecords)) {
 	c := d.collection(name)
 	change(&c.records)
 	c.changed()
+	d.noteLocked(version)
 }

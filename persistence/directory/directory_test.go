@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -168,3 +170,36 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 	d.Invalidate()
 	require.Error(t, d.Refresh())
 }
+
+// Await hears of what is applied, and asks how far the log is where memory cannot know: a deletion leaves no version.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, l := open(t)
+		applied := uint64(0)
+		held := func() (bool, error) { return applied >= 3, nil }
+		waiting := make(chan error, 1)
+		go func() { waiting <- d.Await(t.Context(), 2, held) }()
+		synctest.Wait()
+		version, err := d.Put(t.Context(), "agents", "a", 0, []byte("one"))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Empty(t, waiting)
+		require.NoError(t, d.Delete(t.Context(), "agents", "a", version))
+		require.NoError(t, <-waiting)
+		require.EqualValues(t, 2, d.Version())
+
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, d.Await(short, 3, held), context.DeadlineExceeded)
+
+		// After a snapshot that ends with a deletion.
+		again := directory.New(l.db, l)
+		applied = 3
+		require.NoError(t, again.Await(t.Context(), 3, held))
+		applied = 0
+		require.NoError(t, again.Await(t.Context(), 3, held), "it was told once")
+		require.ErrorIs(t, again.Await(t.Context(), 4, func() (bool, error) { return false, errUnknown }), errUnknown)
+	})
+}
+
+var errUnknown = errors.New("not known")

@@ -54,6 +54,9 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 	if err := m.writeListings(batch, group, a.GetListings()); err != nil {
 		return err
 	}
+	if err := m.addAll(group, a.GetSums()); err != nil {
+		return err
+	}
 	for _, c := range a.GetCounts() {
 		if err := m.count(group, c.GetName(), c.GetDelta()); err != nil {
 			return err

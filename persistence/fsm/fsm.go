@@ -1,7 +1,7 @@
 // Package fsm is the state machine behind every shard's log: it compares and writes, and decides nothing else.
 //
 // An entry is one logpb.Entry. Append is in append.go, Put (a directory record) in put.go, pieces of files and their
-// commits in blob.go; what entries of one batch must see of each other is in overlay.go. The rows are those of package
+// commits in blob.go, Sums (and those of an Append) in sum.go; what entries of one batch must see of each other is in overlay.go. The rows are those of package
 // keys.
 //
 // Invariants:
@@ -11,7 +11,7 @@
 //   - All or nothing: an entry that is refused writes nothing, and says why in its result.
 //   - An entry whose format this release does not know stops the store with an error that names the format: guessing
 //     would make replicas differ.
-//   - Rows that no longer say anything go: a counter at zero, a deleted entity's rows.
+//   - Rows that no longer say anything go: a counter or a sum at zero, a deleted entity's rows.
 //
 // It does not know what heads, events and items mean, commits nothing (the driver does, with the applied index in the
 // same batch), and is called from one goroutine.
@@ -79,7 +79,7 @@ func (m *Machine) Apply(batch *pebble.Batch, group replica.GroupID, entries []re
 			return nil, fmt.Errorf("apply entry %d of group %d: %w", entries[i].Index, group, err)
 		}
 	}
-	if err := errors.Join(m.writeCounts(batch, group), m.writeBlobs(batch, uint32(group))); err != nil {
+	if err := errors.Join(m.writeCounts(batch, group), m.writeSums(batch, uint32(group)), m.writeBlobs(batch, uint32(group))); err != nil {
 		return nil, err
 	}
 	if m.pieces > 0 && m.OnPieces != nil {
@@ -106,6 +106,8 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 		return m.chunk(batch, uint32(group), body.Chunk, result)
 	case *logpb.Entry_Blob:
 		return m.changeAlone(batch, uint32(group), body.Blob, result)
+	case *logpb.Entry_Sums:
+		return m.sumsAlone(uint32(group), body.Sums, result)
 	default:
 		return fmt.Errorf("%w: format %d, unknown body", ErrFormat, entry.GetVersion())
 	}
@@ -129,6 +131,11 @@ func EncodeChunk(c *logpb.BlobChunk) ([]byte, error) {
 // EncodeBlob returns the entry that commits or removes a blob.
 func EncodeBlob(c *logpb.BlobChange) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Blob{Blob: c}})
+}
+
+// EncodeSums returns the entry that adds to rows of numbers.
+func EncodeSums(sums []*logpb.Sum) ([]byte, error) {
+	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Sums{Sums: &logpb.Sums{Sums: sums}}})
 }
 
 func encode(e *logpb.Entry) ([]byte, error) {

@@ -2,6 +2,7 @@ package fsm_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -115,6 +116,10 @@ func row(t require.TestingT, k keys.Key, value []byte) string {
 		version, own, err := keys.RecordFields(value)
 		require.NoError(t, err)
 		return fmt.Sprintf("record %s/%s v%d %q", k.Name, k.Tail, version, own)
+	case keys.Sum:
+		numbers, err := keys.SumFields(nil, value)
+		require.NoError(t, err)
+		return fmt.Sprintf("sum %s %s %v", k.Name, k.Tail, numbers)
 	case keys.Owned:
 		return fmt.Sprintf("owned %s %s", k.Name, k.Tail)
 	case keys.BlobHead:
@@ -171,13 +176,19 @@ func (r *rig) batch(t *testing.T, group replica.GroupID, input string) string {
 }
 
 // parseEntry reads: append ID [create] [delete] [expect=N] [epoch=N] [head=S] [event=S]... [item=T/K=V] [item=T/K]
-// [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] [blob=ID/BYTES=RECORD] [blob=ID] or: put COLLECTION/KEY expect=N
-// (value=S | delete), or what blob_test.go reads. A row without "=V" is a removal.
+// [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] [sum=NAME/MEMBER/N,N...] [blob=ID/BYTES=RECORD] [blob=ID] or: put COLLECTION/KEY
+// expect=N (value=S | delete), or: sums NAME/MEMBER/N,N..., or what blob_test.go reads. A row without "=V" is a removal.
 func parseEntry(t *testing.T, words []string) *logpb.Entry {
 	t.Helper()
 	switch words[0] {
 	case "put":
 		return parsePut(t, words[1:])
+	case "sums":
+		sums := &logpb.Sums{}
+		for _, word := range words[1:] {
+			sums.Sums = append(sums.Sums, parseSum(t, word))
+		}
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Sums{Sums: sums}}
 	case "chunk", "commit", "remove":
 		return parseBlob(t, words)
 	}
@@ -217,6 +228,8 @@ func parseEntry(t *testing.T, words []string) *logpb.Entry {
 				change = commit(id, number[int64](t, bytes), record)
 			}
 			a.Blobs = append(a.Blobs, change)
+		case "sum":
+			a.Sums = append(a.Sums, parseSum(t, value))
 		case "count":
 			c, n, _ := strings.Cut(value, "/")
 			a.Counts = append(a.Counts, &logpb.Count{Name: c, Delta: number[int64](t, n)})
@@ -225,6 +238,17 @@ func parseEntry(t *testing.T, words []string) *logpb.Entry {
 		}
 	}
 	return entry(a)
+}
+
+func parseSum(t *testing.T, text string) *logpb.Sum {
+	t.Helper()
+	parts := strings.Split(text, "/")
+	require.Len(t, parts, 3)
+	s := &logpb.Sum{Name: parts[0], Member: parts[1]}
+	for _, n := range strings.FieldsFunc(parts[2], func(r rune) bool { return r == ',' }) {
+		s.Deltas = append(s.Deltas, number[int64](t, n))
+	}
+	return s
 }
 
 func parsePut(t *testing.T, words []string) *logpb.Entry {
@@ -292,6 +316,9 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 	if rapid.IntRange(0, 2).Draw(t, "blob") == 0 {
 		return drawBlob(t)
 	}
+	if rapid.IntRange(0, 5).Draw(t, "sums") == 0 {
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Sums{Sums: &logpb.Sums{Sums: drawSums(t)}}}
+	}
 	a := &logpb.Append{
 		Id: letter.Draw(t, "id"), Create: rapid.Bool().Draw(t, "create"),
 		ExpectedSeq: rapid.Uint64Range(0, 4).Draw(t, "expect"), Epoch: rapid.Uint64Range(1, 3).Draw(t, "epoch"),
@@ -315,10 +342,22 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 	for range rapid.IntRange(0, 2).Draw(t, "counts") {
 		a.Counts = append(a.Counts, &logpb.Count{Name: letter.Draw(t, "count"), Delta: rapid.Int64Range(-1, 1).Draw(t, "delta")})
 	}
+	a.Sums = drawSums(t)
 	for _, id := range blobIDs[:rapid.IntRange(0, 2).Draw(t, "blobs")] {
 		a.Blobs = append(a.Blobs, drawChange(t, id, a.GetDeleteEntity()))
 	}
 	return entry(a)
+}
+
+func drawSums(t *rapid.T) (sums []*logpb.Sum) {
+	name := rapid.SampledFrom([]string{"a", "b"})
+	for range rapid.IntRange(0, 2).Draw(t, "sums") {
+		sums = append(sums, &logpb.Sum{
+			Name: name.Draw(t, "name"), Member: name.Draw(t, "member"), Deltas: rapid.SliceOfN(rapid.OneOf(
+				rapid.Int64Range(-1, 1), rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64})), 0, 3).Draw(t, "deltas"),
+		})
+	}
+	return sums
 }
 
 // However the log is cut into batches, results and rows are the same: what replicas rely on, and what a restart in
@@ -369,6 +408,9 @@ func FuzzApply(f *testing.F) {
 	put, err := fsm.EncodePut(&logpb.Put{Collection: "c", Key: "k", Value: []byte("v")})
 	require.NoError(f, err)
 	f.Add(put)
+	sums, err := fsm.EncodeSums([]*logpb.Sum{{Name: "n", Member: "m", Deltas: []int64{1, -2}}})
+	require.NoError(f, err)
+	f.Add(sums)
 	for _, e := range []*logpb.Entry{piece("f", 0, 9, 5), {Version: fsm.Format, Body: &logpb.Entry_Blob{Blob: commit("f", 9, "r")}}} {
 		data, err := proto.Marshal(e)
 		require.NoError(f, err)

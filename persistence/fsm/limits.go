@@ -16,6 +16,12 @@ var ErrLimit = errors.New("entry breaks a limit")
 // MaxRecord bounds a directory record: every node holds all of them in memory.
 const MaxRecord = 1 << 20
 
+// Limits of what is added at once.
+const (
+	MaxSums   = 4096 // of an entry
+	MaxDeltas = 16   // of a sum
+)
+
 // Validate refuses what cannot be stored. It is called before proposing, and again when applying.
 func Validate(a *logpb.Append) error {
 	if err := name("id", a.GetId()); err != nil {
@@ -42,7 +48,29 @@ func Validate(a *logpb.Append) error {
 			return err
 		}
 	}
+	if err := ValidateSums(a.GetSums()); err != nil {
+		return err
+	}
 	return validateBlobs(a)
+}
+
+// ValidateSums refuses what cannot be added.
+func ValidateSums(sums []*logpb.Sum) error {
+	if len(sums) > MaxSums {
+		return fmt.Errorf("%w: %d sums", ErrLimit, len(sums))
+	}
+	for _, s := range sums {
+		if err := name("name of sums", s.GetName()); err != nil {
+			return err
+		}
+		if n := len(s.GetMember()); n > keys.MaxSum {
+			return fmt.Errorf("%w: member of a sum of %d bytes", ErrLimit, n)
+		}
+		if n := len(s.GetDeltas()); n > MaxDeltas {
+			return fmt.Errorf("%w: sum of %d numbers", ErrLimit, n)
+		}
+	}
+	return nil
 }
 
 func validateBlobs(a *logpb.Append) error {

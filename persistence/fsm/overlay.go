@@ -28,6 +28,7 @@ type overlay struct {
 	counts  map[string]int64
 	records map[record]uint64
 	blobs   map[string]*blobState
+	sums    map[sum][]int64
 }
 
 // keep bounds the maps that are reused; a bigger one is let go.
@@ -36,11 +37,13 @@ const keep = 4096
 func newOverlay() overlay {
 	return overlay{
 		heads: map[string]head{}, counts: map[string]int64{}, records: map[record]uint64{}, blobs: map[string]*blobState{},
+		sums: map[sum][]int64{},
 	}
 }
 
 func (o *overlay) reset() {
-	if len(o.heads) > keep || len(o.counts) > keep || len(o.records) > keep || len(o.blobs) > keep {
+	if len(o.heads) > keep || len(o.counts) > keep || len(o.records) > keep || len(o.blobs) > keep ||
+		len(o.sums) > keep {
 		*o = newOverlay()
 		return
 	}
@@ -48,6 +51,7 @@ func (o *overlay) reset() {
 	clear(o.counts)
 	clear(o.records)
 	clear(o.blobs)
+	clear(o.sums)
 }
 
 func (m *Machine) head(group uint32, id string) (head, error) {

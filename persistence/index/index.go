@@ -1,4 +1,4 @@
-// Package index reads the lists and counters that the state machine keeps beside the entities.
+// Package index reads the lists, counters and sums that the state machine keeps beside the entities.
 //
 // A list is spread over all shards, each holding the rows of its own entities in order. Reading merges the shards: it
 // looks at a few rows of each and at more only where the page needs them, so a page costs by its length and the

@@ -8,6 +8,7 @@
 //	counter  name
 //	record   collection, key                                           directory records
 //	blob     id, then head | pieces by index                           bytes of files
+//	sum      name, member                                              rows of numbers, ordered by member
 //
 // Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a
 // prefix of another and any bytes are allowed in it; what is ordered (item key, member, record key) stands raw at the
@@ -33,6 +34,7 @@ const (
 	kindCounter = 0x30
 	kindRecord  = 0x40
 	kindBlob    = 0x50
+	kindSum     = 0x60
 
 	// Rows of an entity. Items come before events: reading the head and the first tables is one short scan however
 	// long the history behind them.
@@ -48,9 +50,10 @@ const (
 
 // Limits of what goes into a key. What is longer is refused before it is proposed.
 const (
-	MaxName  = 255  // entity id, list, counter, collection: length in one byte
+	MaxName  = 255  // entity id, list, counter, collection, name of sums: length in one byte
 	MaxTable = 200  // item tables, 1..200
 	MaxTail  = 1024 // item key, list member, record key
+	MaxSum   = 255  // member of a sum
 )
 
 // Kind says what a row is.
@@ -67,6 +70,7 @@ const (
 	Owned
 	BlobHead
 	Chunk
+	Sum
 )
 
 var errKey = errors.New("keys: not a state key")
@@ -163,6 +167,16 @@ func AppendChunk(dst []byte, shard uint32, id string, index uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(AppendBlob(dst, shard, id), rowChunk), index)
 }
 
+// AppendSums appends the prefix of all sums of a name.
+func AppendSums(dst []byte, shard uint32, name string) []byte {
+	return appendName(AppendShard(dst, shard), kindSum, name)
+}
+
+// AppendSum appends the key of a sum.
+func AppendSum(dst []byte, shard uint32, name, member string) []byte {
+	return append(AppendSums(dst, shard, name), member...)
+}
+
 func appendName(dst []byte, kind byte, name string) []byte {
 	dst = append(dst, kind, byte(len(name)))
 	return append(dst, name...)
@@ -201,11 +215,11 @@ func EventTail(tail []byte) (seq uint64, err error) {
 type Key struct {
 	Kind  Kind
 	Shard uint32
-	Name  string // entity id, list, counter, collection, blob id
+	Name  string // entity id, list, counter, collection, blob id, name of sums
 	Table uint8  // item
 	Seq   uint64 // event; index of a piece
 	Score int64  // listing
-	Tail  []byte // item key, list member, record key, owned blob's id; shares the decoded key's memory
+	Tail  []byte // item key, list member, record key, owned blob's id, member of a sum; shares the decoded key's memory
 }
 
 // Decode reads any key of this package. It is strict: what it accepts encodes to the same bytes again.
@@ -236,6 +250,8 @@ func Decode(key []byte) (Key, error) {
 		}
 	case kindRecord:
 		k.Kind, k.Tail = Record, rest
+	case kindSum:
+		k.Kind, k.Tail = Sum, rest
 	case kindBlob:
 		err = k.decodeBlob(rest)
 	default:
@@ -300,6 +316,8 @@ func (k Key) Append(dst []byte) []byte {
 		return AppendBlobHead(dst, k.Shard, k.Name)
 	case Chunk:
 		return AppendChunk(dst, k.Shard, k.Name, uint32(k.Seq))
+	case Sum:
+		return append(AppendSums(dst, k.Shard, k.Name), k.Tail...)
 	default:
 		return dst
 	}

@@ -38,6 +38,8 @@ func TestKeysGolden(t *testing.T) {
 		{"value head", keys.AppendHeadValue(nil, 7, 3, []byte("s"))},
 		{"value record", keys.AppendRecordValue(nil, 9, []byte("r"))},
 		{"value count", keys.AppendCountValue(nil, -2)},
+		{"sum", keys.AppendSum(nil, 2, "usage/a", "0000000009/m")},
+		{"value sum", keys.AppendSumValue(nil, []int64{1, 0, -2, 300})},
 	}
 	var got strings.Builder
 	for _, row := range rows {
@@ -50,7 +52,7 @@ func TestKeysGolden(t *testing.T) {
 
 func drawKey(t *rapid.T) keys.Key {
 	k := keys.Key{
-		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Chunk)).Draw(t, "kind")),
+		Kind:  keys.Kind(rapid.IntRange(int(keys.Head), int(keys.Sum)).Draw(t, "kind")),
 		Shard: rapid.Uint32().Draw(t, "shard"),
 		Name:  string(rapid.SliceOfN(rapid.Byte(), 0, keys.MaxName).Draw(t, "name")),
 	}
@@ -66,7 +68,7 @@ func drawKey(t *rapid.T) keys.Key {
 		k.Tail = tail.Draw(t, "tail")
 	case keys.Chunk:
 		k.Seq = uint64(rapid.Uint32().Draw(t, "index"))
-	case keys.Record, keys.Owned:
+	case keys.Record, keys.Owned, keys.Sum:
 		k.Tail = tail.Draw(t, "tail")
 	default: // a name is all
 	}
@@ -99,6 +101,7 @@ func TestKeyOrder(t *testing.T) {
 		s1, s2 := rapid.Int64().Draw(t, "s1"), rapid.Int64().Draw(t, "s2")
 		m1, m2 := rapid.String().Draw(t, "m1"), rapid.String().Draw(t, "m2")
 		want := cmp.Or(cmp.Compare(s1, s2), cmp.Compare(m1, m2))
+		require.Equal(t, cmp.Compare(m1, m2), bytes.Compare(keys.AppendSum(nil, 1, "l", m1), keys.AppendSum(nil, 1, "l", m2)))
 		require.Equal(t, want, bytes.Compare(keys.AppendListing(nil, 1, "l", s1, m1), keys.AppendListing(nil, 1, "l", s2, m2)))
 
 		q1, q2 := rapid.Uint64().Draw(t, "q1"), rapid.Uint64().Draw(t, "q2")
@@ -142,6 +145,19 @@ func TestValuesRefuseShortBytes(t *testing.T) {
 	n, err := keys.CountField(keys.AppendCountValue(nil, -5))
 	require.NoError(t, err)
 	require.Equal(t, int64(-5), n)
+	for _, damaged := range []string{"", "\x02\x02", "\x01\x80"} {
+		_, err = keys.SumFields(nil, []byte(damaged))
+		require.Error(t, err)
+	}
+}
+
+func TestSumValueRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		numbers := rapid.SliceOf(rapid.Int64()).Draw(t, "numbers")
+		got, err := keys.SumFields([]int64{}, keys.AppendSumValue(nil, numbers))
+		require.NoError(t, err)
+		require.Equal(t, numbers, got)
+	})
 }
 
 func FuzzDecode(f *testing.F) {
@@ -154,6 +170,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(keys.AppendChunk(nil, 1, "file_A", 258))
 	f.Add(keys.AppendBlobHead(nil, 1, "file_A"))
 	f.Add(keys.AppendOwned(nil, 1, "conv_AB"))
+	f.Add(keys.AppendSum(nil, 2, "usage/a", "m"))
 	f.Add([]byte{'s', 2, 0, 0, 0, 1, 0x10, 0})
 	f.Fuzz(func(t *testing.T, key []byte) {
 		k, err := keys.Decode(key)

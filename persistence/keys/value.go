@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Values begin with what the state machine compares, in fixed places, so that it never parses the rest.
@@ -52,4 +53,50 @@ func CountField(value []byte) (int64, error) {
 		return 0, fmt.Errorf("%w: counter of %d bytes", errValue, len(value))
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+// sumVersion is the form of a sum's value: the numbers as varints, one behind the other.
+const sumVersion = 1
+
+// AppendSumValue appends a sum's value.
+func AppendSumValue(dst []byte, numbers []int64) []byte {
+	dst = append(dst, sumVersion)
+	for _, n := range numbers {
+		dst = binary.AppendVarint(dst, n)
+	}
+	return dst
+}
+
+// SumFields appends the numbers of a sum's value to dst.
+func SumFields(dst []int64, value []byte) ([]int64, error) {
+	if len(value) == 0 || value[0] != sumVersion {
+		return dst, fmt.Errorf("%w: sum of %d bytes, or of another form", errValue, len(value))
+	}
+	for value = value[1:]; len(value) > 0; {
+		n, size := binary.Varint(value)
+		if size <= 0 {
+			return dst, fmt.Errorf("%w: a number of a sum", errValue)
+		}
+		dst, value = append(dst, n), value[size:]
+	}
+	return dst, nil
+}
+
+// AddNumbers adds deltas to numbers element by element and returns numbers, longer when there are more deltas. What would
+// overflow stays at the largest or smallest number.
+func AddNumbers(numbers, deltas []int64) []int64 {
+	for i, delta := range deltas {
+		if i == len(numbers) {
+			numbers = append(numbers, 0)
+		}
+		switch n := numbers[i]; {
+		case delta > 0 && n > math.MaxInt64-delta:
+			numbers[i] = math.MaxInt64
+		case delta < 0 && n < math.MinInt64-delta:
+			numbers[i] = math.MinInt64
+		default:
+			numbers[i] = n + delta
+		}
+	}
+	return numbers
 }

@@ -44,6 +44,7 @@ func (m *Model) Draw(t *rapid.T) (group uint32, a *logpb.Append) {
 	for range rapid.IntRange(0, 2).Draw(t, "counts") {
 		a.Counts = append(a.Counts, &logpb.Count{Name: letter.Draw(t, "count"), Delta: rapid.Int64Range(-2, 2).Draw(t, "delta")})
 	}
+	a.Sums = m.DrawSums(t)
 	for _, id := range modelFiles()[:max(0, rapid.IntRange(-6, 2).Draw(t, "files"))] {
 		a.Blobs = append(a.Blobs, drawChange(t, id, a.GetDeleteEntity()))
 	}

@@ -23,6 +23,7 @@ type Model struct {
 	entities map[uint32]map[string]*entity
 	listings map[uint32]map[listing][]byte
 	counts   map[string]int64
+	sums     map[uint32]map[sum][]int64
 	ids      map[uint32]map[string]bool // ever seen, to check that what is deleted is gone
 	blobs    map[uint32]map[string]*file
 }
@@ -49,12 +50,13 @@ type listing struct {
 func NewModel(shards int) *Model {
 	m := &Model{
 		shards: uint32(shards), entities: map[uint32]map[string]*entity{}, listings: map[uint32]map[listing][]byte{},
-		counts: map[string]int64{}, ids: map[uint32]map[string]bool{}, blobs: map[uint32]map[string]*file{},
+		counts: map[string]int64{}, sums: map[uint32]map[sum][]int64{}, ids: map[uint32]map[string]bool{}, blobs: map[uint32]map[string]*file{},
 	}
 	for g := range m.shards {
 		m.entities[g+1] = map[string]*entity{}
 		m.listings[g+1] = map[listing][]byte{}
 		m.ids[g+1] = map[string]bool{}
+		m.sums[g+1] = map[sum][]int64{}
 		m.blobs[g+1] = map[string]*file{}
 	}
 	return m
@@ -105,6 +107,7 @@ func (m *Model) Append(group uint32, a *logpb.Append) *logpb.Result {
 	for _, c := range a.GetCounts() {
 		m.counts[c.GetName()] += c.GetDelta()
 	}
+	m.AddSums(group, a.GetSums())
 	return &logpb.Result{Outcome: logpb.Outcome_APPLIED, Seq: e.seq, Epoch: e.epoch}
 }
 
@@ -148,6 +151,7 @@ func (m *Model) Check(ctx context.Context, t require.TestingT, s *persistence.St
 		m.checkBlobs(ctx, t, s, group)
 	}
 	m.checkLists(ctx, t, s)
+	m.checkSums(ctx, t, s)
 	for name, want := range m.counts {
 		got, err := s.Count(ctx, name)
 		require.NoError(t, err)

@@ -31,6 +31,7 @@ func Suite(t *testing.T, open Opener) {
 		"limits are kept":                 limitsAreKept,
 		"directory records":               directoryRecords,
 		"bytes of files":                  bytesOfFiles,
+		"sums are added up":               sumsAreAdded,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

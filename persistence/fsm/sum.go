@@ -1,0 +1,80 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/keys"
+	"parley/proto/logpb"
+)
+
+// sum names a row of numbers.
+type sum struct{ name, member string }
+
+// sumsAlone adds what belongs to no entity's append.
+func (m *Machine) sumsAlone(group uint32, s *logpb.Sums, result *logpb.Result) error {
+	if !valid(ValidateSums(s.GetSums())) {
+		return nil
+	}
+	result.Outcome = logpb.Outcome_APPLIED
+	return m.addAll(group, s.GetSums())
+}
+
+func (m *Machine) addAll(group uint32, sums []*logpb.Sum) error {
+	for _, s := range sums {
+		if err := m.add(group, sum{s.GetName(), s.GetMember()}, s.GetDeltas()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Machine) add(group uint32, to sum, deltas []int64) error {
+	numbers, ok := m.seen.sums[to]
+	if !ok {
+		m.key = keys.AppendSum(m.key[:0], group, to.name, to.member)
+		err := m.get(m.key, func(value []byte) (err error) {
+			numbers, err = keys.SumFields(make([]int64, 0, MaxDeltas), value)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read sum: %w", err)
+		}
+	}
+	m.seen.sums[to] = keys.AddNumbers(numbers, deltas)
+	return nil
+}
+
+// writeSums writes each row once per batch, however often it was added to, and without the zeros at its end.
+func (m *Machine) writeSums(batch *pebble.Batch, group uint32) error {
+	if len(m.seen.sums) == 0 {
+		return nil
+	}
+	rows := make([]sum, 0, len(m.seen.sums))
+	for row := range m.seen.sums {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b sum) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.member, b.member)) })
+	var value []byte
+	for _, row := range rows {
+		m.key = keys.AppendSum(m.key[:0], group, row.name, row.member)
+		numbers := m.seen.sums[row]
+		for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+			numbers = numbers[:len(numbers)-1]
+		}
+		var err error
+		if len(numbers) == 0 {
+			err = batch.Delete(m.key, nil)
+		} else {
+			value = keys.AppendSumValue(value[:0], numbers)
+			err = batch.Set(m.key, value, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("write sum: %w", err)
+		}
+	}
+	return nil
+}

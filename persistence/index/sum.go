@@ -1,0 +1,97 @@
+package index
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"parley/persistence/keys"
+)
+
+// SumQuery selects rows of numbers of a name.
+type SumQuery struct {
+	Name     string
+	From, To string // members: From inclusive, To exclusive, empty To is open
+	// Limit bounds the rows; 0 or less reads nothing. To go on, ask From the last member with "\x00" behind it.
+	Limit int
+}
+
+// SumRow is a row of numbers. Zeros at its end are left out.
+type SumRow struct {
+	Member string
+	Values []int64
+}
+
+// Value returns the number at an index, which is 0 where the row ends before.
+func (r SumRow) Value(i int) int64 {
+	if i >= len(r.Values) {
+		return 0
+	}
+	return r.Values[i]
+}
+
+// Sums reads the first rows of a query by member, each added up over the shards.
+func Sums(db pebble.Reader, shards []uint32, q SumQuery) ([]SumRow, error) {
+	if q.Limit <= 0 {
+		return nil, nil
+	}
+	parts := make([][]SumRow, 0, len(shards))
+	for _, group := range shards {
+		rows, err := shardSums(db, group, q)
+		if err != nil {
+			return nil, fmt.Errorf("read sums: %w", err)
+		}
+		parts = append(parts, rows)
+	}
+	return MergeSums(parts, q.Limit), nil
+}
+
+// MergeSums adds up the first rows of several shards. As many rows of the whole as each part was asked for are complete: a
+// shard's rows before one of them are among the rows of the whole before it.
+func MergeSums(parts [][]SumRow, limit int) []SumRow {
+	if len(parts) == 1 {
+		return parts[0][:min(limit, len(parts[0]))]
+	}
+	rows := slices.Concat(parts...)
+	slices.SortStableFunc(rows, func(a, b SumRow) int { return cmp.Compare(a.Member, b.Member) })
+	merged := rows[:0]
+	for _, row := range rows {
+		if last := len(merged) - 1; last >= 0 && merged[last].Member == row.Member {
+			merged[last].Values = keys.AddNumbers(merged[last].Values, row.Values)
+			continue
+		}
+		merged = append(merged, row)
+	}
+	return merged[:min(limit, len(merged))]
+}
+
+func shardSums(db pebble.Reader, group uint32, q SumQuery) (rows []SumRow, err error) {
+	prefix := keys.AppendSums(nil, group, q.Name)
+	bounds := pebble.IterOptions{LowerBound: keys.AppendSum(nil, group, q.Name, q.From), UpperBound: keys.Successor(prefix)}
+	if q.To != "" {
+		bounds.UpperBound = keys.AppendSum(nil, group, q.Name, q.To)
+	}
+	if q.To != "" && q.From >= q.To {
+		return nil, nil
+	}
+	iter, err := db.NewIter(&bounds)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for valid := iter.First(); valid && len(rows) < q.Limit; valid = iter.Next() {
+		value, err := iter.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		numbers, err := keys.SumFields(nil, value)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, SumRow{Member: string(iter.Key()[len(prefix):]), Values: numbers})
+	}
+	return rows, iter.Error()
+}

@@ -1,0 +1,53 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+
+	"parley/persistence/fsm"
+	"parley/persistence/index"
+	"parley/persistence/replica"
+	"parley/proto/logpb"
+)
+
+// Limits of AddSums.
+const (
+	MaxSums   = fsm.MaxSums
+	MaxDeltas = fsm.MaxDeltas
+)
+
+// SumQuery selects rows of numbers.
+type SumQuery = index.SumQuery
+
+// SumRow is a row of numbers.
+type SumRow = index.SumRow
+
+// AddSums adds to rows of numbers of a shard, which belong to no entity (those of an entity's change go with its append),
+// all or nothing. Errors: ErrInvalid above the limits, and those of every write; after ErrOutcomeUnknown a repeat may add
+// twice.
+func (s *Store) AddSums(ctx context.Context, group uint32, sums []*logpb.Sum) error {
+	if err := fsm.ValidateSums(sums); err != nil {
+		return fmt.Errorf("add to sums: %w", err)
+	}
+	data, err := fsm.EncodeSums(sums)
+	if err != nil {
+		return fmt.Errorf("add to sums: %w: %w", ErrInvalid, err)
+	}
+	if _, err = s.propose(ctx, replica.GroupID(group), data); err != nil {
+		return fmt.Errorf("add to sums: %w", err)
+	}
+	return nil
+}
+
+// Sums reads rows of numbers by member, each added up over the given shards, which are named once.
+func (s *Store) Sums(ctx context.Context, groups []uint32, q SumQuery) ([]SumRow, error) {
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := index.Sums(r.from, groups, q)
+	if err != nil {
+		return nil, r.end(readError("sums", err))
+	}
+	return rows, r.end(nil)
+}
