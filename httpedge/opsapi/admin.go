@@ -23,6 +23,7 @@ type Admin struct {
 	// Backup writes a copy of the whole cluster's state. An error after the first byte cuts the answer off, so that
 	// nobody takes the half for the whole. Only one runs at a time.
 	Backup func(ctx context.Context, w io.Writer) error
+	People People
 }
 
 func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http.Handler) {
@@ -39,6 +40,9 @@ func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http
 	}
 	if admin.Backup != nil {
 		mux.Handle("GET /v1/backup", local(s.backup))
+	}
+	if admin.People != nil {
+		s.peopleRoutes(mux, bounded, local)
 	}
 }
 
@@ -128,6 +132,10 @@ func statusOf(code failurepb.Code) int {
 		return http.StatusBadRequest
 	case failurepb.Code_NOT_FOUND:
 		return http.StatusNotFound
+	case failurepb.Code_CONFLICT:
+		return http.StatusConflict
+	case failurepb.Code_QUOTA_REACHED:
+		return http.StatusTooManyRequests
 	case failurepb.Code_UNAVAILABLE:
 		return http.StatusServiceUnavailable
 	default:
