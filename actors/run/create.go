@@ -1,0 +1,138 @@
+package run
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+const (
+	maxID        = 256  // bytes, of what names something
+	maxURL       = 2048 // bytes
+	maxSecret    = 4096 // bytes, sealed
+	maxFiles     = 100
+	maxCommandID = 128
+)
+
+// create makes a run, and is answered when it is admitted. A repeat of the command waits for the same, or is answered with
+// the run as it is now.
+func (r *request) create(c *runpb.Create) (machine.Decision, *machine.Failure) {
+	if r.state != nil {
+		if f := r.allowed(); f != nil {
+			return machine.Decision{}, f
+		}
+		switch {
+		case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
+			return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the run exists")
+		case r.state.GetAdmitted() || r.state.Over():
+			return r.decide(), nil
+		}
+		return machine.Decision{Wait: keyAdmitted}, nil
+	}
+	if f := r.checkCreate(c); f != nil {
+		return machine.Decision{}, f
+	}
+	state := r.newRun(c)
+	created := &runpb.Event{CreatedAt: r.now, Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}}
+	return machine.Decision{
+		Create: true, Events: []proto.Message{created}, Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}},
+	}, nil
+}
+
+func (r *request) newRun(c *runpb.Create) *runpb.State {
+	caller := r.command.GetCaller()
+	state := &runpb.State{
+		Id:                 r.command.GetRunId(),
+		TenantId:           caller.GetTenantId(),
+		ProjectId:          caller.GetProjectId(),
+		UserId:             caller.GetUserId(),
+		TokenId:            caller.GetTokenId(),
+		Trusted:            caller.GetTrusted(),
+		AgentId:            c.GetAgentId(),
+		AgentVersion:       c.GetAgentVersion(),
+		ConversationId:     c.GetConversationId(),
+		Order:              c.GetOrder(),
+		Status:             runpb.Status_QUEUED,
+		CreatedAt:          r.now,
+		UpdatedAt:          r.now,
+		PreviousResponseId: c.GetPreviousResponseId(),
+		CommandId:          r.command.GetCommandId(),
+	}
+	if url := c.GetCallbackUrl(); url != "" {
+		state.Callback = &runpb.Callback{Url: url, SealedSecret: c.GetSealedSecret()}
+	}
+	return state
+}
+
+func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
+	caller, order := r.command.GetCaller(), c.GetOrder()
+	for _, name := range []struct{ name, text string }{
+		{"a tenant id", caller.GetTenantId()},
+		{"a project id", caller.GetProjectId()},
+		{"a user id", caller.GetUserId()},
+		{"a token id", caller.GetTokenId()},
+		{"an agent id", c.GetAgentId()},
+		{"a conversation id", c.GetConversationId()},
+		{"a response id", c.GetPreviousResponseId()},
+	} {
+		if len(name.text) > maxID || !utf8.ValidString(name.text) {
+			return invalid("%s is text of at most %d bytes", name.name, maxID)
+		}
+	}
+	id := r.command.GetCommandId()
+	switch {
+	case r.command.GetRunId() == "" || c.GetConversationId() == "" || c.GetAgentId() == "":
+		return invalid("a run needs an id, a conversation and an agent")
+	case len(id) > maxCommandID || !utf8.ValidString(id):
+		return invalid("a command id is text of at most %d bytes", maxCommandID)
+	case len(order.GetRuntimeContext()) > r.limits.ContextBytes:
+		return invalid("runtime_context is larger than %d bytes", r.limits.ContextBytes)
+	case len(c.GetSealedSecret()) > maxSecret:
+		return invalid("callback_secret is too long")
+	}
+	if f := checkCallback(c.GetCallbackUrl()); f != nil {
+		return f
+	}
+	return r.checkOrder(order)
+}
+
+// checkOrder looks at what the conversation will look at again.
+func (r *request) checkOrder(order *runpb.Order) *machine.Failure {
+	switch text := order.GetContent(); {
+	case len(text) > r.limits.InputBytes:
+		return invalid("input is longer than %d bytes", r.limits.InputBytes).With("maxBytes", r.limits.InputBytes)
+	case !utf8.ValidString(text):
+		return invalid("input is not valid UTF-8")
+	case !order.GetContinues() && strings.TrimSpace(text) == "" && len(order.GetFileIds()) == 0:
+		return invalid("input is required")
+	case len(order.GetFileIds()) > maxFiles:
+		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a message takes at most %d files", maxFiles)
+	case len(order.GetMetadata()) > r.limits.MetadataBytes:
+		return invalid("metadata is larger than %d bytes", r.limits.MetadataBytes)
+	}
+	for _, file := range order.GetFileIds() {
+		if len(file) > maxID || !utf8.ValidString(file) {
+			return invalid("a file id is text of at most %d bytes", maxID)
+		}
+	}
+	return nil
+}
+
+// checkCallback refuses what can never be called. The edge has read it as an address; where it leads is judged when it is
+// connected to.
+func checkCallback(text string) *machine.Failure {
+	web := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
+	if text != "" && !web || len(text) > maxURL || !utf8.ValidString(text) {
+		return invalid("callback_url must be an absolute http or https URL of at most %d bytes", maxURL)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) *machine.Failure {
+	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+}

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+// What callers wait for.
+const (
+	keyAdmitted = "admitted"
+	keyRest     = "rest" // it is over, or requires an action
+)
+
+// request is one command on its way through its rule.
+type request struct {
+	*Machine
+
+	state   *runpb.State // nil = there is none
+	command *runpb.Command
+	env     machine.Env
+	now     int64 // Unix milliseconds
+	events  []proto.Message
+}
+
+// emit adds an event and gives it its number and time.
+func (r *request) emit(event *runpb.Event) {
+	event.Seq = r.state.GetLastSeq() + uint64(len(r.events)) + 1
+	event.CreatedAt = r.now
+	r.events = append(r.events, event)
+}
+
+// after is the state after the events emitted so far.
+func (r *request) after() *runpb.State { return r.evolve(r.state, r.events) }
+
+// decide makes the decision of what was emitted, answered with the run as it then is.
+func (r *request) decide(effects ...machine.Effect) machine.Decision {
+	state := r.state
+	if len(r.events) > 0 {
+		state = r.after()
+	}
+	return machine.Decision{Events: r.events, Effects: effects, Reply: &runpb.Reply{Run: state}}
+}
+
+// drive is decide, and has somebody do what the state asks for.
+func (r *request) drive() machine.Decision {
+	decision := r.decide()
+	if reply, _ := decision.Reply.(*runpb.Reply); Driven(reply.GetRun()) {
+		decision.Effects = []machine.Effect{Drive{Run: reply.GetRun()}}
+	}
+	return decision
+}
+
+func notFound() *machine.Failure { return machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found") }
+
+// allowed refuses a caller who may not touch the run, without saying that there is one.
+func (r *request) allowed() *machine.Failure {
+	if r.state.AccessOf(r.command.GetCaller()) != conversationpb.AccessGranted {
+		return notFound()
+	}
+	return nil
+}
+
+// checkAt is when to look next after so many looks.
+func (r *request) checkAt(checks uint32) int64 {
+	pause := r.limits.MaxCheckEvery
+	if checks < 16 {
+		pause = min(r.limits.CheckEvery<<checks, pause)
+	}
+	return r.now + pause.Milliseconds()
+}
