@@ -1,0 +1,341 @@
+package definition
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"parley/actors/machine"
+	"parley/proto/agentpb"
+	"parley/proto/directorypb"
+)
+
+// Drivers are how models can be called.
+func Drivers() []string { return []string{"openai", "openai-responses", "anthropic", "scripted"} }
+
+// Categories are what models can be for.
+func Categories() []string {
+	return []string{"llm", "embedding", "rerank", "stt", "tts", "ocr", "moderation"}
+}
+
+// Settings is a model's settings as far as the server reads them; further keys are kept. Times are milliseconds; what is
+// absent or 0 is the server's default.
+type Settings struct {
+	Temperature         *float64        `json:"temperature,omitempty"`
+	TopP                *float64        `json:"topP,omitempty"`
+	MaxOutputTokens     int             `json:"maxOutputTokens,omitempty"`
+	ContextTokens       int             `json:"contextTokens,omitempty"`
+	FirstTokenTimeoutMs int64           `json:"firstTokenTimeoutMs,omitempty"`
+	IdleTimeoutMs       int64           `json:"idleTimeoutMs,omitempty"`
+	TotalTimeoutMs      int64           `json:"totalTimeoutMs,omitempty"`
+	MaxRetries          *int            `json:"maxRetries,omitempty"` // 0 = none
+	Script              json.RawMessage `json:"script,omitempty"`     // of a scripted model: agentpb.Script as JSON
+}
+
+// Pricing is what a model costs (document 3, 10.11): US dollars for one million tokens.
+type Pricing struct {
+	Currency           string   `json:"currency,omitempty"` // only USD is counted
+	InputTokenPer1M    *float64 `json:"inputTokenPer1M,omitempty"`
+	OutputTokenPer1M   *float64 `json:"outputTokenPer1M,omitempty"`
+	CachedTokenPer1M   *float64 `json:"cachedTokenPer1M,omitempty"` // as input when absent
+	InputSecondPer1K   *float64 `json:"inputSecondPer1K,omitempty"`
+	OutputSecondPer1K  *float64 `json:"outputSecondPer1K,omitempty"`
+	InputCharacterPer1 *float64 `json:"inputCharacterPer1M,omitempty"`
+	PagePer1K          *float64 `json:"pagePer1K,omitempty"`
+	ImagePer1K         *float64 `json:"imagePer1K,omitempty"`
+}
+
+// ProviderSettings is a provider's settings as far as the server reads them.
+type ProviderSettings struct {
+	BaseURL string            `json:"baseUrl,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Script  json.RawMessage   `json:"script,omitempty"` // of a scripted provider's models that have none
+}
+
+// ReadSettings checks the settings that a client sent for a model.
+func ReadSettings(raw []byte) ([]byte, *machine.Failure) {
+	var settings Settings
+	keys, failure := object("settings", raw)
+	if failure == nil && len(keys) > 0 {
+		failure = unmarshal("settings", raw, &settings)
+	}
+	if failure == nil {
+		failure = settings.check()
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	return encode("settings", keys)
+}
+
+func (s *Settings) check() *machine.Failure {
+	const maxTimeoutMs = 3_600_000
+	switch {
+	case s.Temperature != nil && (*s.Temperature < 0 || *s.Temperature > 2):
+		return invalid("settings.temperature must be between 0 and 2")
+	case s.TopP != nil && (*s.TopP < 0 || *s.TopP > 1):
+		return invalid("settings.topP must be between 0 and 1")
+	case s.MaxOutputTokens < 0 || s.MaxOutputTokens > maxTokens:
+		return invalid("settings.maxOutputTokens must be between 0 and %d", maxTokens)
+	case s.ContextTokens < 0 || s.ContextTokens > 10*maxTokens:
+		return invalid("settings.contextTokens must be between 0 and %d", 10*maxTokens)
+	case s.MaxRetries != nil && (*s.MaxRetries < 0 || *s.MaxRetries > 10):
+		return invalid("settings.maxRetries must be between 0 and 10")
+	}
+	for _, limit := range []int64{s.FirstTokenTimeoutMs, s.IdleTimeoutMs, s.TotalTimeoutMs} {
+		if limit < 0 || limit > maxTimeoutMs {
+			return invalid("settings: a timeout is between 0 and %d ms", maxTimeoutMs)
+		}
+	}
+	_, failure := ParseScript("settings.script", s.Script)
+	return failure
+}
+
+// ParseScript reads what a scripted model does; nil when nothing is said.
+func ParseScript(what string, raw []byte) (*agentpb.Script, *machine.Failure) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil //nolint:nilnil // a model without a script says its canned answers
+	}
+	script := new(agentpb.Script)
+	if err := protojson.Unmarshal(raw, script); err != nil {
+		return nil, invalid("%s is no script: see the documentation of scripted models", what)
+	}
+	return script, nil
+}
+
+// ParseSettings reads a model's settings as they are stored.
+func ParseSettings(stored []byte) (*Settings, error) {
+	settings := new(Settings)
+	if len(stored) == 0 {
+		return settings, nil
+	}
+	return settings, json.Unmarshal(stored, settings)
+}
+
+// ReadPricing checks the prices that a client sent for a model.
+func ReadPricing(raw []byte) ([]byte, *machine.Failure) {
+	var pricing Pricing
+	keys, failure := object("pricing", raw)
+	if failure == nil && len(keys) > 0 {
+		failure = unmarshal("pricing", raw, &pricing)
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	const most = 1e6
+	for _, rate := range []*float64{
+		pricing.InputTokenPer1M, pricing.OutputTokenPer1M, pricing.CachedTokenPer1M, pricing.InputSecondPer1K,
+		pricing.OutputSecondPer1K, pricing.InputCharacterPer1, pricing.PagePer1K, pricing.ImagePer1K,
+	} {
+		if rate != nil && (*rate < 0 || *rate > most) {
+			return nil, invalid("pricing: a rate is a number between 0 and %d", int64(most))
+		}
+	}
+	return encode("pricing", keys)
+}
+
+// Price is what a stored price list says of tokens; nil when it says nothing, or not in US dollars.
+func Price(stored []byte) (*agentpb.Price, error) {
+	var pricing Pricing
+	if len(stored) > 0 {
+		if err := json.Unmarshal(stored, &pricing); err != nil {
+			return nil, err
+		}
+	}
+	if pricing.InputTokenPer1M == nil && pricing.OutputTokenPer1M == nil ||
+		pricing.Currency != "" && !strings.EqualFold(pricing.Currency, "USD") {
+		return nil, nil //nolint:nilnil // a model without a price
+	}
+	cached := pricing.CachedTokenPer1M
+	if cached == nil {
+		cached = pricing.InputTokenPer1M
+	}
+	nano := func(rate *float64) int64 {
+		if rate == nil {
+			return 0
+		}
+		amount, _ := Nano(*rate)
+		return amount
+	}
+	return &agentpb.Price{
+		InputNanoUsdPerMtok:       nano(pricing.InputTokenPer1M),
+		CachedInputNanoUsdPerMtok: nano(cached),
+		OutputNanoUsdPerMtok:      nano(pricing.OutputTokenPer1M),
+	}, nil
+}
+
+// ParseProviderSettings reads a provider's settings as they are stored.
+func ParseProviderSettings(stored []byte) (*ProviderSettings, error) {
+	settings := new(ProviderSettings)
+	if len(stored) == 0 {
+		return settings, nil
+	}
+	return settings, json.Unmarshal(stored, settings)
+}
+
+// ReadProvider checks the settings and credentials that a client sent for a provider. Values of headers are secrets, too.
+// Credentials that are not sent stay as they are stored; those that are null are taken away.
+func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed) (*ProviderDraft, *machine.Failure) {
+	d := &ProviderDraft{Draft: Draft{given: map[string]string{}}}
+	keys, failure := object("settings", settings)
+	if failure != nil {
+		return nil, failure
+	}
+	var sent ProviderSettings
+	if len(keys) > 0 {
+		if failure = unmarshal("settings", settings, &sent); failure != nil {
+			return nil, failure
+		}
+	}
+	sent.BaseURL = strings.TrimSpace(sent.BaseURL)
+	if sent.BaseURL != "" && !isURL(sent.BaseURL) {
+		return nil, invalid("settings.baseUrl must be an http or https URL without a user name")
+	}
+	if sent.Headers, failure = d.headers(providerSettings, sent.Headers); failure != nil {
+		return nil, failure
+	}
+	if _, failure = ParseScript("settings.script", sent.Script); failure != nil {
+		return nil, failure
+	}
+	for key := range keys {
+		switch strings.ToLower(key) {
+		case "baseurl", "headers", "script":
+			delete(keys, key)
+		}
+	}
+	if d.Settings, failure = encodeBoth("settings", &sent, keys); failure != nil {
+		return nil, failure
+	}
+	return d, d.credentials(credentials, stored)
+}
+
+// ProviderDraft is a provider as a client sent it, made ready to be stored.
+type ProviderDraft struct {
+	Draft
+	Settings []byte
+}
+
+const (
+	providerSettings = "settings"
+	maxCredentials   = 16
+	credentialPath   = "credentials."
+)
+
+func (d *ProviderDraft) credentials(sent map[string]*string, stored Sealed) *machine.Failure {
+	for path := range stored {
+		name, isCredential := strings.CutPrefix(path, credentialPath)
+		if _, said := sent[name]; isCredential && !said {
+			d.kept = append(d.kept, path)
+		}
+	}
+	for name, value := range sent {
+		path := credentialPath + name
+		switch {
+		case value == nil || strings.TrimSpace(*value) == "":
+		case !isCredentialName(name):
+			return invalid("credentials: %q is no name of a credential: 1 to 64 letters, digits and _", name)
+		case *value == Mask:
+			d.kept, d.wanted = append(d.kept, path), append(d.wanted, path)
+		case len(*value) > maxSecret || !isHeaderValue(strings.TrimSpace(*value)):
+			return invalid("credentials: %q is too long, or cannot be sent", name)
+		default:
+			d.given[path] = strings.TrimSpace(*value)
+		}
+	}
+	if len(d.given)+len(d.kept) > maxCredentials+maxHeaders {
+		return invalid("credentials: there are more than %d", maxCredentials)
+	}
+	return nil
+}
+
+func isCredentialName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
+}
+
+// ProviderRecordKey is what the secrets of a provider are about.
+func ProviderRecordKey(projectID, key string) string { return "providers/" + projectID + "/" + key }
+
+// Credentials are the names of the credentials that a provider has, in order.
+func (s Sealed) Credentials() []string {
+	var names []string
+	for path := range s {
+		if name, ok := strings.CutPrefix(path, credentialPath); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Credential is the one with which a provider is called: the first that is there (document 3, 7.11).
+func (s Secrets) Credential() string {
+	for _, name := range []string{"apiKey", "api_key", "token", "accessToken", "key", "secret"} {
+		if s[credentialPath+name] != "" {
+			return s[credentialPath+name]
+		}
+	}
+	return ""
+}
+
+// ProviderHeaders puts the values back into the headers of a provider.
+func (s Secrets) ProviderHeaders(masked map[string]string) map[string]string {
+	return s.headers(providerSettings, masked)
+}
+
+// encode makes JSON of settings in which no credential may be.
+func encode(what string, keys map[string]json.RawMessage) ([]byte, *machine.Failure) {
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return nil, invalid("%s is not valid JSON", what)
+	}
+	if failure := noSecrets(what, text); failure != nil {
+		return nil, failure
+	}
+	return text, nil
+}
+
+// encodeBoth is encode with known keys, which win, beside further ones.
+func encodeBoth(what string, known any, further map[string]json.RawMessage) ([]byte, *machine.Failure) {
+	if _, failure := encode(what, further); failure != nil {
+		return nil, failure
+	}
+	text, err := json.Marshal(known)
+	if err == nil {
+		err = json.Unmarshal(text, &further)
+	}
+	if err == nil {
+		text, err = json.Marshal(further)
+	}
+	if err != nil {
+		return nil, invalid("%s is not valid JSON", what)
+	}
+	return text, nil
+}
+
+// The model, and its provider, that a fresh server has: it needs no network.
+const (
+	BuiltinModelKey  = "scripted"
+	builtinProjectID = "default"
+)
+
+// BuiltinModel is the model of the default project that exists as long as no other is recorded under its key.
+func BuiltinModel(projectID, key string) (*directorypb.Model, *directorypb.Provider, bool) {
+	if projectID != builtinProjectID || key != BuiltinModelKey {
+		return nil, nil, false
+	}
+	return &directorypb.Model{
+			Id: "mdl_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: key, Name: "Scripted",
+			Description: "Built in: it answers from a script, without any network, so that everything can be tried.",
+			ProviderKey: BuiltinModelKey, Category: "llm", ModelId: "scripted",
+			Settings:      []byte(`{"contextTokens":128000}`),
+			Pricing:       []byte(`{"currency":"USD","inputTokenPer1M":1,"outputTokenPer1M":10,"cachedTokenPer1M":1}`),
+			SupportsTools: true,
+		}, &directorypb.Provider{
+			Id: "prv_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: BuiltinModelKey, Label: "Built in",
+			Driver: "scripted", Status: "active",
+		}, true
+}

@@ -1,0 +1,185 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"parley/actors/machine"
+)
+
+// Mask stands for a secret wherever one is shown. Sent back, it keeps the stored secret.
+const Mask = "********"
+
+const (
+	pathAPIKey = "connection.apiKey"
+	maxSecret  = 8 << 10 // bytes
+	maxHeaders = 32
+	maxTokens  = 10_000_000
+)
+
+func toolPath(name string) string         { return "tools." + name }
+func serverPath(name string) string       { return "mcpServers." + name }
+func headerPath(of, name string) string   { return of + ".headers." + name }
+func isHeaderValue(text string) bool      { return httpguts.ValidHeaderFieldValue(text) }
+func about(recordKey, path string) string { return recordKey + "/" + path }
+
+// Sealed is secrets as they are stored: encrypted, by path.
+type Sealed map[string][]byte
+
+// ParseSealed reads the secrets of a stored record; empty = none.
+func ParseSealed(stored []byte) (Sealed, error) {
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	var sealed Sealed
+	err := json.Unmarshal(stored, &sealed)
+	return sealed, err
+}
+
+// Encode makes what is stored of the secrets: nothing when there is none.
+func (s Sealed) Encode() []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(s) //nolint:errchkjson // strings and bytes
+	return text
+}
+
+// Open decrypts all secrets of a record.
+func (s Sealed) Open(recordKey string, open func(sealed []byte, about string) ([]byte, error)) (Secrets, error) {
+	secrets := make(Secrets, len(s))
+	for path, sealed := range s {
+		secret, err := open(sealed, about(recordKey, path))
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", path, recordKey, err)
+		}
+		secrets[path] = string(secret)
+	}
+	return secrets, nil
+}
+
+// Secrets is secrets in clear, by path.
+type Secrets map[string]string
+
+// ConnectionKey is the key of a connected agent.
+func (s Secrets) ConnectionKey() string { return s[pathAPIKey] }
+
+// ConnectionHeaders puts the values back into the headers of a connection.
+func (s Secrets) ConnectionHeaders(masked map[string]string) map[string]string {
+	return s.headers("connection", masked)
+}
+
+// ToolHeaders puts the values back into the headers of a tool.
+func (s Secrets) ToolHeaders(tool string, masked map[string]string) map[string]string {
+	return s.headers(toolPath(tool), masked)
+}
+
+// ServerHeaders puts the values back into the headers of an MCP server.
+func (s Secrets) ServerHeaders(server string, masked map[string]string) map[string]string {
+	return s.headers(serverPath(server), masked)
+}
+
+func (s Secrets) headers(of string, masked map[string]string) map[string]string {
+	if len(masked) == 0 {
+		return nil
+	}
+	headers := make(map[string]string, len(masked))
+	for name := range masked {
+		headers[name] = s[headerPath(of, name)]
+	}
+	return headers
+}
+
+// Seal encrypts what the client gave and takes over from the stored secrets what it left as it was.
+func (d *Draft) Seal(recordKey string, stored Sealed, seal func(secret []byte, about string) ([]byte, error)) (Sealed, error) {
+	for _, path := range d.wanted {
+		if stored[path] == nil {
+			return nil, invalid("%s: there is no stored value to keep", path)
+		}
+	}
+	sealed := Sealed{}
+	for _, path := range d.kept {
+		if stored[path] != nil {
+			sealed[path] = stored[path]
+		}
+	}
+	for path, secret := range d.given {
+		box, err := seal([]byte(secret), about(recordKey, path))
+		if err != nil {
+			return nil, err
+		}
+		sealed[path] = box
+	}
+	return sealed, nil
+}
+
+// headers takes the values out of headers. Blank ones are dropped.
+func (d *Draft) headers(of string, headers map[string]string) (map[string]string, *machine.Failure) {
+	if len(headers) > maxHeaders {
+		return nil, invalid("%s has more than %d headers", of, maxHeaders)
+	}
+	masked := make(map[string]string, len(headers))
+	for name, value := range headers {
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		path := headerPath(of, name)
+		switch {
+		case name == "" || value == "":
+			continue
+		case len(name) > 128 || !httpguts.ValidHeaderFieldName(name):
+			return nil, invalid("%s: %q is no name of a header", of, name)
+		case len(value) > maxSecret || !isHeaderValue(value):
+			return nil, invalid("%s: the value of header %q is too long, or cannot be sent", of, name)
+		case value == Mask:
+			d.kept, d.wanted = append(d.kept, path), append(d.wanted, path)
+		default:
+			d.given[path] = value
+		}
+		masked[name] = Mask
+	}
+	return masked, nil
+}
+
+// isSecretName says that a key of that name is likely to hold a credential.
+func isSecretName(name string) bool {
+	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) {
+	case "apikey", "apitoken", "accesstoken", "authtoken", "secret", "secretkey", "clientsecret", "password", "authorization":
+		return true
+	}
+	return false
+}
+
+// noSecrets refuses credentials where they would be kept in clear. Objects and arrays are looked into.
+func noSecrets(at string, raw json.RawMessage) *machine.Failure {
+	if len(raw) == 0 {
+		return nil
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return invalid("%s is not valid JSON", at)
+	}
+	return noSecretsIn(at, value)
+}
+
+func noSecretsIn(at string, value any) *machine.Failure {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if text, isText := inner.(string); isText && text != "" && isSecretName(name) {
+				return invalid("%s.%s: a credential cannot be kept here", at, name)
+			}
+			if failure := noSecretsIn(at+"."+name, inner); failure != nil {
+				return failure
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			if failure := noSecretsIn(at, inner); failure != nil {
+				return failure
+			}
+		}
+	}
+	return nil
+}
