@@ -14,6 +14,7 @@ import (
 	anypb "google.golang.org/protobuf/types/known/anypb"
 	conversationpb "parley/proto/conversationpb"
 	failurepb "parley/proto/failurepb"
+	logpb "parley/proto/logpb"
 	taskpb "parley/proto/taskpb"
 	reflect "reflect"
 	sync "sync"
@@ -128,7 +129,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{30, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -1186,7 +1187,8 @@ func (x *EventsReply) GetLastSeq() uint64 {
 	return 0
 }
 
-// ListQuery reads the first rows of a list in each of the given shards, which the asked node must own, and counts.
+// ListQuery reads the first rows of a list, or the first behind a row, in the given shards, which the asked node must own,
+// and counts.
 type ListQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shards        []uint32               `protobuf:"varint,1,rep,packed,name=shards,proto3" json:"shards,omitempty"`
@@ -1194,6 +1196,9 @@ type ListQuery struct {
 	Descending    bool                   `protobuf:"varint,3,opt,name=descending,proto3" json:"descending,omitempty"`
 	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // rows of the merged page; 0 = only count
 	Counters      []string               `protobuf:"bytes,5,rep,name=counters,proto3" json:"counters,omitempty"`
+	Behind        bool                   `protobuf:"varint,6,opt,name=behind,proto3" json:"behind,omitempty"` // behind the row of after_score and after_member, which may be gone
+	AfterScore    int64                  `protobuf:"zigzag64,7,opt,name=after_score,json=afterScore,proto3" json:"after_score,omitempty"`
+	AfterMember   string                 `protobuf:"bytes,8,opt,name=after_member,json=afterMember,proto3" json:"after_member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1261,6 +1266,27 @@ func (x *ListQuery) GetCounters() []string {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *ListQuery) GetBehind() bool {
+	if x != nil {
+		return x.Behind
+	}
+	return false
+}
+
+func (x *ListQuery) GetAfterScore() int64 {
+	if x != nil {
+		return x.AfterScore
+	}
+	return 0
+}
+
+func (x *ListQuery) GetAfterMember() string {
+	if x != nil {
+		return x.AfterMember
+	}
+	return ""
 }
 
 type ListReply struct {
@@ -1375,6 +1401,269 @@ func (x *ListRow) GetMember() string {
 	return ""
 }
 
+// HeadsQuery reads the heads of entities of shards that the asked node must own. The reply has those of the first of them,
+// at least one, as many as a message may hold: the rest is asked for again.
+type HeadsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*ListRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeadsQuery) Reset() {
+	*x = HeadsQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeadsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeadsQuery) ProtoMessage() {}
+
+func (x *HeadsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeadsQuery.ProtoReflect.Descriptor instead.
+func (*HeadsQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HeadsQuery) GetRows() []*ListRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type HeadsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Heads         [][]byte               `protobuf:"bytes,1,rep,name=heads,proto3" json:"heads,omitempty"` // the state of each, serialized; empty = it is gone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeadsReply) Reset() {
+	*x = HeadsReply{}
+	mi := &file_nodepb_node_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeadsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeadsReply) ProtoMessage() {}
+
+func (x *HeadsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeadsReply.ProtoReflect.Descriptor instead.
+func (*HeadsReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *HeadsReply) GetHeads() [][]byte {
+	if x != nil {
+		return x.Heads
+	}
+	return nil
+}
+
+// SumsQuery reads the first rows of numbers of a name, each added up over the given shards, which the asked node must own.
+type SumsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []uint32               `protobuf:"varint,1,rep,packed,name=shards,proto3" json:"shards,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	From          string                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"` // members, inclusive
+	To            string                 `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`     // exclusive, empty = open
+	Limit         uint32                 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SumsQuery) Reset() {
+	*x = SumsQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SumsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SumsQuery) ProtoMessage() {}
+
+func (x *SumsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SumsQuery.ProtoReflect.Descriptor instead.
+func (*SumsQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SumsQuery) GetShards() []uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *SumsQuery) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SumsQuery) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *SumsQuery) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *SumsQuery) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type SumsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          []*SumsRow             `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SumsReply) Reset() {
+	*x = SumsReply{}
+	mi := &file_nodepb_node_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SumsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SumsReply) ProtoMessage() {}
+
+func (x *SumsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SumsReply.ProtoReflect.Descriptor instead.
+func (*SumsReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SumsReply) GetRows() []*SumsRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type SumsRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	Values        []int64                `protobuf:"zigzag64,2,rep,packed,name=values,proto3" json:"values,omitempty"` // without the zeros at its end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SumsRow) Reset() {
+	*x = SumsRow{}
+	mi := &file_nodepb_node_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SumsRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SumsRow) ProtoMessage() {}
+
+func (x *SumsRow) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SumsRow.ProtoReflect.Descriptor instead.
+func (*SumsRow) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SumsRow) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *SumsRow) GetValues() []int64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // StepsQuery reads the journalled steps of a run.
 type StepsQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1386,7 +1675,7 @@ type StepsQuery struct {
 
 func (x *StepsQuery) Reset() {
 	*x = StepsQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[17]
+	mi := &file_nodepb_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1687,7 @@ func (x *StepsQuery) String() string {
 func (*StepsQuery) ProtoMessage() {}
 
 func (x *StepsQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[17]
+	mi := &file_nodepb_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1700,7 @@ func (x *StepsQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsQuery.ProtoReflect.Descriptor instead.
 func (*StepsQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{17}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StepsQuery) GetId() string {
@@ -1437,7 +1726,7 @@ type StepsReply struct {
 
 func (x *StepsReply) Reset() {
 	*x = StepsReply{}
-	mi := &file_nodepb_node_proto_msgTypes[18]
+	mi := &file_nodepb_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1738,7 @@ func (x *StepsReply) String() string {
 func (*StepsReply) ProtoMessage() {}
 
 func (x *StepsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[18]
+	mi := &file_nodepb_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1751,7 @@ func (x *StepsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepsReply.ProtoReflect.Descriptor instead.
 func (*StepsReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{18}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StepsReply) GetSteps() []*conversationpb.Step {
@@ -1483,7 +1772,7 @@ type MessageQuery struct {
 
 func (x *MessageQuery) Reset() {
 	*x = MessageQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[19]
+	mi := &file_nodepb_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1784,7 @@ func (x *MessageQuery) String() string {
 func (*MessageQuery) ProtoMessage() {}
 
 func (x *MessageQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[19]
+	mi := &file_nodepb_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1797,7 @@ func (x *MessageQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageQuery.ProtoReflect.Descriptor instead.
 func (*MessageQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{19}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MessageQuery) GetId() string {
@@ -1536,7 +1825,7 @@ type MessageReply struct {
 
 func (x *MessageReply) Reset() {
 	*x = MessageReply{}
-	mi := &file_nodepb_node_proto_msgTypes[20]
+	mi := &file_nodepb_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1837,7 @@ func (x *MessageReply) String() string {
 func (*MessageReply) ProtoMessage() {}
 
 func (x *MessageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[20]
+	mi := &file_nodepb_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1850,7 @@ func (x *MessageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageReply.ProtoReflect.Descriptor instead.
 func (*MessageReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{20}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MessageReply) GetState() *conversationpb.State {
@@ -1597,7 +1886,7 @@ type PutChunk struct {
 
 func (x *PutChunk) Reset() {
 	*x = PutChunk{}
-	mi := &file_nodepb_node_proto_msgTypes[21]
+	mi := &file_nodepb_node_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1898,7 @@ func (x *PutChunk) String() string {
 func (*PutChunk) ProtoMessage() {}
 
 func (x *PutChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[21]
+	mi := &file_nodepb_node_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1911,7 @@ func (x *PutChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunk.ProtoReflect.Descriptor instead.
 func (*PutChunk) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{21}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PutChunk) GetId() string {
@@ -1659,7 +1948,7 @@ type CommitBlob struct {
 
 func (x *CommitBlob) Reset() {
 	*x = CommitBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1960,7 @@ func (x *CommitBlob) String() string {
 func (*CommitBlob) ProtoMessage() {}
 
 func (x *CommitBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[22]
+	mi := &file_nodepb_node_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1973,7 @@ func (x *CommitBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitBlob.ProtoReflect.Descriptor instead.
 func (*CommitBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{22}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CommitBlob) GetId() string {
@@ -1731,7 +2020,7 @@ type DeleteBlob struct {
 
 func (x *DeleteBlob) Reset() {
 	*x = DeleteBlob{}
-	mi := &file_nodepb_node_proto_msgTypes[23]
+	mi := &file_nodepb_node_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +2032,7 @@ func (x *DeleteBlob) String() string {
 func (*DeleteBlob) ProtoMessage() {}
 
 func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[23]
+	mi := &file_nodepb_node_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +2045,7 @@ func (x *DeleteBlob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBlob.ProtoReflect.Descriptor instead.
 func (*DeleteBlob) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{23}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteBlob) GetId() string {
@@ -1775,7 +2064,7 @@ type BlobQuery struct {
 
 func (x *BlobQuery) Reset() {
 	*x = BlobQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[24]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +2076,7 @@ func (x *BlobQuery) String() string {
 func (*BlobQuery) ProtoMessage() {}
 
 func (x *BlobQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[24]
+	mi := &file_nodepb_node_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +2089,7 @@ func (x *BlobQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobQuery.ProtoReflect.Descriptor instead.
 func (*BlobQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{24}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BlobQuery) GetId() string {
@@ -1823,7 +2112,7 @@ type BlobReply struct {
 
 func (x *BlobReply) Reset() {
 	*x = BlobReply{}
-	mi := &file_nodepb_node_proto_msgTypes[25]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +2124,7 @@ func (x *BlobReply) String() string {
 func (*BlobReply) ProtoMessage() {}
 
 func (x *BlobReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[25]
+	mi := &file_nodepb_node_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +2137,7 @@ func (x *BlobReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobReply.ProtoReflect.Descriptor instead.
 func (*BlobReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{25}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BlobReply) GetFound() bool {
@@ -1896,7 +2185,7 @@ type ChunkQuery struct {
 
 func (x *ChunkQuery) Reset() {
 	*x = ChunkQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[26]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2197,7 @@ func (x *ChunkQuery) String() string {
 func (*ChunkQuery) ProtoMessage() {}
 
 func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[26]
+	mi := &file_nodepb_node_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2210,7 @@ func (x *ChunkQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkQuery.ProtoReflect.Descriptor instead.
 func (*ChunkQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{26}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ChunkQuery) GetId() string {
@@ -1947,7 +2236,7 @@ type ChunkReply struct {
 
 func (x *ChunkReply) Reset() {
 	*x = ChunkReply{}
-	mi := &file_nodepb_node_proto_msgTypes[27]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +2248,7 @@ func (x *ChunkReply) String() string {
 func (*ChunkReply) ProtoMessage() {}
 
 func (x *ChunkReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[27]
+	mi := &file_nodepb_node_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +2261,7 @@ func (x *ChunkReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkReply.ProtoReflect.Descriptor instead.
 func (*ChunkReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{27}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ChunkReply) GetData() []byte {
@@ -1994,7 +2283,7 @@ type TaskQuery struct {
 
 func (x *TaskQuery) Reset() {
 	*x = TaskQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2295,7 @@ func (x *TaskQuery) String() string {
 func (*TaskQuery) ProtoMessage() {}
 
 func (x *TaskQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[28]
+	mi := &file_nodepb_node_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2308,7 @@ func (x *TaskQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskQuery.ProtoReflect.Descriptor instead.
 func (*TaskQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{28}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskQuery) GetId() string {
@@ -2054,7 +2343,7 @@ type TaskReply struct {
 
 func (x *TaskReply) Reset() {
 	*x = TaskReply{}
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2355,7 @@ func (x *TaskReply) String() string {
 func (*TaskReply) ProtoMessage() {}
 
 func (x *TaskReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[29]
+	mi := &file_nodepb_node_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2368,7 @@ func (x *TaskReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskReply.ProtoReflect.Descriptor instead.
 func (*TaskReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{29}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskReply) GetTask() *taskpb.State {
@@ -2118,7 +2407,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2419,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[30]
+	mi := &file_nodepb_node_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2432,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{30}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -2192,7 +2481,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2493,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[31]
+	mi := &file_nodepb_node_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2506,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{31}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -2245,7 +2534,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2546,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[32]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2559,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{32}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -2298,7 +2587,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2599,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[33]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2612,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{33}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -2348,7 +2637,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2649,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[34]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2662,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{34}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
 }
 
 // The directory. Put goes to the node that leads its shard; a reply with conflict set says that nothing was written.
@@ -2390,7 +2679,7 @@ type PutRecord struct {
 
 func (x *PutRecord) Reset() {
 	*x = PutRecord{}
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2691,7 @@ func (x *PutRecord) String() string {
 func (*PutRecord) ProtoMessage() {}
 
 func (x *PutRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2704,7 @@ func (x *PutRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
 func (*PutRecord) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PutRecord) GetCollection() string {
@@ -2455,7 +2744,7 @@ func (x *PutRecord) GetDelete() bool {
 
 type PutRecordReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // of the record, or a later one: who has the directory up to there reads what is there
 	Conflict      bool                   `protobuf:"varint,2,opt,name=conflict,proto3" json:"conflict,omitempty"`
 	Stored        uint64                 `protobuf:"varint,3,opt,name=stored,proto3" json:"stored,omitempty"` // with conflict: the version that is there, 0 = none
 	unknownFields protoimpl.UnknownFields
@@ -2464,7 +2753,7 @@ type PutRecordReply struct {
 
 func (x *PutRecordReply) Reset() {
 	*x = PutRecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2765,7 @@ func (x *PutRecordReply) String() string {
 func (*PutRecordReply) ProtoMessage() {}
 
 func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2778,7 @@ func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecordReply.ProtoReflect.Descriptor instead.
 func (*PutRecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PutRecordReply) GetVersion() uint64 {
@@ -2524,7 +2813,7 @@ type RecordQuery struct {
 
 func (x *RecordQuery) Reset() {
 	*x = RecordQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2825,7 @@ func (x *RecordQuery) String() string {
 func (*RecordQuery) ProtoMessage() {}
 
 func (x *RecordQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2838,7 @@ func (x *RecordQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
 func (*RecordQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RecordQuery) GetCollection() string {
@@ -2577,7 +2866,7 @@ type RecordReply struct {
 
 func (x *RecordReply) Reset() {
 	*x = RecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2878,7 @@ func (x *RecordReply) String() string {
 func (*RecordReply) ProtoMessage() {}
 
 func (x *RecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2891,7 @@ func (x *RecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
 func (*RecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RecordReply) GetFound() bool {
@@ -2636,7 +2925,7 @@ type AwaitRecords struct {
 
 func (x *AwaitRecords) Reset() {
 	*x = AwaitRecords{}
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2937,7 @@ func (x *AwaitRecords) String() string {
 func (*AwaitRecords) ProtoMessage() {}
 
 func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2950,7 @@ func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
 func (*AwaitRecords) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AwaitRecords) GetVersion() uint64 {
@@ -2671,11 +2960,146 @@ func (x *AwaitRecords) GetVersion() uint64 {
 	return 0
 }
 
+// VersionQuery asks for a version that is no older than anything acknowledged (READ of the directory shard).
+type VersionQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VersionQuery) Reset() {
+	*x = VersionQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VersionQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VersionQuery) ProtoMessage() {}
+
+func (x *VersionQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VersionQuery.ProtoReflect.Descriptor instead.
+func (*VersionQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
+}
+
+type VersionReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VersionReply) Reset() {
+	*x = VersionReply{}
+	mi := &file_nodepb_node_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VersionReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VersionReply) ProtoMessage() {}
+
+func (x *VersionReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VersionReply.ProtoReflect.Descriptor instead.
+func (*VersionReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *VersionReply) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// AddSums adds to rows of numbers of a shard, at the node that leads it. It must not be made again when it may have been
+// done: it would add twice.
+type AddSums struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Sums          []*logpb.Sum           `protobuf:"bytes,2,rep,name=sums,proto3" json:"sums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddSums) Reset() {
+	*x = AddSums{}
+	mi := &file_nodepb_node_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddSums) ProtoMessage() {}
+
+func (x *AddSums) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddSums.ProtoReflect.Descriptor instead.
+func (*AddSums) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *AddSums) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *AddSums) GetSums() []*logpb.Sum {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
 var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2763,7 +3187,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\vEventsReply\x122\n" +
 	"\x06events\x18\x01 \x03(\v2\x1a.parley.conversation.EventR\x06events\x12\x19\n" +
 	"\bhas_more\x18\x02 \x01(\bR\ahasMore\x12\x19\n" +
-	"\blast_seq\x18\x03 \x01(\x04R\alastSeq\"\x89\x01\n" +
+	"\blast_seq\x18\x03 \x01(\x04R\alastSeq\"\xe5\x01\n" +
 	"\tListQuery\x12\x16\n" +
 	"\x06shards\x18\x01 \x03(\rR\x06shards\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x1e\n" +
@@ -2771,14 +3195,35 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"descending\x18\x03 \x01(\bR\n" +
 	"descending\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x1a\n" +
-	"\bcounters\x18\x05 \x03(\tR\bcounters\"M\n" +
+	"\bcounters\x18\x05 \x03(\tR\bcounters\x12\x16\n" +
+	"\x06behind\x18\x06 \x01(\bR\x06behind\x12\x1f\n" +
+	"\vafter_score\x18\a \x01(\x12R\n" +
+	"afterScore\x12!\n" +
+	"\fafter_member\x18\b \x01(\tR\vafterMember\"M\n" +
 	"\tListReply\x12(\n" +
 	"\x04rows\x18\x01 \x03(\v2\x14.parley.node.ListRowR\x04rows\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\x03R\x06counts\"M\n" +
 	"\aListRow\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x03R\x05score\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\"3\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"6\n" +
+	"\n" +
+	"HeadsQuery\x12(\n" +
+	"\x04rows\x18\x01 \x03(\v2\x14.parley.node.ListRowR\x04rows\"\"\n" +
+	"\n" +
+	"HeadsReply\x12\x14\n" +
+	"\x05heads\x18\x01 \x03(\fR\x05heads\"q\n" +
+	"\tSumsQuery\x12\x16\n" +
+	"\x06shards\x18\x01 \x03(\rR\x06shards\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"5\n" +
+	"\tSumsReply\x12(\n" +
+	"\x04rows\x18\x01 \x03(\v2\x14.parley.node.SumsRowR\x04rows\"9\n" +
+	"\aSumsRow\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\x12R\x06values\"3\n" +
 	"\n" +
 	"StepsQuery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
@@ -2876,7 +3321,13 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\fR\x05value\"(\n" +
 	"\fAwaitRecords\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion*9\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\x0e\n" +
+	"\fVersionQuery\"(\n" +
+	"\fVersionReply\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"D\n" +
+	"\aAddSums\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12#\n" +
+	"\x04sums\x18\x02 \x03(\v2\x0f.parley.log.SumR\x04sums*9\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\a\n" +
 	"\x03ASK\x10\x01\x12\b\n" +
@@ -2896,7 +3347,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                      // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
@@ -2917,66 +3368,78 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*ListQuery)(nil),              // 16: parley.node.ListQuery
 	(*ListReply)(nil),              // 17: parley.node.ListReply
 	(*ListRow)(nil),                // 18: parley.node.ListRow
-	(*StepsQuery)(nil),             // 19: parley.node.StepsQuery
-	(*StepsReply)(nil),             // 20: parley.node.StepsReply
-	(*MessageQuery)(nil),           // 21: parley.node.MessageQuery
-	(*MessageReply)(nil),           // 22: parley.node.MessageReply
-	(*PutChunk)(nil),               // 23: parley.node.PutChunk
-	(*CommitBlob)(nil),             // 24: parley.node.CommitBlob
-	(*DeleteBlob)(nil),             // 25: parley.node.DeleteBlob
-	(*BlobQuery)(nil),              // 26: parley.node.BlobQuery
-	(*BlobReply)(nil),              // 27: parley.node.BlobReply
-	(*ChunkQuery)(nil),             // 28: parley.node.ChunkQuery
-	(*ChunkReply)(nil),             // 29: parley.node.ChunkReply
-	(*TaskQuery)(nil),              // 30: parley.node.TaskQuery
-	(*TaskReply)(nil),              // 31: parley.node.TaskReply
-	(*ChangeMembers)(nil),          // 32: parley.node.ChangeMembers
-	(*TransferLeader)(nil),         // 33: parley.node.TransferLeader
-	(*DropReplica)(nil),            // 34: parley.node.DropReplica
-	(*SetNodeState)(nil),           // 35: parley.node.SetNodeState
-	(*Done)(nil),                   // 36: parley.node.Done
-	(*PutRecord)(nil),              // 37: parley.node.PutRecord
-	(*PutRecordReply)(nil),         // 38: parley.node.PutRecordReply
-	(*RecordQuery)(nil),            // 39: parley.node.RecordQuery
-	(*RecordReply)(nil),            // 40: parley.node.RecordReply
-	(*AwaitRecords)(nil),           // 41: parley.node.AwaitRecords
-	(*anypb.Any)(nil),              // 42: google.protobuf.Any
-	(failurepb.Code)(0),            // 43: parley.failure.Code
-	(*conversationpb.State)(nil),   // 44: parley.conversation.State
-	(*conversationpb.Message)(nil), // 45: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 46: parley.conversation.Event
-	(*conversationpb.Step)(nil),    // 47: parley.conversation.Step
-	(*taskpb.State)(nil),           // 48: parley.task.State
-	(*taskpb.Comment)(nil),         // 49: parley.task.Comment
-	(*taskpb.Result)(nil),          // 50: parley.task.Result
+	(*HeadsQuery)(nil),             // 19: parley.node.HeadsQuery
+	(*HeadsReply)(nil),             // 20: parley.node.HeadsReply
+	(*SumsQuery)(nil),              // 21: parley.node.SumsQuery
+	(*SumsReply)(nil),              // 22: parley.node.SumsReply
+	(*SumsRow)(nil),                // 23: parley.node.SumsRow
+	(*StepsQuery)(nil),             // 24: parley.node.StepsQuery
+	(*StepsReply)(nil),             // 25: parley.node.StepsReply
+	(*MessageQuery)(nil),           // 26: parley.node.MessageQuery
+	(*MessageReply)(nil),           // 27: parley.node.MessageReply
+	(*PutChunk)(nil),               // 28: parley.node.PutChunk
+	(*CommitBlob)(nil),             // 29: parley.node.CommitBlob
+	(*DeleteBlob)(nil),             // 30: parley.node.DeleteBlob
+	(*BlobQuery)(nil),              // 31: parley.node.BlobQuery
+	(*BlobReply)(nil),              // 32: parley.node.BlobReply
+	(*ChunkQuery)(nil),             // 33: parley.node.ChunkQuery
+	(*ChunkReply)(nil),             // 34: parley.node.ChunkReply
+	(*TaskQuery)(nil),              // 35: parley.node.TaskQuery
+	(*TaskReply)(nil),              // 36: parley.node.TaskReply
+	(*ChangeMembers)(nil),          // 37: parley.node.ChangeMembers
+	(*TransferLeader)(nil),         // 38: parley.node.TransferLeader
+	(*DropReplica)(nil),            // 39: parley.node.DropReplica
+	(*SetNodeState)(nil),           // 40: parley.node.SetNodeState
+	(*Done)(nil),                   // 41: parley.node.Done
+	(*PutRecord)(nil),              // 42: parley.node.PutRecord
+	(*PutRecordReply)(nil),         // 43: parley.node.PutRecordReply
+	(*RecordQuery)(nil),            // 44: parley.node.RecordQuery
+	(*RecordReply)(nil),            // 45: parley.node.RecordReply
+	(*AwaitRecords)(nil),           // 46: parley.node.AwaitRecords
+	(*VersionQuery)(nil),           // 47: parley.node.VersionQuery
+	(*VersionReply)(nil),           // 48: parley.node.VersionReply
+	(*AddSums)(nil),                // 49: parley.node.AddSums
+	(*anypb.Any)(nil),              // 50: google.protobuf.Any
+	(failurepb.Code)(0),            // 51: parley.failure.Code
+	(*conversationpb.State)(nil),   // 52: parley.conversation.State
+	(*conversationpb.Message)(nil), // 53: parley.conversation.Message
+	(*conversationpb.Event)(nil),   // 54: parley.conversation.Event
+	(*conversationpb.Step)(nil),    // 55: parley.conversation.Step
+	(*taskpb.State)(nil),           // 56: parley.task.State
+	(*taskpb.Comment)(nil),         // 57: parley.task.Comment
+	(*taskpb.Result)(nil),          // 58: parley.task.Result
+	(*logpb.Sum)(nil),              // 59: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	42, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	42, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	50, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	50, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	43, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	51, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	44, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	44, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	45, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	46, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	52, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	52, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	53, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	54, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	47, // 13: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	44, // 14: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	45, // 15: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	45, // 16: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	48, // 17: parley.node.TaskReply.task:type_name -> parley.task.State
-	49, // 18: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	50, // 19: parley.node.TaskReply.result:type_name -> parley.task.Result
-	1,  // 20: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	18, // 13: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
+	23, // 14: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
+	55, // 15: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	52, // 16: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	53, // 17: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	53, // 18: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	56, // 19: parley.node.TaskReply.task:type_name -> parley.task.State
+	57, // 20: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	58, // 21: parley.node.TaskReply.result:type_name -> parley.task.Result
+	1,  // 22: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	59, // 23: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -2995,7 +3458,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   40,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
