@@ -65,9 +65,11 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 	}
 }
 
-// problem is the body of an error. The numbers are of a budget that is used up.
+// problem is the body of an error. The numbers are of a budget that is used up. Where there is no token at all error is a title,
+// and message says what is missing (document 3, 1.3).
 type problem struct {
 	Error      string         `json:"error"`
+	Message    string         `json:"message,omitempty"`
 	Code       string         `json:"code"`
 	SpentUSD   *float64       `json:"spent_usd,omitempty"`
 	MaxCostUSD *float64       `json:"max_cost_usd,omitempty"`
@@ -79,7 +81,10 @@ func appendProblem(dst []byte, p *endpoint.Problem) []byte {
 	details := make(map[string]any, len(p.Details))
 	for name, value := range p.Details {
 		number, isNumber := value.(float64)
+		title, isText := value.(string)
 		switch {
+		case name == "error" && isText:
+			body.Error, body.Message = title, p.Message
 		case name == "spentUsd" && isNumber:
 			body.SpentUSD = &number
 		case name == "maxCostUsd" && isNumber:

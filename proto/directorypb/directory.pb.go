@@ -1139,6 +1139,7 @@ type RequestCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Since         int64                  `protobuf:"varint,1,opt,name=since,proto3" json:"since,omitempty"`
 	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Mark          uint64                 `protobuf:"fixed64,3,opt,name=mark,proto3" json:"mark,omitempty"` // random: no two writes are alike, so that a conflict never looks like an own write repeated
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1183,6 +1184,13 @@ func (x *RequestCount) GetSince() int64 {
 func (x *RequestCount) GetCount() int64 {
 	if x != nil {
 		return x.Count
+	}
+	return 0
+}
+
+func (x *RequestCount) GetMark() uint64 {
+	if x != nil {
+		return x.Mark
 	}
 	return 0
 }
@@ -1337,10 +1345,11 @@ const file_directorypb_directory_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\v \x01(\x03R\tupdatedAt\x12\x1d\n" +
 	"\n" +
-	"created_by\x18\f \x01(\tR\tcreatedBy\":\n" +
+	"created_by\x18\f \x01(\tR\tcreatedBy\"N\n" +
 	"\fRequestCount\x12\x14\n" +
 	"\x05since\x18\x01 \x01(\x03R\x05since\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05countB\x1aZ\x18parley/proto/directorypbb\x06proto3"
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04mark\x18\x03 \x01(\x06R\x04markB\x1aZ\x18parley/proto/directorypbb\x06proto3"
 
 var (
 	file_directorypb_directory_proto_rawDescOnce sync.Once

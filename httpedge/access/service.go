@@ -1,0 +1,54 @@
+package access
+
+// Service is a part of the product that permissions are about (document 3, 2.5; webhooks from document 1).
+type Service string
+
+// Services that have routes so far.
+const (
+	Agents     Service = "agents"
+	Guardrails Service = "guardrails"
+	Members    Service = "members"
+	Models     Service = "models"
+	Webhooks   Service = "webhooks"
+)
+
+// Definition describes a service.
+type Definition struct {
+	Service  Service
+	Category string // build, data, operate, admin
+	// Administration services give project admins and users nothing by default, and whatever changes something takes admin.
+	Administration bool
+	// OwnersOnly services are for tokens of owners and admins, whatever else a user or a token was given (document 1,
+	// "Authentication", 6).
+	OwnersOnly bool
+}
+
+// Definitions lists all services.
+func Definitions() []Definition {
+	var all []Definition
+	add := func(category string, administration bool, services ...Service) {
+		for _, service := range services {
+			all = append(all, Definition{
+				Service: service, Category: category, Administration: administration,
+				OwnersOnly: service == "audit" || service == "inference-monitoring",
+			})
+		}
+	}
+	add("build", false, Models, "prompts", Agents, "mcp", "tools", "realtime")
+	add("data", false, "vector", "memory", "files", "rag", "reranker", "crawler", "websearch", "ocr")
+	add("operate", false, "tracing", "inference-monitoring", Guardrails, "evaluations", "redteam", "analysis", "pii", "browser",
+		"alerts", "cost", "aegis", "abacus")
+	add("operate", true, "gpu-fleet", "sandbox")
+	add("admin", false, "projects", "tokens")
+	add("admin", true, "automations", Members, "providers", "config", "license", "audit", "cluster", Webhooks)
+	return all
+}
+
+func known(name string) bool {
+	for _, definition := range Definitions() {
+		if string(definition.Service) == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,229 @@
+package token
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/httpedge/access"
+	"parley/httpedge/endpoint"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// Texts of refusals that clients see (document 3, 1.3).
+const (
+	textMalformed   = "Missing or invalid Authorization header. Use: Bearer <token>"
+	textTitle       = "Unauthorized" // in place of the text above, which then stands beside it
+	textEmpty       = "Missing API token"
+	textUnknown     = "Invalid API token"
+	textExpired     = "API token has expired"
+	textNoTenant    = "Tenant not found for token"
+	textNoProject   = "Token project context is missing"
+	textNoOwner     = "API token owner is not available"
+	textUnavailable = "Authentication is unavailable at the moment"
+)
+
+const (
+	headerName = "Authorization"
+	scheme     = "Bearer "
+)
+
+// Config is the settings of authentication by API token.
+type Config struct {
+	// CacheTTL is how long a token is remembered without reading its records anew. At most a minute, which is the default.
+	CacheTTL time.Duration
+	// CacheEntries is how many tokens are remembered. Default 10,000.
+	CacheEntries int
+	// MaxTokenBytes bounds a token. Default 4 KiB.
+	MaxTokenBytes int
+}
+
+// Lookups of unknown tokens that may be under way at once: they ask another node.
+const maxLookups = 64
+
+// Authenticator knows callers by their API token. It implements endpoint.Authenticator.
+type Authenticator struct {
+	config  Config
+	records endpoint.Records
+	logger  *slog.Logger
+	cache   *cache
+	lookups chan struct{}
+	uses    *uses
+	down    atomic.Bool // the directory did not answer last time
+}
+
+var _ endpoint.Authenticator = (*Authenticator)(nil)
+
+// New returns an authenticator over the directory. Without Start it notes no uses of tokens.
+func New(config Config, records endpoint.Records, logger *slog.Logger) *Authenticator {
+	if config.CacheTTL <= 0 || config.CacheTTL > time.Minute {
+		config.CacheTTL = time.Minute
+	}
+	if config.CacheEntries <= 0 {
+		config.CacheEntries = 10_000
+	}
+	if config.MaxTokenBytes <= 0 {
+		config.MaxTokenBytes = 4 << 10
+	}
+	return &Authenticator{
+		config: config, records: records, logger: logger,
+		cache: newCache(config.CacheEntries), lookups: make(chan struct{}, maxLookups), uses: newUses(records, logger),
+	}
+}
+
+// Start begins to note when tokens were last used.
+func (a *Authenticator) Start() { a.uses.start() }
+
+// Stop ends what Start began and waits for it.
+func (a *Authenticator) Stop() { a.uses.stop() }
+
+// Authenticate returns who asks, or why that is not known.
+func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	secret, failure := a.secret(peek(request))
+	if failure != nil {
+		return endpoint.Caller{}, failure
+	}
+	key := digestOf(secret)
+	return a.identify(ctx, &key)
+}
+
+// peek returns the header of a request without copying it, where that can be had.
+func peek(request endpoint.Request) []byte {
+	if p, ok := request.(endpoint.HeaderPeeker); ok {
+		return p.PeekHeader(headerName)
+	}
+	return bytesOf(request.Header(headerName))
+}
+
+// secret takes the token out of the header.
+func (a *Authenticator) secret(header []byte) ([]byte, *machine.Failure) {
+	secret, ok := bytes.CutPrefix(header, []byte(scheme))
+	if !ok {
+		if string(header) == scheme[:len(scheme)-1] { // servers cut the blank off
+			return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textEmpty)
+		}
+		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textMalformed).With("error", textTitle)
+	}
+	secret = bytes.TrimSpace(secret)
+	if len(secret) == 0 {
+		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textEmpty)
+	}
+	if len(secret) > a.config.MaxTokenBytes {
+		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textUnknown)
+	}
+	return secret, nil
+}
+
+// identify returns the caller behind a token's hash.
+func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Caller, *machine.Failure) {
+	now := time.Now()
+	found := a.cache.get(key)
+	if found != nil && (!now.Before(found.until) || !found.current(a.records)) {
+		a.cache.drop(key, found)
+		found = nil
+	}
+	if found == nil {
+		loaded, failure := a.load(ctx, key, now)
+		if failure != nil {
+			return endpoint.Caller{}, failure
+		}
+		a.cache.put(key, loaded)
+		found = loaded
+	}
+	if !found.expires.IsZero() && !now.Before(found.expires) {
+		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, textExpired)
+	}
+	a.uses.note(found, now)
+	return found.caller, nil
+}
+
+// load makes an entry from the records, asking the directory's leader for those that this node has not heard of yet.
+func (a *Authenticator) load(ctx context.Context, key *digest, now time.Time) (*entry, *machine.Failure) {
+	var (
+		token   directorypb.Token
+		owner   directorypb.User
+		tenant  directorypb.Tenant
+		project directorypb.Project
+	)
+	loaded := &entry{until: now.Add(a.config.CacheTTL), lastUse: new(atomic.Int64)}
+	for i, step := range [...]struct {
+		collection string
+		key        func() string
+		into       proto.Message
+		missing    failurepb.Code
+		text       string
+		fits       func() bool
+	}{
+		{endpoint.Tokens, func() string { return Key(key[:]) }, &token, failurepb.Code_AUTH_REQUIRED, textUnknown,
+			func() bool { return true }},
+		{endpoint.Tenants, token.GetTenantId, &tenant, failurepb.Code_NOT_FOUND, textNoTenant,
+			func() bool { return true }},
+		{endpoint.Projects, token.GetProjectId, &project, failurepb.Code_VALIDATION, textNoProject,
+			func() bool { return project.GetTenantId() == token.GetTenantId() }},
+		{endpoint.Users, token.GetUserId, &owner, failurepb.Code_FORBIDDEN, textNoOwner,
+			func() bool { return owner.GetTenantId() == token.GetTenantId() }},
+	} {
+		record, ok, err := a.find(ctx, step.collection, step.key())
+		if err == nil && ok {
+			err = proto.Unmarshal(record.Value, step.into)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				a.setDown(err)
+			}
+			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
+		}
+		if !ok || !step.fits() {
+			return nil, machine.Fail(step.missing, "%s", step.text)
+		}
+		loaded.records[i] = version{collection: step.collection, key: record.Key, version: record.Version}
+	}
+	a.setDown(nil)
+	grant := access.NewGrant(&token, &owner, &tenant, &project)
+	loaded.caller = endpoint.Caller{
+		TenantID: tenant.GetId(), ProjectID: project.GetId(), UserID: owner.GetId(),
+		Identified: true, Trusted: grant.SeesAll(), Grant: grant,
+	}
+	loaded.tokenID = token.GetId()
+	if at := token.GetExpiresAt(); at > 0 {
+		loaded.expires = time.UnixMilli(at)
+	}
+	loaded.lastUse.Store(a.uses.last(token.GetId()))
+	return loaded, nil
+}
+
+// find reads a record. Those that this node does not have cost a question to another one, of which only so many may be under
+// way: nobody can turn guessed tokens into more.
+func (a *Authenticator) find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
+	if key == "" {
+		return endpoint.Record{}, false, nil
+	}
+	if record, ok := a.records.Get(collection, key); ok {
+		return record, true, nil
+	}
+	select {
+	case a.lookups <- struct{}{}:
+		defer func() { <-a.lookups }()
+	default:
+		return endpoint.Record{}, false, fmt.Errorf("%d lookups are under way", maxLookups)
+	}
+	return a.records.Find(ctx, collection, key)
+}
+
+// setDown logs when the directory stops or starts to answer, not once per request.
+func (a *Authenticator) setDown(err error) {
+	if down := err != nil; a.down.Load() != down && a.down.CompareAndSwap(!down, down) {
+		if down {
+			a.logger.Error("api tokens cannot be looked up", slog.Any("err", err))
+			return
+		}
+		a.logger.Info("api tokens can be looked up again")
+	}
+}

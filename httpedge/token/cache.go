@@ -1,0 +1,97 @@
+package token
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/httpedge/endpoint"
+)
+
+// entry is a token that was good when it was looked up. Only lastUse changes.
+type entry struct {
+	caller  endpoint.Caller
+	until   time.Time // remembered so long
+	expires time.Time // of the token itself; zero = never
+	tokenID string
+	records [4]version    // what it was made from
+	lastUse *atomic.Int64 // when its last use was noted, Unix ms
+}
+
+// version is a record that an entry was made from.
+type version struct {
+	collection, key string
+	version         uint64
+}
+
+// current says whether the records are still those that the entry was made from.
+func (e *entry) current(records endpoint.Records) bool {
+	for i := range e.records {
+		v := &e.records[i]
+		if record, ok := records.Get(v.collection, v.key); !ok || record.Version != v.version {
+			return false
+		}
+	}
+	return true
+}
+
+// cache remembers entries by hash. It holds at most limit in two generations: when the young one is full it becomes the old one,
+// and what nobody asked for since is dropped.
+type cache struct {
+	limit int
+	mu    struct {
+		sync.RWMutex
+		young, old map[digest]*entry
+	}
+}
+
+func newCache(limit int) *cache {
+	c := &cache{limit: limit}
+	c.mu.young = make(map[digest]*entry)
+	return c
+}
+
+func (c *cache) get(key *digest) *entry {
+	c.mu.RLock()
+	found, young := c.mu.young[*key]
+	if !young {
+		found = c.mu.old[*key]
+	}
+	c.mu.RUnlock()
+	if found != nil && !young {
+		c.put(key, found)
+	}
+	return found
+}
+
+func (c *cache) put(key *digest, e *entry) {
+	if c.limit <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.mu.young[*key]; !ok && len(c.mu.young) >= max(c.limit/2, 1) {
+		c.mu.old = c.mu.young
+		c.mu.young = make(map[digest]*entry, len(c.mu.old))
+	}
+	delete(c.mu.old, *key)
+	c.mu.young[*key] = e
+}
+
+// drop forgets an entry, unless another one has taken its place.
+func (c *cache) drop(key *digest, e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.young[*key] == e {
+		delete(c.mu.young, *key)
+	}
+	if c.mu.old[*key] == e {
+		delete(c.mu.old, *key)
+	}
+}
+
+func (c *cache) len() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.mu.young) + len(c.mu.old)
+}

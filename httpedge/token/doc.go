@@ -1,0 +1,12 @@
+// Package token lets callers of the Client API in (document 1, "Authentication"; document 3, sections 1.3, 2 and 3): it knows
+// an API token by its SHA-256, and what its owner, its scope, the tenant's licence and its monthly requests leave it to do.
+//
+// A token that was looked up is remembered by its hash for at most a minute. At each request its records are compared with
+// those in the directory of this node, by version, so that what is revoked, changed or deleted counts from the moment on that
+// this node has heard of it; the minute only bounds what is remembered of tokens that nobody uses any more.
+//
+// Monthly requests are counted per tenant in the directory. A node takes some ahead with one compare-and-put and lets that many
+// requests pass; what it has not used within a second it gives back. So there are never more than the limit, on however many
+// nodes, and near the limit each request is taken by itself. What a node had taken ahead when it died stays counted: at most a
+// hundredth of the limit.
+package token

@@ -1,0 +1,72 @@
+package token
+
+import (
+	"context"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/access"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// first lets API tokens in where another authentication is at home.
+type first struct {
+	tokens *Authenticator
+	next   endpoint.Authenticator
+}
+
+// First is for the conversation server: whoever presents an API token is who it says, in its tenant and project, if it may read
+// (GET, HEAD) or write agents. All others are next's. An API token is what begins with Prefix, or is the token of a record that
+// this node has: an operator may have chosen it otherwise.
+func First(tokens *Authenticator, next endpoint.Authenticator) endpoint.Authenticator {
+	return &first{tokens: tokens, next: next}
+}
+
+// Authenticate returns who asks, or why that is not known.
+func (f *first) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	secret, failure := f.tokens.secret(peek(request))
+	if failure != nil {
+		return f.next.Authenticate(ctx, request)
+	}
+	key := digestOf(secret)
+	if !strings.HasPrefix(string(secret), Prefix) && !f.tokens.knows(&key) {
+		return f.next.Authenticate(ctx, request)
+	}
+	caller, failure := f.tokens.identify(ctx, &key)
+	if failure != nil {
+		return endpoint.Caller{}, failure
+	}
+	level := access.Write
+	if method := request.Method(); method == "GET" || method == "HEAD" {
+		level = access.Read
+	}
+	if caller.Grant.Level(access.Agents) < level {
+		return endpoint.Caller{}, forbidden(access.Agents, level)
+	}
+	return caller, nil
+}
+
+// knows says whether this node has a token's record.
+func (a *Authenticator) knows(key *digest) bool {
+	if a.cache.get(key) != nil {
+		return true
+	}
+	_, ok := a.records.Get(endpoint.Tokens, Key(key[:]))
+	return ok
+}
+
+// Always401 is for surfaces on which whatever is wrong with a token is 401 (document 3, 1.3: routes in the style of OpenAI).
+func Always401(authenticator endpoint.Authenticator) endpoint.Authenticator {
+	return unauthorized{authenticator}
+}
+
+type unauthorized struct{ endpoint.Authenticator }
+
+func (u unauthorized) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	caller, failure := u.Authenticator.Authenticate(ctx, request)
+	if failure != nil && failure.Code != failurepb.Code_UNAVAILABLE {
+		failure = machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", failure.Message)
+	}
+	return caller, failure
+}

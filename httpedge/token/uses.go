@@ -1,0 +1,106 @@
+package token
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/httpedge/endpoint"
+	"parley/proto/directorypb"
+)
+
+const (
+	useEvery   = time.Minute // at most so often a token's last use is written
+	useQueue   = 256         // writes that wait; above that they are dropped
+	useTimeout = 5 * time.Second
+)
+
+// uses writes down when tokens were last used, behind the requests' back.
+type uses struct {
+	records endpoint.Records
+	logger  *slog.Logger
+	queue   chan use
+	cancel  context.CancelFunc // nil = not running
+	running sync.WaitGroup
+}
+
+type use struct {
+	token version // its record, which must still be there
+	id    string
+	at    int64 // Unix ms
+}
+
+func newUses(records endpoint.Records, logger *slog.Logger) *uses {
+	return &uses{records: records, logger: logger, queue: make(chan use, useQueue)}
+}
+
+// last is when the token's use was last written, Unix ms; 0 = never.
+func (u *uses) last(id string) int64 {
+	record, ok := u.records.Get(endpoint.TokenUses, id)
+	if !ok {
+		return 0
+	}
+	var last directorypb.TokenUse
+	if err := proto.Unmarshal(record.Value, &last); err != nil {
+		return 0
+	}
+	return last.GetLastUsedAt()
+}
+
+// note has a use written unless one was a short while ago. It never waits: while writes pile up it is dropped.
+func (u *uses) note(e *entry, now time.Time) {
+	at := now.UnixMilli()
+	before := e.lastUse.Load()
+	if at-before < useEvery.Milliseconds() || !e.lastUse.CompareAndSwap(before, at) {
+		return
+	}
+	select {
+	case u.queue <- use{token: e.records[0], id: e.tokenID, at: at}:
+	default:
+	}
+}
+
+func (u *uses) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	u.cancel = cancel
+	u.running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case noted := <-u.queue:
+				u.write(ctx, noted)
+			}
+		}
+	})
+}
+
+func (u *uses) stop() {
+	if u.cancel != nil {
+		u.cancel()
+		u.running.Wait()
+	}
+}
+
+// write puts down a use, unless another node just did. A conflict says that one did meanwhile.
+func (u *uses) write(ctx context.Context, noted use) {
+	if _, ok := u.records.Get(noted.token.collection, noted.token.key); !ok {
+		return // deleted meanwhile: it must not leave anything behind
+	}
+	if noted.at-u.last(noted.id) < useEvery.Milliseconds() {
+		return
+	}
+	value, err := proto.Marshal(&directorypb.TokenUse{LastUsedAt: noted.at})
+	if err != nil {
+		return // of a single number
+	}
+	ctx, cancel := context.WithTimeout(ctx, useTimeout)
+	defer cancel()
+	record, _ := u.records.Get(endpoint.TokenUses, noted.id)
+	if _, err := u.records.Put(ctx, endpoint.TokenUses, noted.id, record.Version, value); err != nil {
+		u.logger.Debug("use of an api token is not noted", slog.Any("err", err))
+	}
+}
