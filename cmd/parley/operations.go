@@ -39,11 +39,15 @@ const maxAnswer = 64 << 20
 
 // call makes a request and returns its body, which the caller closes. A refusal is an error with the node's words.
 func (o *operator) call(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	return o.callWith(ctx, method, path, http.NoBody)
+}
+
+func (o *operator) callWith(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	base := o.base
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base, "/")+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base, "/")+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("--ops: %w", err)
 	}

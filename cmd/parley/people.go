@@ -1,0 +1,305 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// people is a command about one kind of what the Client API knows callers by.
+type people struct {
+	name, path string   // command, and where the operations surface has it
+	columns    []string // of the list, by their names in JSON
+	create     []field
+	change     []field
+	noun       string
+}
+
+// field is a flag of create or set, and what it is called in JSON.
+type field struct{ flag, key, usage string }
+
+func tenants() people {
+	return people{
+		name: "tenant", path: "tenants", noun: "tenant", columns: []string{"id", "name", "slug", "tier", "requests", "createdAt"},
+		create: []field{
+			{"name", "name", "`name` of the organisation"},
+			{"slug", "slug", "short `name`, unique; made of the name when not given"},
+			{"tier", "tier", "licence: FREE (default), STARTER, PROFESSIONAL, ENTERPRISE or ON_PREMISE"},
+			{"owner", "owner", "`name` of its owner; Owner when not given"},
+		},
+		change: []field{
+			{"name", "name", "new `name`"},
+			{"tier", "tier", "licence: FREE, STARTER, PROFESSIONAL, ENTERPRISE or ON_PREMISE"},
+		},
+	}
+}
+
+func projects() people {
+	return people{
+		name: "project", path: "projects", noun: "project", columns: []string{"id", "tenantId", "key", "name", "createdAt"},
+		create: []field{
+			{"tenant", "tenantId", "`id` of its tenant; default when not given"},
+			{"key", "key", "short `name`, unique in the tenant"},
+			{"name", "name", "`name` for people"},
+		},
+		change: []field{{"name", "name", "new `name`"}},
+	}
+}
+
+func users() people {
+	return people{
+		name: "user", path: "users", noun: "user",
+		columns: []string{"id", "tenantId", "name", "email", "role", "canLogin", "servicePermissions", "createdAt"},
+		create: []field{
+			{"tenant", "tenantId", "`id` of the tenant; default when not given"},
+			{"name", "name", "`name`"},
+			{"email", "email", "mail `address`"},
+			{"role", "role", "owner, admin, project_admin or user (default)"},
+			{"permissions", "servicePermissions", "levels that win over the role's, e.g. `agents:read,models:write`"},
+		},
+		change: []field{
+			{"name", "name", "new `name`"},
+			{"role", "role", "owner, admin, project_admin or user"},
+			{"permissions", "servicePermissions", "levels that win over the role's, e.g. `agents:read,models:write`"},
+		},
+	}
+}
+
+func tokens() people {
+	return people{
+		name: "token", path: "tokens", noun: "API token",
+		columns: []string{"id", "tenantId", "projectId", "userId", "label", "tokenPrefix", "servicePermissions", "lastUsed", "expiresAt"},
+		create: []field{
+			{"user", "userId", "`id` of the user for whom it acts; the first tenant's owner when not given"},
+			{"project", "projectId", "`id` of its project; the tenant's first when not given"},
+			{"label", "label", "what it is for, at least 3 `characters`"},
+			{"scope", "servicePermissions", "what it may do at most, e.g. `agents:write,models:read`; all that its user may when not given"},
+			{"expires-in", "expiresIn", "how long it is valid, a `duration` such as 720h; for ever when not given"},
+		},
+	}
+}
+
+// command makes it a sub-command.
+func (p people) command(summary string) command {
+	return command{p.name, summary, func(ctx context.Context, args []string, s surroundings) int {
+		return ended(s, p.run(ctx, args, s))
+	}}
+}
+
+func (p people) run(ctx context.Context, args []string, s surroundings) error {
+	verb := ""
+	if len(args) > 0 {
+		verb, args = args[0], args[1:]
+	}
+	flags := flag.NewFlagSet(p.name+" "+verb, flag.ContinueOnError)
+	to := operatorFlags(flags)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	switch {
+	case verb == "list":
+		return p.list(ctx, flags, to, args, s)
+	case verb == "create":
+		return p.make(ctx, flags, to, args, s)
+	case verb == "set" && len(p.change) > 0:
+		return p.set(ctx, flags, to, args, s)
+	case verb == "delete":
+		ids, err := parse(flags, args, s, operands{"ID", 1, 1})
+		if err != nil {
+			return err
+		}
+		if _, err = to.send(ctx, http.MethodDelete, "/v1/"+p.path+"/"+url.PathEscape(ids[0]), nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.stdout, "%s %s deleted\n", p.noun, ids[0])
+		return err
+	}
+	return p.usage(verb, s)
+}
+
+func (p people) usage(verb string, s surroundings) error {
+	out, err := s.stderr, errUsage
+	if slices.Contains([]string{"-h", "-help", "--help"}, verb) {
+		out, err = s.stdout, flag.ErrHelp
+	}
+	fmt.Fprintf(out, "Usage: parley %s list|create|delete", p.name)
+	if len(p.change) > 0 {
+		fmt.Fprint(out, "|set")
+	}
+	fmt.Fprintf(out, " [flags] [ID]    (parley %s create -h lists the flags)\n", p.name)
+	return err
+}
+
+func (p people) list(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+	tenant := flags.String("tenant", "", "only those of the tenant with this `id`")
+	asJSON := flags.Bool("json", false, "print JSON")
+	if _, err := parse(flags, args, s, operands{}); err != nil {
+		return err
+	}
+	text, err := to.send(ctx, http.MethodGet, "/v1/"+p.path+"?tenant="+url.QueryEscape(*tenant), nil)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		_, err = fmt.Fprintf(s.stdout, "%s\n", bytes.TrimSpace(text))
+		return err
+	}
+	var rows []map[string]any
+	if err = json.Unmarshal(text, &rows); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, strings.ToUpper(strings.Join(p.columns, "\t")))
+	for _, row := range rows {
+		cells := make([]string, len(p.columns))
+		for i, column := range p.columns {
+			cells[i] = cell(row[column])
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+// cell is a value of an answer in a table.
+func cell(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "-"
+	case string:
+		return dash(v)
+	case map[string]any:
+		levels := make([]string, 0, len(v))
+		for service, level := range v {
+			levels = append(levels, fmt.Sprint(service, ":", level))
+		}
+		slices.Sort(levels)
+		return dash(strings.Join(levels, ","))
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// make creates one and prints it. The secret of a token is in that and nowhere else.
+func (p people) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+	values := textFlags(flags, p.create)
+	quiet := false
+	if p.name == "token" {
+		flags.BoolVar(&quiet, "quiet", false, "print only the token")
+	}
+	if _, err := parse(flags, args, s, operands{}); err != nil {
+		return err
+	}
+	body, err := bodyOf(flags, values)
+	if err != nil {
+		return err
+	}
+	text, err := to.send(ctx, http.MethodPost, "/v1/"+p.path, body)
+	if err != nil {
+		return err
+	}
+	if quiet {
+		var made struct {
+			Token string `json:"token"`
+		}
+		if err = json.Unmarshal(text, &made); err != nil {
+			return fmt.Errorf("decode the answer: %w", err)
+		}
+		_, err = fmt.Fprintln(s.stdout, made.Token)
+		return err
+	}
+	return printJSON(s.stdout, text)
+}
+
+func (p people) set(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+	values := textFlags(flags, p.change)
+	ids, err := parse(flags, args, s, operands{"ID", 1, 1})
+	if err != nil {
+		return err
+	}
+	body, err := bodyOf(flags, values)
+	if err != nil {
+		return err
+	}
+	text, err := to.send(ctx, http.MethodPatch, "/v1/"+p.path+"/"+url.PathEscape(ids[0]), body)
+	if err != nil {
+		return err
+	}
+	return printJSON(s.stdout, text)
+}
+
+// textFlags adds a flag for each field; the values are by flag.
+func textFlags(flags *flag.FlagSet, fields []field) map[string]field {
+	byFlag := make(map[string]field, len(fields))
+	for _, f := range fields {
+		flags.String(f.flag, "", f.usage)
+		byFlag[f.flag] = f
+	}
+	return byFlag
+}
+
+// bodyOf is what the flags that were given say.
+func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
+	said := map[string]any{}
+	var problem error
+	flags.Visit(func(f *flag.Flag) {
+		known, ok := fields[f.Name]
+		if !ok {
+			return
+		}
+		text := f.Value.String()
+		switch known.key {
+		case "servicePermissions":
+			levels := map[string]string{}
+			for part := range strings.SplitSeq(text, ",") {
+				service, level, found := strings.Cut(strings.TrimSpace(part), ":")
+				if text != "" && !found {
+					problem = fmt.Errorf("--%s: %q is not service:level", f.Name, part)
+				}
+				if found {
+					levels[service] = level
+				}
+			}
+			said[known.key] = levels
+		case "expiresIn":
+			valid, err := time.ParseDuration(text)
+			if err != nil || valid <= 0 {
+				problem = fmt.Errorf("--%s: %q is not a duration above 0", f.Name, text)
+			}
+			said["expiresAt"] = time.Now().Add(valid).UTC().Format(time.RFC3339)
+		default:
+			said[known.key] = text
+		}
+	})
+	if problem != nil {
+		return nil, problem
+	}
+	return json.Marshal(said)
+}
+
+func printJSON(w io.Writer, text []byte) error {
+	var out bytes.Buffer
+	if err := json.Indent(&out, bytes.TrimSpace(text), "", "  "); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	_, err := fmt.Fprintln(w, out.String())
+	return err
+}
+
+// send makes a small request and returns its whole answer.
+func (o *operator) send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	answer, err := o.callWith(ctx, method, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(answer, maxAnswer))
+	return text, errors.Join(err, answer.Close())
+}
