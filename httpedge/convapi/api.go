@@ -7,7 +7,9 @@ import (
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
+	"parley/httpedge/filing"
 	"parley/httpedge/sse"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -29,27 +31,29 @@ type Parts struct {
 
 // API is the handlers of the conversation server. It holds no state of its own.
 type API struct {
-	config  Config
-	runtime endpoint.Runtime
-	reader  endpoint.Reader
-	agents  endpoint.Agents
-	ids     endpoint.IDs
-	hub     *sse.Hub
-	docs    documents
+	config Config
+	asker  turns.Asker
+	reader endpoint.Reader
+	agents endpoint.Agents
+	ids    endpoint.IDs
+	hub    *sse.Hub
+	docs   documents
 
 	authorizer endpoint.Authorizer
 	files      endpoint.Files
+	filer      filing.Filer
 	tasks      endpoint.Tasks
 	pdf        export.Printer
 }
 
 // New returns the API. The configuration must be valid.
 func New(config Config, parts Parts) *API {
+	asker := turns.Asker{Runtime: parts.Runtime, Reader: parts.Reader}
 	return &API{
-		config:  config,
-		runtime: parts.Runtime, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
+		config: config,
+		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer,
-		files:      parts.Files, tasks: parts.Tasks, pdf: parts.PDF,
+		files:      parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
 	}
 }
 
@@ -72,19 +76,20 @@ func callerOf(ctx context.Context) *conversationpb.Caller {
 	}
 }
 
-// ask sends a command and unwraps a refusal that another node answered with.
+// ask sends a command, once.
 func (a *API) ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if !plausible(command.GetConversationId()) {
 		return nil, notFound("conversation")
 	}
-	reply, err := a.runtime.Ask(ctx, command)
-	if err != nil {
-		return nil, err
+	return a.asker.Ask(ctx, command)
+}
+
+// askUntilSettled is ask for a caller who waits for a turn, whatever becomes of its owner meanwhile.
+func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	if !plausible(command.GetConversationId()) {
+		return nil, notFound("conversation")
 	}
-	if refused := reply.GetRefused(); refused != nil {
-		return nil, refusal(refused)
-	}
-	return reply, nil
+	return a.asker.AskUntilSettled(ctx, command)
 }
 
 // readable returns a conversation's head if the caller may see it.
@@ -120,21 +125,7 @@ func (a *API) agentOf(state *conversationpb.State) *agentpb.Agent {
 	return found
 }
 
-// plausible says whether a text could be an id at all, so that nothing else goes any further.
-func plausible(id string) bool {
-	const maxLen = 64
-	if id == "" || len(id) > maxLen {
-		return false
-	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
+func plausible(id string) bool { return turns.Plausible(id) }
 
 func notFound(what string) *machine.Failure {
 	return machine.Fail(failurepb.Code_NOT_FOUND, "%s not found", what)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/actors/machine"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -42,7 +43,7 @@ func (a *API) attach(
 // detach removes what was stored for a message that was then refused. What the answer to it leaves open stays.
 func (a *API) detach(ctx context.Context, id string, files *filesInput, refused error) {
 	var failure *machine.Failure
-	if len(files.stored) == 0 || !errors.As(refused, &failure) || gone(refused) {
+	if len(files.stored) == 0 || !errors.As(refused, &failure) || turns.Gone(refused) {
 		return
 	}
 	a.removeFiles(ctx, id, files.stored)

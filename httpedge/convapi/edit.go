@@ -45,7 +45,7 @@ func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoin
 				Target: target(view), Content: in.Content, Agent: agent, Wait: !in.Stream,
 				SetFiles: in.FileIDs.Set && !in.FileIDs.Null || len(in.Files) > 0, FileIds: ids,
 			}}
-			return a.asker(!in.Stream)(ctx, command)
+			return a.asking(!in.Stream)(ctx, command)
 		})
 	}
 	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {

@@ -3,10 +3,8 @@ package convapi
 import (
 	"encoding/json"
 
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
-	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
@@ -90,16 +88,4 @@ func appendProblem(dst []byte, problem *endpoint.Problem) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-// refusal is a refusal as it came from another node.
-func refusal(refused *conversationpb.Refused) *machine.Failure {
-	failure := machine.Fail(refused.GetCode(), "%s", refused.GetMessage())
-	if len(refused.GetDetails()) > 0 {
-		var details map[string]any
-		if json.Unmarshal(refused.GetDetails(), &details) == nil {
-			failure.Details = details
-		}
-	}
-	return failure
 }

@@ -1,18 +1,14 @@
 package convapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
-	"io"
-	"strings"
 	"time"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/filing"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -55,7 +51,7 @@ func (a *API) listFiles(ctx context.Context, in *conversationIn) (*fileList, err
 	if err != nil {
 		return nil, err
 	}
-	return &fileList{kept(state)}, nil
+	return &fileList{filing.Kept(state)}, nil
 }
 
 type uploadFileIn struct {
@@ -79,7 +75,7 @@ func (in *uploadFileIn) Validate() *machine.Failure {
 
 // TakesRaw implements endpoint.RawBody. A file that is itself JSON is known by the name in the query.
 func (in *uploadFileIn) TakesRaw(contentType string) bool {
-	media := mediaType(contentType)
+	media := filing.MediaType(contentType)
 	in.form = media == "multipart/form-data"
 	return media != "" && (media != "application/json" || in.Name != "")
 }
@@ -99,12 +95,12 @@ func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint
 	if err != nil {
 		return nil, err
 	}
-	file, err := a.storeIn(ctx, state, a.agentOf(state), incoming)
+	file, err := a.filer.StoreIn(ctx, a.command(ctx, state.GetId()), state, a.agentOf(state), incoming)
 	return &fileEnvelope{file}, err
 }
 
 // incoming is the file of either form of body.
-func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*incomingFile, error) {
+func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*filing.Incoming, error) {
 	if upload == nil {
 		if in.File == nil {
 			return nil, machine.Fail(failurepb.Code_VALIDATION, "file is required")
@@ -113,36 +109,21 @@ func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*incomingFile, error)
 		if failure != nil {
 			return nil, failure
 		}
-		incoming.metadata = in.Metadata
+		incoming.Metadata = in.Metadata
 		return incoming, nil
 	}
-	name, failure := fileName(in.Name)
+	name, failure := filing.CleanName(in.Name)
 	if failure != nil {
 		return nil, failure
 	}
-	return &incomingFile{
-		name: name, declared: cmp.Or(in.MimeType, upload.ContentType), body: upload.Body, length: upload.Length,
+	return &filing.Incoming{
+		Name: name, Declared: cmp.Or(in.MimeType, upload.ContentType), Body: upload.Body, Length: upload.Length,
 	}, nil
 }
 
 // incoming decodes a file that came as base64.
-func (in *fileInput) incoming() (*incomingFile, *machine.Failure) {
-	name, failure := fileName(in.Name)
-	if failure != nil {
-		return nil, failure
-	}
-	encoding := base64.StdEncoding
-	content := strings.TrimRight(in.Content, "=\r\n")
-	if strings.ContainsAny(content, "-_") {
-		encoding = base64.URLEncoding
-	}
-	decoded, err := encoding.WithPadding(base64.NoPadding).DecodeString(content)
-	if err != nil || content == "" {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "the content of file %q is not base64", name)
-	}
-	return &incomingFile{
-		name: name, declared: in.MimeType, body: bytes.NewReader(decoded), length: int64(len(decoded)),
-	}, nil
+func (in *fileInput) incoming() (*filing.Incoming, *machine.Failure) {
+	return filing.Decode(in.Name, in.Content, in.MimeType)
 }
 
 type fileIn struct {
@@ -173,7 +154,7 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 	if err == nil {
 		err = access(ctx, owner)
 	}
-	if err == nil && expired(file, time.Now()) || isNotFound(err) {
+	if err == nil && filing.Expired(file, time.Now()) || isNotFound(err) {
 		return nil, nil, notFound("file")
 	}
 	return file, state, err
@@ -184,36 +165,13 @@ func isNotFound(err error) bool {
 	return errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND
 }
 
-func expired(file *conversationpb.File, now time.Time) bool {
-	return file.GetExpiresAt() > 0 && file.GetExpiresAt() <= now.UnixMilli()
-}
-
-// filePolicy keeps whatever a file holds from running, should a browser show it.
-const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-
-// downloadFile answers with the bytes. What a browser could run, or is not known to be harmless, is an attachment.
+// downloadFile answers with the bytes.
 func (a *API) downloadFile(ctx context.Context, in *fileIn) (*endpoint.File, error) {
 	file, _, err := a.readableFile(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	kind := "attachment"
-	if harmless(file.GetMimeType()) {
-		kind = "inline"
-	}
-	out := &endpoint.File{
-		ContentType: contentTypeOfFile(file), Size: file.GetSize(),
-		Header: map[string]string{
-			"Content-Disposition":     endpoint.Disposition(kind, file.GetName()),
-			"Content-Security-Policy": filePolicy,
-			"Cache-Control":           "private, no-cache",
-		},
-		Open: func(offset, length int64) (io.ReadCloser, error) { return a.files.Open(ctx, file, offset, length) },
-	}
-	if len(file.GetSha256()) > 0 {
-		out.ETag = `"` + hex.EncodeToString(file.GetSha256()) + `"`
-	}
-	return out, nil
+	return filing.Download(ctx, a.files, file), nil
 }
 
 // deleteFile removes a file, of a conversation by its rules.
@@ -241,23 +199,23 @@ func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error
 func (a *API) storeInline(
 	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
 ) ([]string, error) {
-	if failure := takesFiles(state, agent, len(files)); failure != nil {
+	if failure := filing.Takes(state, agent, len(files)); failure != nil {
 		return nil, failure
 	}
-	all := make([]*incomingFile, len(files))
+	all := make([]*filing.Incoming, len(files))
 	for i := range files {
 		incoming, failure := files[i].incoming()
 		if failure != nil {
 			return nil, failure
 		}
-		if err := incoming.judge(agent, a.fileLimit(agent)); err != nil {
+		if err := incoming.Judge(agent, a.filer.Limit(agent)); err != nil {
 			return nil, err
 		}
 		all[i] = incoming
 	}
 	ids := make([]string, 0, len(all))
 	for _, incoming := range all {
-		file, err := a.storeIn(ctx, state, agent, incoming)
+		file, err := a.filer.StoreIn(ctx, a.command(ctx, state.GetId()), state, agent, incoming)
 		if err != nil {
 			a.removeFiles(ctx, state.GetId(), ids)
 			return nil, err
@@ -273,8 +231,24 @@ func (a *API) removeFiles(ctx context.Context, conversationID string, ids []stri
 	for _, id := range ids {
 		command := a.command(ctx, conversationID)
 		command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}
-		limited, cancel := context.WithTimeout(ctx, cleanUpTimeout)
+		limited, cancel := context.WithTimeout(ctx, filing.CleanUpTimeout)
 		_, _ = a.ask(limited, command) // see above
 		cancel()
 	}
+}
+
+// storeLoose stores a file that belongs to the caller and to no conversation.
+func (a *API) storeLoose(ctx context.Context, incoming *filing.Incoming) (*conversationpb.File, error) {
+	file, stored, err := a.filer.StoreBytes(ctx, a.ids.NewID("file"), nil, incoming)
+	if err != nil {
+		return nil, err
+	}
+	file.UserId = endpoint.CallerFrom(ctx).UserID
+	if a.config.FileRetention > 0 {
+		file.ExpiresAt = file.GetCreatedAt() + a.config.FileRetention.Milliseconds()
+	}
+	if err := a.files.Commit(ctx, file, stored); err != nil {
+		return nil, err
+	}
+	return file, nil
 }

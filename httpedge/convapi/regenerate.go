@@ -32,7 +32,7 @@ func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream end
 				Target: target(view), UserMessage: question, Agent: a.agentOf(view.State), Metadata: in.Metadata,
 				Wait: !in.Stream,
 			}}
-			return a.asker(!in.Stream)(ctx, command)
+			return a.asking(!in.Stream)(ctx, command)
 		})
 	}
 	return a.runTurn(ctx, in.ID, in.Stream, stream, ask)

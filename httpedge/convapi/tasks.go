@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/filing"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -161,7 +162,7 @@ func (a *API) storeTaskFiles(
 
 // dropConversation removes a conversation that no task came to, as well as it can: nobody sees it, and nothing runs in it.
 func (a *API) dropConversation(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), filing.CleanUpTimeout)
 	defer cancel()
 	command := a.command(ctx, id)
 	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}

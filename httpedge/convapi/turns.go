@@ -2,14 +2,11 @@ package convapi
 
 import (
 	"context"
-	"errors"
-	"strings"
 
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 )
 
 // streamTurn has a command start or resume a turn and streams it: the opening, text and tool calls as they come,
@@ -60,7 +57,7 @@ func (a *API) about(
 		return nil, err
 	}
 	reply, err := send(view)
-	if !changedMeanwhile(err) {
+	if !turns.Changed(err) {
 		return reply, err
 	}
 	if view, err = a.message(ctx, id, messageID); err != nil {
@@ -92,15 +89,8 @@ func target(view *endpoint.MessageView) *conversationpb.Target {
 	return &conversationpb.Target{Message: view.Message, AsOf: view.State.GetLastSeq()}
 }
 
-// changedMeanwhile says that the rules want the message of a command read again: nothing was done.
-func changedMeanwhile(err error) bool {
-	const text = "changed meanwhile" // the rules' words; the code alone also stands for an owner that is not to be had
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE && strings.HasSuffix(failure.Message, text)
-}
-
-// asker is the way to ask: once for a stream, which refuses soon, or again and again for a caller who waits.
-func (a *API) asker(wait bool) func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
+// asking is the way to ask: once for a stream, which refuses soon, or again and again for a caller who waits.
+func (a *API) asking(wait bool) func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
 	if wait {
 		return a.askUntilSettled
 	}

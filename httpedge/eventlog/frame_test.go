@@ -68,4 +68,3 @@ func BenchmarkDeltaFrame(b *testing.B) {
 		deltaFrame(run, len(run.Text)-5)
 	}
 }
-

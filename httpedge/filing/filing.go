@@ -1,4 +1,4 @@
-package convapi
+package filing
 
 import (
 	"bufio"
@@ -20,13 +20,14 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
-// cleanUpTimeout bounds what is taken back after a failure.
-const cleanUpTimeout = 5 * time.Second
+// CleanUpTimeout bounds what is taken back after a failure.
+const CleanUpTimeout = 5 * time.Second
 
 // What a file says of itself, in bytes. The rules decide alike of files in conversations.
 const (
@@ -34,39 +35,40 @@ const (
 	maxFileMetadata = 2 << 10
 )
 
-// incomingFile is a file on its way in.
-type incomingFile struct {
-	name     string
-	declared string // type, as the client says
+// Incoming is a file on its way in.
+type Incoming struct {
+	Name     string // as CleanName gives it
+	Declared string // type, as the client says
+	Body     io.Reader
+	Length   int64  // declared, -1 = not known
+	Metadata []byte // JSON object of the client
+
 	mimeType string // type, as the bytes say; "" = not judged yet
-	body     io.Reader
-	length   int64 // declared, -1 = not known
-	metadata metadata
 }
 
-// judge tells the file's type from its first bytes and refuses what the agent does not take. agent nil = nobody's rules.
-func (f *incomingFile) judge(agent *agentpb.Agent, limit int64) error {
+// Judge tells the file's type from its first bytes and refuses what the agent does not take. agent nil = nobody's rules.
+func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 	if f.mimeType != "" {
 		return nil
 	}
 	switch {
-	case f.length > limit:
-		return tooLargeFile(f.name, limit)
-	case len(f.declared) > maxFileType:
+	case f.Length > limit:
+		return tooLargeFile(f.Name, limit)
+	case len(f.Declared) > maxFileType:
 		return machine.Fail(failurepb.Code_VALIDATION, "the type of a file is at most %d bytes", maxFileType)
-	case len(f.metadata) > maxFileMetadata:
+	case len(f.Metadata) > maxFileMetadata:
 		return machine.Fail(failurepb.Code_VALIDATION, "the metadata of a file is larger than %d bytes", maxFileMetadata)
 	}
-	buffered := bufio.NewReaderSize(f.body, endpoint.SniffBytes)
+	buffered := bufio.NewReaderSize(f.Body, endpoint.SniffBytes)
 	head, err := buffered.Peek(endpoint.SniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err
 	}
 	if len(head) == 0 {
-		return machine.Fail(failurepb.Code_VALIDATION, "file %q is empty", f.name)
+		return machine.Fail(failurepb.Code_VALIDATION, "file %q is empty", f.Name)
 	}
-	f.body = buffered
-	f.mimeType = sniff(head, f.declared)
+	f.Body = buffered
+	f.mimeType = sniff(head, f.Declared)
 	if agent != nil && !accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
 		return machine.Fail(failurepb.Code_UNSUPPORTED_FILE_TYPE, "files of type %s are not accepted", f.mimeType)
 	}
@@ -76,15 +78,15 @@ func (f *incomingFile) judge(agent *agentpb.Agent, limit int64) error {
 // sniff tells the type from the first bytes. Texts of all kinds look alike: there the client's word is taken, as long
 // as it says text.
 func sniff(head []byte, declared string) string {
-	detected := mediaType(mimetype.Detect(head).String())
-	if said := mediaType(declared); detected == "text/plain" && strings.HasPrefix(said, "text/") {
+	detected := MediaType(mimetype.Detect(head).String())
+	if said := MediaType(declared); detected == "text/plain" && strings.HasPrefix(said, "text/") {
 		return said
 	}
 	return detected
 }
 
-// mediaType is a content type without its parameters, in lower case; "" for what is none.
-func mediaType(contentType string) string {
+// MediaType is a content type without its parameters, in lower case; "" for what is none.
+func MediaType(contentType string) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return ""
@@ -109,115 +111,107 @@ func accepts(allowed []string, mimeType string) bool {
 	return false
 }
 
-// takesFiles says whether a conversation has room for more files. The rules decide alike.
-func takesFiles(state *conversationpb.State, agent *agentpb.Agent, more int) *machine.Failure {
+// Takes says whether a conversation has room for more files. The rules decide alike.
+func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine.Failure {
 	const usual = 10
 	if agent == nil {
-		return notFound("agent")
+		return machine.Fail(failurepb.Code_NOT_FOUND, "agent not found")
 	}
 	attachments := agent.GetCapabilities().GetAttachments()
 	if !attachments.GetEnabled() {
 		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
 	}
 	limit := cmp.Or(int(attachments.GetMaxFiles()), usual)
-	if len(kept(state))+more > limit {
+	if len(Kept(state))+more > limit {
 		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a conversation holds at most %d files", limit).With("maxFiles", limit)
 	}
 	return nil
 }
 
-// kept is the files of a conversation without those whose time is over and that are still to be removed.
-func kept(state *conversationpb.State) []*conversationpb.File {
+// Kept is the files of a conversation without those whose time is over and that are still to be removed.
+func Kept(state *conversationpb.State) []*conversationpb.File {
 	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(state.GetFiles()), func(file *conversationpb.File) bool { return expired(file, now) })
+	return slices.DeleteFunc(slices.Clone(state.GetFiles()), func(file *conversationpb.File) bool { return Expired(file, now) })
 }
 
-// fileLimit is how large a file may be, in bytes.
-func (a *API) fileLimit(agent *agentpb.Agent) int64 {
+// Filer stores files for a surface.
+type Filer struct {
+	Asker turns.Asker
+	Files endpoint.Files
+	IDs   endpoint.IDs
+	// MaxBytes is how large a file may be unless its agent says otherwise.
+	MaxBytes int64
+}
+
+// Limit is how large a file may be, in bytes. agent nil = nobody's rules.
+func (r Filer) Limit(agent *agentpb.Agent) int64 {
 	if limit := agent.GetCapabilities().GetAttachments().GetMaxFileSize(); limit > 0 {
 		return limit
 	}
-	return a.config.FileBytes
+	return r.MaxBytes
 }
 
 func tooLargeFile(name string, limit int64) *machine.Failure {
 	return machine.Fail(failurepb.Code_VALIDATION, "file %q is larger than %d bytes", name, limit).With("maxFileSize", limit)
 }
 
-// storeIn stores a file and makes it one of the conversation's.
-func (a *API) storeIn(
-	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, incoming *incomingFile,
+// StoreIn stores a file and makes it one of the conversation's. The command is a new one of the caller, without body.
+func (r Filer) StoreIn(
+	ctx context.Context, command *conversationpb.Command, state *conversationpb.State, agent *agentpb.Agent, incoming *Incoming,
 ) (*conversationpb.File, error) {
-	if failure := takesFiles(state, agent, 1); failure != nil {
+	if failure := Takes(state, agent, 1); failure != nil {
 		return nil, failure
 	}
-	file, _, err := a.storeBytes(ctx, a.ids.NewIDFor("file", state.GetId()), agent, incoming)
+	file, _, err := r.StoreBytes(ctx, r.IDs.NewIDFor("file", state.GetId()), agent, incoming)
 	if err != nil {
 		return nil, err
 	}
 	file.ConversationId, file.AgentId, file.UserId = state.GetId(), state.GetAgentId(), state.GetUserId()
-	command := a.command(ctx, state.GetId())
 	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: agent}}
-	reply, err := a.askUntilSettled(ctx, command)
+	reply, err := r.Asker.AskUntilSettled(ctx, command)
 	if err != nil {
-		if !gone(err) { // else it may have been added all the same
-			a.dropBytes(ctx, file.GetId())
+		if !turns.Gone(err) { // else it may have been added all the same
+			r.drop(ctx, file.GetId())
 		}
 		return nil, err
 	}
 	return reply.GetFile().GetFile(), nil
 }
 
-// storeLoose stores a file that belongs to the caller and to no conversation.
-func (a *API) storeLoose(ctx context.Context, incoming *incomingFile) (*conversationpb.File, error) {
-	file, stored, err := a.storeBytes(ctx, a.ids.NewID("file"), nil, incoming)
-	if err != nil {
-		return nil, err
-	}
-	file.UserId = endpoint.CallerFrom(ctx).UserID
-	if a.config.FileRetention > 0 {
-		file.ExpiresAt = file.GetCreatedAt() + a.config.FileRetention.Milliseconds()
-	}
-	if err := a.files.Commit(ctx, file, stored); err != nil {
-		return nil, err
-	}
-	return file, nil
-}
-
-// storeBytes judges a file and stores its bytes. The record is still to be committed.
-func (a *API) storeBytes(
-	ctx context.Context, id string, agent *agentpb.Agent, incoming *incomingFile,
+// StoreBytes judges a file and stores its bytes. The record is still to be committed.
+func (r Filer) StoreBytes(
+	ctx context.Context, id string, agent *agentpb.Agent, incoming *Incoming,
 ) (*conversationpb.File, endpoint.Stored, error) {
-	limit := a.fileLimit(agent)
-	if err := incoming.judge(agent, limit); err != nil {
+	limit := r.Limit(agent)
+	if err := incoming.Judge(agent, limit); err != nil {
 		return nil, endpoint.Stored{}, err
 	}
-	stored, err := a.files.Store(ctx, id, incoming.body, limit)
+	stored, err := r.Files.Store(ctx, id, incoming.Body, limit)
 	if err != nil {
-		a.dropBytes(ctx, id)
+		r.drop(ctx, id)
 		var failure *machine.Failure
 		if errors.As(err, &failure) && failure.Code == failurepb.Code_TOO_LARGE {
-			return nil, stored, tooLargeFile(incoming.name, limit)
+			return nil, stored, tooLargeFile(incoming.Name, limit)
 		}
 		return nil, stored, err
 	}
 	caller := endpoint.CallerFrom(ctx)
 	return &conversationpb.File{
-		Id: id, Name: incoming.name, MimeType: incoming.mimeType, Size: stored.Size, Sha256: stored.SHA256,
-		StorageKey: storageKey(incoming.name), Metadata: incoming.metadata,
+		Id: id, Name: incoming.Name, MimeType: incoming.mimeType, Size: stored.Size, Sha256: stored.SHA256,
+		StorageKey: storageKey(incoming.Name), Metadata: incoming.Metadata,
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID, CreatedAt: time.Now().UnixMilli(),
 	}, stored, nil
 }
 
-// dropBytes removes bytes that became no file. What it cannot remove is swept.
-func (a *API) dropBytes(ctx context.Context, id string) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+// drop removes bytes that became no file. What it cannot remove is swept.
+func (r Filer) drop(ctx context.Context, id string) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanUpTimeout)
 	defer cancel()
-	_ = a.files.Delete(limited, id) // see above
+	_ = r.Files.Delete(limited, id) // see above
 }
 
-// fileName checks a name and drops the folders before it, which some clients send along.
-func fileName(name string) (string, *machine.Failure) {
+// CleanName checks a name and drops the folders before it, which some clients send along.
+func CleanName(name string) (string, *machine.Failure) {
 	const most = 255
 	name = strings.TrimSpace(name)
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
@@ -249,25 +243,4 @@ func storageKey(name string) string {
 		return key
 	}
 	return key + strings.ToLower(ending)
-}
-
-// harmless says whether a browser may show a type in its own window: it runs nothing of it.
-func harmless(mimeType string) bool {
-	switch mimeType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain":
-		return true
-	}
-	return strings.HasPrefix(mimeType, "audio/") || strings.HasPrefix(mimeType, "video/")
-}
-
-// contentTypeOfFile is the type that a download has. Texts are taken for UTF-8, which most are.
-func contentTypeOfFile(file *conversationpb.File) string {
-	mimeType := file.GetMimeType()
-	switch {
-	case mimeType == "":
-		return "application/octet-stream"
-	case strings.HasPrefix(mimeType, "text/"):
-		return mimeType + "; charset=utf-8"
-	}
-	return mimeType
 }

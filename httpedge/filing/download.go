@@ -1,0 +1,84 @@
+package filing
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"strings"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Decode is a file that came as base64, in either alphabet and with or without padding.
+func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
+	name, failure := CleanName(name)
+	if failure != nil {
+		return nil, failure
+	}
+	encoding := base64.StdEncoding
+	content = strings.TrimRight(content, "=\r\n")
+	if strings.ContainsAny(content, "-_") {
+		encoding = base64.URLEncoding
+	}
+	decoded, err := encoding.WithPadding(base64.NoPadding).DecodeString(content)
+	if err != nil || content == "" {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "the content of file %q is not base64", name)
+	}
+	return &Incoming{Name: name, Declared: declared, Body: bytes.NewReader(decoded), Length: int64(len(decoded))}, nil
+}
+
+// Expired says that a file's time is over.
+func Expired(file *conversationpb.File, now time.Time) bool {
+	return file.GetExpiresAt() > 0 && file.GetExpiresAt() <= now.UnixMilli()
+}
+
+// policy keeps whatever a file holds from running, should a browser show it.
+const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+// Download answers with a file's bytes. What a browser could run, or is not known to be harmless, is an attachment.
+func Download(ctx context.Context, files endpoint.Files, file *conversationpb.File) *endpoint.File {
+	kind := "attachment"
+	if harmless(file.GetMimeType()) {
+		kind = "inline"
+	}
+	out := &endpoint.File{
+		ContentType: contentTypeOf(file), Size: file.GetSize(),
+		Header: map[string]string{
+			"Content-Disposition":     endpoint.Disposition(kind, file.GetName()),
+			"Content-Security-Policy": policy,
+			"Cache-Control":           "private, no-cache",
+		},
+		Open: func(offset, length int64) (io.ReadCloser, error) { return files.Open(ctx, file, offset, length) },
+	}
+	if len(file.GetSha256()) > 0 {
+		out.ETag = `"` + hex.EncodeToString(file.GetSha256()) + `"`
+	}
+	return out
+}
+
+// harmless says whether a browser may show a type in its own window: it runs nothing of it.
+func harmless(mimeType string) bool {
+	switch mimeType {
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain":
+		return true
+	}
+	return strings.HasPrefix(mimeType, "audio/") || strings.HasPrefix(mimeType, "video/")
+}
+
+// contentTypeOf is the type that a download has. Texts are taken for UTF-8, which most are.
+func contentTypeOf(file *conversationpb.File) string {
+	mimeType := file.GetMimeType()
+	switch {
+	case mimeType == "":
+		return "application/octet-stream"
+	case strings.HasPrefix(mimeType, "text/"):
+		return mimeType + "; charset=utf-8"
+	}
+	return mimeType
+}

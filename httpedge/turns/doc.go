@@ -1,0 +1,3 @@
+// Package turns asks conversations on behalf of the surfaces: commands with their refusals, and waiting for a turn whose owner
+// may move meanwhile. What the surfaces make of it on the wire is theirs.
+package turns
