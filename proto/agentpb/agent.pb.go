@@ -1389,11 +1389,12 @@ type Model struct {
 	FirstTokenTimeoutMs int64                  `protobuf:"varint,11,opt,name=first_token_timeout_ms,json=firstTokenTimeoutMs,proto3" json:"first_token_timeout_ms,omitempty"`
 	IdleTimeoutMs       int64                  `protobuf:"varint,12,opt,name=idle_timeout_ms,json=idleTimeoutMs,proto3" json:"idle_timeout_ms,omitempty"` // between two chunks
 	TotalTimeoutMs      int64                  `protobuf:"varint,13,opt,name=total_timeout_ms,json=totalTimeoutMs,proto3" json:"total_timeout_ms,omitempty"`
-	MaxRetries          int32                  `protobuf:"varint,14,opt,name=max_retries,json=maxRetries,proto3" json:"max_retries,omitempty"` // before the first token only
-	Price               *Price                 `protobuf:"bytes,15,opt,name=price,proto3" json:"price,omitempty"`                              // absent = this model has no price
-	Script              *Script                `protobuf:"bytes,16,opt,name=script,proto3" json:"script,omitempty"`                            // scripted provider only
-	Key                 string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`                                  // of the model record; what usage is put down to. Empty = name
-	Connection          *Connection            `protobuf:"bytes,18,opt,name=connection,proto3" json:"connection,omitempty"`                    // connected provider only
+	MaxRetries          int32                  `protobuf:"varint,14,opt,name=max_retries,json=maxRetries,proto3" json:"max_retries,omitempty"`                                                  // before the first token only
+	Price               *Price                 `protobuf:"bytes,15,opt,name=price,proto3" json:"price,omitempty"`                                                                               // absent = this model has no price
+	Script              *Script                `protobuf:"bytes,16,opt,name=script,proto3" json:"script,omitempty"`                                                                             // scripted provider only
+	Key                 string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`                                                                                   // of the model record; what usage is put down to. Empty = name
+	Connection          *Connection            `protobuf:"bytes,18,opt,name=connection,proto3" json:"connection,omitempty"`                                                                     // connected provider only
+	Headers             map[string]string      `protobuf:"bytes,19,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // sent beside the API key; their values never leave the process
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1550,6 +1551,13 @@ func (x *Model) GetKey() string {
 func (x *Model) GetConnection() *Connection {
 	if x != nil {
 		return x.Connection
+	}
+	return nil
+}
+
+func (x *Model) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
 	}
 	return nil
 }
@@ -1715,7 +1723,7 @@ type Script_Step struct {
 
 func (x *Script_Step) Reset() {
 	*x = Script_Step{}
-	mi := &file_agentpb_agent_proto_msgTypes[24]
+	mi := &file_agentpb_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1735,7 @@ func (x *Script_Step) String() string {
 func (*Script_Step) ProtoMessage() {}
 
 func (x *Script_Step) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[24]
+	mi := &file_agentpb_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1810,7 @@ type Script_ToolCall struct {
 
 func (x *Script_ToolCall) Reset() {
 	*x = Script_ToolCall{}
-	mi := &file_agentpb_agent_proto_msgTypes[25]
+	mi := &file_agentpb_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1822,7 @@ func (x *Script_ToolCall) String() string {
 func (*Script_ToolCall) ProtoMessage() {}
 
 func (x *Script_ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[25]
+	mi := &file_agentpb_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1863,7 @@ type Script_Usage struct {
 
 func (x *Script_Usage) Reset() {
 	*x = Script_Usage{}
-	mi := &file_agentpb_agent_proto_msgTypes[26]
+	mi := &file_agentpb_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1875,7 @@ func (x *Script_Usage) String() string {
 func (*Script_Usage) ProtoMessage() {}
 
 func (x *Script_Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_agentpb_agent_proto_msgTypes[26]
+	mi := &file_agentpb_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2068,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06titles\x18\x0e \x01(\bR\x06titles\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9f\x05\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x97\x06\n" +
 	"\x05Model\x122\n" +
 	"\bprovider\x18\x01 \x01(\x0e2\x16.parley.agent.ProviderR\bprovider\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
@@ -2083,7 +2091,11 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x03key\x18\x11 \x01(\tR\x03key\x128\n" +
 	"\n" +
 	"connection\x18\x12 \x01(\v2\x18.parley.agent.ConnectionR\n" +
-	"connection\"\xb8\x01\n" +
+	"connection\x12:\n" +
+	"\aheaders\x18\x13 \x03(\v2 .parley.agent.Model.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x01\n" +
 	"\x05Price\x124\n" +
 	"\x17input_nano_usd_per_mtok\x18\x01 \x01(\x03R\x13inputNanoUsdPerMtok\x12A\n" +
 	"\x1ecached_input_nano_usd_per_mtok\x18\x02 \x01(\x03R\x19cachedInputNanoUsdPerMtok\x126\n" +
@@ -2135,7 +2147,7 @@ func file_agentpb_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_agentpb_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_agentpb_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_agentpb_agent_proto_goTypes = []any{
 	(Provider)(0),           // 0: parley.agent.Provider
 	(*Agent)(nil),           // 1: parley.agent.Agent
@@ -2162,9 +2174,10 @@ var file_agentpb_agent_proto_goTypes = []any{
 	nil,                     // 22: parley.agent.MCP.EnvEntry
 	nil,                     // 23: parley.agent.MCP.PoliciesEntry
 	nil,                     // 24: parley.agent.Connection.HeadersEntry
-	(*Script_Step)(nil),     // 25: parley.agent.Script.Step
-	(*Script_ToolCall)(nil), // 26: parley.agent.Script.ToolCall
-	(*Script_Usage)(nil),    // 27: parley.agent.Script.Usage
+	nil,                     // 25: parley.agent.Model.HeadersEntry
+	(*Script_Step)(nil),     // 26: parley.agent.Script.Step
+	(*Script_ToolCall)(nil), // 27: parley.agent.Script.ToolCall
+	(*Script_Usage)(nil),    // 28: parley.agent.Script.Usage
 }
 var file_agentpb_agent_proto_depIdxs = []int32{
 	15, // 0: parley.agent.Agent.model:type_name -> parley.agent.Model
@@ -2196,16 +2209,17 @@ var file_agentpb_agent_proto_depIdxs = []int32{
 	16, // 26: parley.agent.Model.price:type_name -> parley.agent.Price
 	17, // 27: parley.agent.Model.script:type_name -> parley.agent.Script
 	8,  // 28: parley.agent.Model.connection:type_name -> parley.agent.Connection
-	25, // 29: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
-	27, // 30: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
-	3,  // 31: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	3,  // 32: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	26, // 33: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	25, // 29: parley.agent.Model.headers:type_name -> parley.agent.Model.HeadersEntry
+	26, // 30: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
+	28, // 31: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
+	3,  // 32: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	3,  // 33: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	27, // 34: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_agentpb_agent_proto_init() }
@@ -2219,7 +2233,7 @@ func file_agentpb_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agentpb_agent_proto_rawDesc), len(file_agentpb_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
