@@ -118,6 +118,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		Budget:         e.Budget != nil,
 		Untitled:       e.Untitled,
 		RuntimeContext: e.RuntimeContext,
+		TurnContext:    e.TurnContext,
 		Report: func(ctx context.Context, finish *conversationpb.Finish) error {
 			_, err := fromTurn(ctx, at, finishCommand(at.ID, finish))
 			return err
@@ -131,6 +132,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		SetTitle: func(ctx context.Context, title *conversationpb.SetTitle) error {
 			_, err := fromTurn(ctx, at, &conversationpb.Command{
 				ConversationId: at.ID, Body: &conversationpb.Command_SetTitle{SetTitle: title},
+				Caller: &conversationpb.Caller{UserId: e.ByUser, TokenId: e.ByToken},
 			})
 			return err
 		},

@@ -7,9 +7,13 @@ import (
 	"parley/proto/failurepb"
 )
 
-// ready refuses a new turn where there can be none: another one runs, a person must act, the budget is used up.
+// ready refuses a new turn where there can be none: another one runs, a person must act, the budget is used up; and one
+// whose context is too large to be kept with it.
 func (r *request) ready(agent *agentpb.Agent) *machine.Failure {
 	if f := r.free(); f != nil {
+		return f
+	}
+	if f := r.checkContext(r.command.GetRuntimeContext()); f != nil {
 		return f
 	}
 	return r.affordable(agent)
@@ -24,7 +28,23 @@ func (r *request) newLease(run string, mode conversationpb.Mode) *conversationpb
 		StartedAt: r.now,
 		Mode:      mode,
 		Attempt:   1,
+
+		AgentVersion:   r.command.GetAgentVersion(),
+		ByUser:         r.by(),
+		ByToken:        name(r.command.GetCaller().GetTokenId()),
+		RuntimeContext: r.command.GetRuntimeContext(),
 	}
+}
+
+// sealing is how much larger the edge may make a runtime context by sealing it.
+const sealing = 2
+
+// checkContext bounds a runtime context. What is in it is the edge's business, which has sealed it.
+func (r *request) checkContext(sealed []byte) *machine.Failure {
+	if limit := sealing * r.limits.ContextBytes; len(sealed) > limit {
+		return machine.Fail(failurepb.Code_VALIDATION, "runtimeContext is larger than %d bytes", limit).With("maxBytes", limit)
+	}
+	return nil
 }
 
 // begin starts the turn of the lease, which answers the message: emitted before, or in the lease.

@@ -9,10 +9,9 @@ import (
 	"parley/proto/failurepb"
 )
 
-// What happens when a budget is reached.
 const (
-	onReachPause = "pause" // a turn cut short waits for continue
-	onReachStop  = "stop"
+	onReachPause = conversationpb.OnReachPause
+	onReachStop  = conversationpb.OnReachStop
 )
 
 const nanoPerUSD = 1e9

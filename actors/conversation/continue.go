@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"parley/actors/machine"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -15,18 +16,29 @@ func (r *request) continueTurn(c *conversationpb.Continue) (machine.Decision, *m
 	case first != nil:
 		return r.repeatResumed(first, c.GetWait())
 	}
-	if r.state.GetStatus() == conversationpb.Status_WAITING {
-		return machine.Decision{}, r.actionPending()
-	}
-	if f := r.notRunning(); f != nil {
+	if f := r.unheld(); f != nil {
 		return machine.Decision{}, f
 	}
-	if !r.state.GetContinuable() || r.state.GetPaused() == nil {
-		return refuse(failurepb.Code_NOTHING_TO_CONTINUE, "no turn waits to be continued")
+	if f := r.continuable(c.GetAgent()); f != nil {
+		return machine.Decision{}, f
 	}
-	if f := r.affordable(c.GetAgent()); f != nil {
+	if f := r.checkContext(r.command.GetRuntimeContext()); f != nil {
 		return machine.Decision{}, f
 	}
 	before := r.state.GetLastSeq()
 	return r.awaited(r.resume(conversationpb.Mode_CONTINUE, before, r.command), c.GetWait(), before), nil
+}
+
+// continuable refuses where nothing can be gone on with.
+func (r *request) continuable(agent *agentpb.Agent) *machine.Failure {
+	if r.state.GetStatus() == conversationpb.Status_WAITING {
+		return r.actionPending()
+	}
+	if f := r.notRunning(); f != nil {
+		return f
+	}
+	if !r.state.GetContinuable() || r.state.GetPaused() == nil {
+		return machine.Fail(failurepb.Code_NOTHING_TO_CONTINUE, "no turn waits to be continued")
+	}
+	return r.affordable(agent)
 }

@@ -12,9 +12,9 @@ import (
 
 const (
 	maxUserID     = 256 // bytes
-	defaultSource = "conversation"
+	defaultSource = conversationpb.SourceConversation
 	// SourceTask is the source of a conversation in which a background task runs. It is in no list.
-	SourceTask = "task"
+	SourceTask = conversationpb.SourceTask
 )
 
 // create makes a new conversation, idle and empty, owned by its caller. A repeat of the command is answered with the
@@ -87,9 +87,10 @@ func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f
 	if state.ServerMetadata, f = serverObject(c.GetServerMetadata(), r.limits.MetadataBytes); f != nil {
 		return f
 	}
-	if state.RuntimeContext, f = machine.ClientObject("runtimeContext", c.GetRuntimeContext(), r.limits.ContextBytes); f != nil {
+	if f = r.checkContext(c.GetRuntimeContext()); f != nil {
 		return f
 	}
+	state.RuntimeContext = c.GetRuntimeContext()
 	budget := c.GetBudget()
 	if own := c.GetAgent().GetDefaultBudget(); budget == nil && own != nil {
 		budget = &conversationpb.Budget{MaxCostNanoUsd: own.GetMaxCostNanoUsd(), OnReach: own.GetOnReach()}

@@ -1,13 +1,15 @@
 package conversation
 
 import (
+	"cmp"
+
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
 // delete ends the conversation with all that belongs to it. A running turn is stopped first and its report will find
-// nothing; only_idle, the rule of bulk delete, refuses it as busy instead.
+// nothing; only_idle, the rule of bulk delete, refuses it as busy instead, and one that a background run holds, too.
 func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.Failure) {
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
@@ -16,12 +18,14 @@ func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.F
 		Delete: true,
 		Reply:  &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}},
 	}
+	if c.GetOnlyIdle() {
+		if f := cmp.Or(r.held(), r.notRunning()); f != nil {
+			return machine.Decision{}, f
+		}
+	}
 	lease := r.state.GetLease()
 	if lease == nil {
 		return decision, nil
-	}
-	if c.GetOnlyIdle() {
-		return machine.Decision{}, r.notRunning()
 	}
 	run := lease.GetRunId()
 	decision.Urgent = []machine.Effect{StopTurn{RunID: run, Reason: CauseDeleted}}

@@ -9,16 +9,19 @@ type StartTurn struct {
 	TenantID, ProjectID, UserID    string
 	// AgentVersion is the version of the agent that runs, see Lease.
 	AgentVersion int64
+	// ByUser and ByToken are who asked for the turn, and with which API token: whom its cost is put down to.
+	ByUser, ByToken string
 	// Epoch and Attempt tell this start from an earlier one of the same run; Epoch goes into Finish.
 	Epoch   uint64
 	Attempt uint32
 	Mode    conversationpb.Mode
 	// UserMessage is the message to answer. What was said before it are the messages numbered below HistoryBefore.
-	UserMessage    *conversationpb.Message
-	HistoryBefore  uint64
-	Budget         *conversationpb.Budget // nil = none
-	SpentNanoUSD   int64
-	RuntimeContext []byte
+	UserMessage   *conversationpb.Message
+	HistoryBefore uint64
+	Budget        *conversationpb.Budget // nil = none
+	SpentNanoUSD  int64
+	// RuntimeContext is the conversation's, TurnContext, merged over it, the turn's own. Sealed by the edge; nil = none.
+	RuntimeContext, TurnContext []byte
 	// Steps are journalled already; those above ResumedAt since the turn was last resumed after a pause.
 	Steps, ResumedAt uint32
 	// Calls are those of the newest tool use, as the rules see them: the ones with need RUN that are not done are to be

@@ -172,6 +172,10 @@ func (m *Machine) turnResumed(next *conversationpb.State, event *conversationpb.
 	lease.Node, lease.Epoch, lease.Mode = given.GetNode(), given.GetEpoch(), given.GetMode()
 	lease.Attempt, lease.AttemptAt, lease.Quick = given.GetAttempt(), given.GetAttemptAt(), 0
 	lease.ResumedAt = given.GetResumedAt()
+	lease.ByUser, lease.ByToken = given.GetByUser(), given.GetByToken()
+	if len(given.GetRuntimeContext()) > 0 {
+		lease.RuntimeContext = given.GetRuntimeContext()
+	}
 	next.Lease, next.Paused = lease, nil
 	next.Status = conversationpb.Status_RUNNING
 	next.StopReason = conversationpb.StopReason_STOP_UNSPECIFIED

@@ -90,6 +90,8 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return r.removeFile(body.RemoveFile)
 	case *conversationpb.Command_SetTitle:
 		return r.setTitle(body.SetTitle)
+	case *conversationpb.Command_Hold:
+		return r.hold(body.Hold)
 	}
 	return refuse(failurepb.Code_VALIDATION, "this is no command of a conversation")
 }

@@ -153,13 +153,19 @@ func pausedResult(s *conversationpb.State) *conversationpb.TurnResult {
 	}
 }
 
-// resume lets a paused turn go on under this owner. by is the command that asked for that, nil = none did.
+// resume lets a paused turn go on under this owner. by is the command that asked for that, nil = none did. From then on
+// the turn is put down to whoever gave it.
 func (r *request) resume(mode conversationpb.Mode, after uint64, by *conversationpb.Command) machine.Decision {
 	paused := r.after().GetPaused()
+	user, token := paused.GetByUser(), paused.GetByToken()
+	if by != nil {
+		user, token = r.by(), name(by.GetCaller().GetTokenId())
+	}
 	r.emit(paused.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnResumed{TurnResumed: &conversationpb.TurnResumed{
 		Lease: &conversationpb.Lease{
 			Node: r.env.Node, Epoch: r.env.Epoch, RunId: paused.GetRunId(), StartedAt: paused.GetStartedAt(), Mode: mode,
 			Attempt: 1, AttemptAt: r.now, ResumedAt: paused.GetSteps(),
+			ByUser: user, ByToken: token, RuntimeContext: by.GetRuntimeContext(),
 		},
 		CommandId: by.GetCommandId(), AfterSeq: after, IssuedAt: by.GetIssuedAt(),
 	}}})

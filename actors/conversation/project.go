@@ -17,8 +17,9 @@ func MessageKey(number uint64) []byte {
 // fileChunk is the size of the pieces in which storage keeps a file, in bytes.
 const fileChunk = 256 << 10
 
-// Project adds the rows that change: messages, the record of an ended run, files, and the conversation's places in lists.
-// A turn of two appends writes 2 rows and 1 list place to begin, and 3 rows and 5 list places to end.
+// Project adds the rows that change: messages, the record of an ended run, files, the conversation's places in lists, and
+// what was used. A turn of two appends writes 2 rows and 2 list places to begin, and 3 rows, 6 list places and one row of
+// usage to end.
 func (m *Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
 	was, _ := before.(*conversationpb.State)
 	is, _ := after.(*conversationpb.State)
@@ -30,6 +31,8 @@ func (m *Machine) Project(before, after proto.Message, events []proto.Message, i
 	projectRunning(was, is, into)
 	projectDue(was, is, into)
 	projectLists(was, is, into)
+	projectSessions(was, is, into)
+	projectUsage(was, events, into)
 }
 
 func projectItems(was, is *conversationpb.State, events []proto.Message, into *logpb.Append) {

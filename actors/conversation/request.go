@@ -55,10 +55,10 @@ func (r *request) access() *machine.Failure {
 }
 
 // by is who gave the command, as the log tells it. Who may touch anything may call themselves anything.
-func (r *request) by() string {
-	user := r.command.GetCaller().GetUserId()
-	return clean(user[:min(len(user), maxUserID)])
-}
+func (r *request) by() string { return name(r.command.GetCaller().GetUserId()) }
+
+// name is an id from outside as it is stored.
+func name(id string) string { return clean(id[:min(len(id), maxUserID)]) }
 
 // admit refuses who may not touch the conversation, and a command that cannot be carried out once. It returns what the
 // command did when it came before: then it is to be answered, not carried out.
@@ -124,6 +124,14 @@ const (
 // free refuses while the conversation cannot take a turn (document 2, "Errors", 409). A turn that is to make way is
 // given up by begin.
 func (r *request) free() *machine.Failure {
+	if f := r.unheld(); f != nil {
+		return f
+	}
+	return r.vacant()
+}
+
+// vacant refuses while a turn runs, or waits for a person and is not to make way.
+func (r *request) vacant() *machine.Failure {
 	if r.state.GetStatus() == conversationpb.Status_WAITING && r.limits.PendingPolicy != pendingCancel {
 		return r.actionPending()
 	}

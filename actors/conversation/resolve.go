@@ -34,6 +34,9 @@ func (r *request) resolve(c *conversationpb.Resolve) (machine.Decision, *machine
 	if f != nil {
 		return machine.Decision{}, f
 	}
+	if f = r.checkContext(r.command.GetRuntimeContext()); f != nil {
+		return machine.Decision{}, f
+	}
 	return r.resolved(c, action, decided), nil
 }
 

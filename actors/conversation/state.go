@@ -65,6 +65,8 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		fileAdded(next, body.FileAdded.GetFile())
 	case *conversationpb.Event_FilesRemoved:
 		filesRemoved(next, body.FilesRemoved.GetIds())
+	case *conversationpb.Event_Held:
+		m.handed(next, event, body.Held)
 	default:
 		m.applyTurn(next, event)
 	}
@@ -286,6 +288,7 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		Rewritten:       s.Rewritten,
 		TitleGenerated:  s.TitleGenerated,
 		ReachedNanoUsd:  s.ReachedNanoUsd,
+		BackgroundRun:   s.BackgroundRun,
 	}
 	keepUnknown(s, next)
 	return next
@@ -312,6 +315,10 @@ func forkLease(l *conversationpb.Lease) *conversationpb.Lease {
 		Replaces:        l.GetReplaces(),
 		ResumedAt:       l.GetResumedAt(),
 		Metadata:        l.GetMetadata(),
+		AgentVersion:    l.GetAgentVersion(),
+		ByUser:          l.GetByUser(),
+		ByToken:         l.GetByToken(),
+		RuntimeContext:  l.GetRuntimeContext(),
 	}
 	keepUnknown(l, next)
 	return next

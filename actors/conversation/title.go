@@ -29,7 +29,8 @@ func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machi
 		if updated == nil {
 			updated = &conversationpb.Updated{}
 		}
-		updated.Usage = c.GetUsage()
+		updated.Usage = sane(c.GetUsage())
+		updated.ByUser, updated.ByToken = r.by(), name(r.command.GetCaller().GetTokenId())
 	}
 	if updated == nil {
 		return machine.Decision{Reply: stateReply(r.state)}, nil

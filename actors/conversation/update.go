@@ -87,11 +87,14 @@ func (r *request) patchObjects(asked, patch *conversationpb.Patch) *machine.Fail
 	if asked.RuntimeContext == nil {
 		return nil
 	}
-	runtime, f := machine.ClientObject("runtimeContext", asked.GetRuntimeContext(), r.limits.ContextBytes)
-	if f == nil && !bytes.Equal(runtime, r.state.GetRuntimeContext()) {
-		patch.RuntimeContext = append([]byte{}, runtime...)
+	sealed := asked.GetRuntimeContext()
+	if f := r.checkContext(sealed); f != nil {
+		return f
 	}
-	return f
+	if !bytes.Equal(sealed, r.state.GetRuntimeContext()) {
+		patch.RuntimeContext = sealed
+	}
+	return nil
 }
 
 func (r *request) patchBudget(c *conversationpb.Update, patch *conversationpb.Patch) *machine.Failure {

@@ -1,11 +1,19 @@
 package conversation
 
-import "parley/proto/conversationpb"
+import (
+	"cmp"
+	"unicode/utf8"
+
+	"parley/proto/conversationpb"
+)
+
+const maxModel = 256 // bytes of a model's key
 
 // sane is the usage as the runner told it, without numbers that cannot be.
 func sane(usage *conversationpb.Usage) *conversationpb.Usage {
-	if usage == nil || min(usage.GetInputTokens(), usage.GetOutputTokens(), usage.GetCachedInputTokens(), usage.GetCostNanoUsd(),
-		int64(usage.GetModelCalls())) >= 0 {
+	if usage == nil || utf8.ValidString(usage.GetModel()) && len(usage.GetModel()) <= maxModel &&
+		min(usage.GetInputTokens(), usage.GetOutputTokens(), usage.GetCachedInputTokens(), usage.GetCostNanoUsd(),
+			int64(usage.GetModelCalls())) >= 0 {
 		return usage
 	}
 	return &conversationpb.Usage{
@@ -15,10 +23,11 @@ func sane(usage *conversationpb.Usage) *conversationpb.Usage {
 		CostNanoUsd:       max(0, usage.GetCostNanoUsd()),
 		Priced:            usage.GetPriced(),
 		ModelCalls:        max(0, usage.GetModelCalls()),
+		Model:             clean(usage.GetModel()[:min(len(usage.GetModel()), maxModel)]),
 	}
 }
 
-// addUsage is the sum of two, which may be nil. It is priced when every call in it is.
+// addUsage is the sum of two, which may be nil. It is priced when every call in it is, and of the second one's model.
 func addUsage(a, b *conversationpb.Usage) *conversationpb.Usage {
 	if a == nil {
 		return b
@@ -33,6 +42,7 @@ func addUsage(a, b *conversationpb.Usage) *conversationpb.Usage {
 		CostNanoUsd:       spend(a.GetCostNanoUsd(), b.GetCostNanoUsd()),
 		Priced:            (a.GetPriced() || a.GetModelCalls() == 0) && (b.GetPriced() || b.GetModelCalls() == 0) && (a.GetPriced() || b.GetPriced()),
 		ModelCalls:        a.GetModelCalls() + b.GetModelCalls(),
+		Model:             cmp.Or(b.GetModel(), a.GetModel()),
 	}
 }
 

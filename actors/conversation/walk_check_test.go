@@ -75,6 +75,10 @@ func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decis
 			require.NotNil(w.t, effect.UserMessage)
 			require.Equal(w.t, lease.GetSteps(), effect.Steps)
 			require.LessOrEqual(w.t, effect.ResumedAt, effect.Steps)
+			require.Equal(w.t, lease.GetByUser(), effect.ByUser)
+			require.Equal(w.t, lease.GetByToken(), effect.ByToken)
+			require.Equal(w.t, lease.GetAgentVersion(), effect.AgentVersion)
+			require.Equal(w.t, string(lease.GetRuntimeContext()), string(effect.TurnContext))
 		case conversation.ResumeTurn:
 			require.Empty(w.t, decision.Events)
 			require.Equal(w.t, before.GetLease().GetRunId(), effect.RunID)
@@ -221,6 +225,10 @@ func (w *walk) checkWayOut() {
 		require.Nil(w.t, failure, "stuck: %s", machinetest.Text(s))
 		after, _ := w.rules.Evolve(s, decision.Events).(*conversationpb.State)
 		return after
+	}
+	if run := s.GetBackgroundRun(); run != "" {
+		after := try(&conversationpb.Command{Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: run, Release: true}}})
+		require.Empty(w.t, after.GetBackgroundRun())
 	}
 	switch s.GetStatus() {
 	case conversationpb.Status_RUNNING:

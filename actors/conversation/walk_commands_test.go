@@ -1,6 +1,8 @@
 package conversation_test
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -24,6 +26,7 @@ func (w *walk) command() *conversationpb.Command {
 		c.CommandId = rapid.SampledFrom([]string{"k1", "k2", "k3", "k4", "k5", "k6"}).Draw(t, "command id")
 	}
 	c.Caller = &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "a/n%n", Identified: true}
+	w.behalf(c)
 	if rapid.IntRange(0, 49).Draw(t, "stranger") == 33 {
 		c.Caller = rapid.SampledFrom([]*conversationpb.Caller{
 			{TenantId: "t", ProjectId: "p", UserId: "bob", Identified: true},
@@ -33,7 +36,7 @@ func (w *walk) command() *conversationpb.Command {
 		}).Draw(t, "caller")
 	}
 	var choice []func(c *conversationpb.Command)
-	for _, g := range append(w.turnCommands(), w.lifeCommands()...) {
+	for _, g := range slices.Concat(w.turnCommands(), w.lifeCommands(), w.holdCommands()) {
 		weight := g.none
 		switch w.state().GetStatus() {
 		case conversationpb.Status_IDLE:
@@ -137,6 +140,8 @@ func (w *walk) usage() *conversationpb.Usage {
 		CostNanoUsd: rapid.Int64Range(least, most).Draw(t, "cost"),
 		Priced:      rapid.Bool().Draw(t, "was priced"),
 		ModelCalls:  rapid.Int32Range(0, 2).Draw(t, "calls"),
+		InputTokens: rapid.Int64Range(-1, 9).Draw(t, "tokens"),
+		Model:       rapid.SampledFrom([]string{"m/1", "", "m2\xff"}).Draw(t, "model"),
 	}
 }
 

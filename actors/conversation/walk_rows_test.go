@@ -42,12 +42,14 @@ func (w *walk) checkRows() {
 	if len(times) > 0 {
 		want.Listings[machinetest.Place{List: conversation.ListDue, Score: slices.Min(times), Member: s.GetId()}] = ""
 	}
+	w.wantSessions(want)
 	require.Equal(w.t, want.Listings, w.entity.Rows.Listings)
 	require.Equal(w.t, want.Counts, w.entity.Rows.Counts)
 
 	w.checkContent()
 
 	t := told(events(w.entity.Journal))
+	w.checkUsage(t)
 	if answer := s.GetPaused().GetAnswer(); answer != nil {
 		stored := new(conversationpb.Message)
 		w.row(conversation.TableMessages, string(conversation.MessageKey(answer.GetNumber())), stored)
@@ -89,9 +91,11 @@ func pendingOf(actions []*conversationpb.PendingAction) (ids []string) {
 
 // tale is what a journal says there is besides messages.
 type tale struct {
-	runs  map[string]*conversationpb.TurnEnded
-	run   string // whose steps there are
-	steps []int  // results in each
+	runs   map[string]*conversationpb.TurnEnded
+	failed int                     // turns that ended in an error
+	titles []*conversationpb.Usage // of model calls beside
+	run    string                  // whose steps there are
+	steps  []int                   // results in each
 }
 
 func told(journal []*conversationpb.Event) *tale {
@@ -106,7 +110,12 @@ func told(journal []*conversationpb.Event) *tale {
 			t.steps = append(t.steps, len(event.GetToolResults().GetResults()))
 		case event.GetActionClosed().GetResult() != nil:
 			t.steps = append(t.steps, 1)
+		case event.GetUpdated().GetUsage() != nil:
+			t.titles = append(t.titles, event.GetUpdated().GetUsage())
 		case event.GetTurnEnded() != nil:
+			if event.GetTurnEnded().GetError() != nil {
+				t.failed++
+			}
 			t.runs[event.GetRunId()] = event.GetTurnEnded()
 			if !event.GetTurnEnded().GetContinuable() {
 				t.steps = nil

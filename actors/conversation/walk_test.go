@@ -56,6 +56,7 @@ func TestWalk(t *testing.T) {
 		"tool.remembered", "tool.forgotten", "agent.partial", "meter", "lost call", "unknown outcome", "continue", "too late",
 		"session.truncated", "message.feedback", "file.added", "file.removed",
 		"regenerated, completed", "regenerated, requires_action",
+		"held", "let go", "begun for a run", "refused, held",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
 	}
@@ -142,17 +143,24 @@ func (w *walk) do(command proto.Message) {
 	if err != nil {
 		require.NoError(w.t, err, "%s", machinetest.Text(command))
 	}
+	given, _ := command.(*conversationpb.Command)
 	if failure != nil {
 		require.NotZero(w.t, failure.Code)
 		w.seen["refused"]++
+		if failure.Details["activeRunId"] == before.GetBackgroundRun() {
+			w.seen["refused, held"]++
+		}
 		return
 	}
 	w.meet(before, decision)
 	w.checkEvents(before, decision)
 	w.checkEffects(before, decision)
 	w.checkSettled(before, decision)
+	w.checkHold(before, given, decision)
+	w.checkBy(given, decision)
 	if w.entity.State == nil {
-		w.reads = nil // the next one has another id, only here it has not
+		clear(w.entity.Rows.Sums) // they stay, and the next one's are counted from none
+		w.reads = nil             // the next one has another id, only here it has not
 		require.Empty(w.t, w.entity.Rows.String(), "a deleted conversation leaves rows")
 		return
 	}

@@ -10,9 +10,9 @@ import (
 // Usage is rolled up by hour in rows of numbers (logpb.Sum): a row's name says whose project it is, its member the hour
 // and what the usage is put down to, and its numbers stand in this order.
 const (
-	UsageRequests     = iota // model calls
-	UsageErrors              // turns, or calls of the gateway, that ended in an error; each has a request in its row
-	UsageInputTokens         // cached ones included
+	UsageRequests    = iota // model calls
+	UsageErrors             // turns, or calls of the gateway, that ended in an error; each has a request in its row
+	UsageInputTokens        // cached ones included
 	UsageOutputTokens
 	UsageCachedInputTokens
 	UsageCostNanoUSD

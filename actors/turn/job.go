@@ -40,8 +40,8 @@ type Job struct {
 	Budget bool
 	// Untitled says that this is the first message of a conversation without a title.
 	Untitled bool
-	// RuntimeContext is the conversation's, a JSON object or nothing.
-	RuntimeContext []byte
+	// RuntimeContext is the conversation's, TurnContext, merged over it, the turn's own. Sealed by the edge; nil = none.
+	RuntimeContext, TurnContext []byte
 	// Progress journals a step, or asks for money, and returns what the rules say. ErrFenced and ErrRefused are final,
 	// other errors may be tried again.
 	Progress func(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error)

@@ -633,7 +633,7 @@ func TestCost(t *testing.T) {
 		{"huge", usage{calls: 1, input: math.MaxInt64}, &agentpb.Price{InputNanoUsdPerMtok: math.MaxInt64}, math.MaxInt64, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			total := test.usage.priced(test.price)
+			total := test.usage.priced(&agentpb.Model{Price: test.price})
 			require.Equal(t, test.cost, total.GetCostNanoUsd())
 			require.Equal(t, test.priced, total.GetPriced())
 		})
@@ -641,7 +641,7 @@ func TestCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens, rate := rapid.Int64Range(0, 1<<30).Draw(t, "tokens"), rapid.Int64Range(0, 1<<32).Draw(t, "price")
 		u := usage{calls: 1, output: tokens}
-		cost := u.priced(&agentpb.Price{OutputNanoUsdPerMtok: rate}).GetCostNanoUsd()
+		cost := u.priced(&agentpb.Model{Price: &agentpb.Price{OutputNanoUsdPerMtok: rate}}).GetCostNanoUsd()
 		product := tokens * rate
 		require.GreaterOrEqual(t, cost*1_000_000, product)
 		require.Less(t, cost*1_000_000-product, int64(1_000_000))

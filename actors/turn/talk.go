@@ -210,7 +210,7 @@ func (k *talk) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	switch {
 	case reached, errors.Is(cause, errBudget):
 		return nil, &ending{reason: conversationpb.StopReason_BUDGET_REACHED, partial: &conversationpb.Partial{
-			Text: k.whole.String()[min(k.callStart, k.whole.Len()):], Usage: k.usage.priced(k.agent.GetModel().GetPrice()),
+			Text: k.whole.String()[min(k.callStart, k.whole.Len()):], Usage: k.usage.priced(k.agent.GetModel()),
 		}}
 	case cause != nil:
 		return nil, &ending{err: cause}
@@ -253,7 +253,7 @@ func (k *talk) owed() *conversationpb.Usage {
 	if k.extra == nil {
 		k.extra = k.title.bill()
 	}
-	return plus(k.usage.priced(k.agent.GetModel().GetPrice()), k.extra)
+	return plus(k.usage.priced(k.agent.GetModel()), k.extra)
 }
 
 // settled says that what was owed is journalled.

@@ -123,7 +123,7 @@ func (t *title) make(ctx context.Context) {
 	}
 	if consumed.Known {
 		call.add(consumed)
-		t.used = call.priced(t.request.Agent.GetModel().GetPrice())
+		t.used = call.priced(t.request.Agent.GetModel())
 	}
 	if err != nil || answer == nil {
 		log.LogAttrs(ctx, slog.LevelDebug, "no title", about(t.run, err)...)

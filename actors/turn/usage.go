@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 
@@ -9,7 +10,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// usage adds up model calls of one price.
+// usage adds up calls of one model.
 type usage struct {
 	input, cached, output int64
 	calls                 int32
@@ -28,13 +29,15 @@ func (u *usage) add(call model.Usage) {
 // that what is charged is never below what was consumed. Cached input counts as part of the input; a price without one
 // for cached input charges it like the rest. Where it is not known what a call consumed, not even about, the cost is a
 // lower bound and the turn is not marked as priced.
-func (u *usage) priced(price *agentpb.Price) *conversationpb.Usage {
+func (u *usage) priced(by *agentpb.Model) *conversationpb.Usage {
 	if u.calls == 0 {
 		return nil
 	}
 	total := &conversationpb.Usage{
 		InputTokens: u.input, OutputTokens: u.output, CachedInputTokens: u.cached, ModelCalls: u.calls,
+		Model: cmp.Or(by.GetKey(), by.GetName()),
 	}
+	price := by.GetPrice()
 	if price == nil {
 		return total
 	}
@@ -55,7 +58,7 @@ func cost(price *agentpb.Price, input, cached, output int64) int64 {
 	return sum.perMillion()
 }
 
-// plus adds two usages; nil is none.
+// plus adds two usages; nil is none. The sum is put down to the first one's model.
 func plus(a, b *conversationpb.Usage) *conversationpb.Usage {
 	switch {
 	case a == nil:
@@ -70,6 +73,7 @@ func plus(a, b *conversationpb.Usage) *conversationpb.Usage {
 		CostNanoUsd:       sumCosts(a.GetCostNanoUsd(), b.GetCostNanoUsd()),
 		Priced:            a.GetPriced() && b.GetPriced(),
 		ModelCalls:        a.GetModelCalls() + b.GetModelCalls(),
+		Model:             cmp.Or(a.GetModel(), b.GetModel()),
 	}
 }
 

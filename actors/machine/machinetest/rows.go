@@ -1,6 +1,7 @@
 package machinetest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,13 @@ type Rows struct {
 	Listings map[Place]string
 	Counts   map[string]int64
 	Blobs    map[string]Blob // committed, by id
+	Sums     map[Sum][]int64
+}
+
+// Sum is the key of a row of numbers.
+type Sum struct {
+	Name   string
+	Member string
 }
 
 // Blob is a file's bytes as far as an append knows them.
@@ -41,11 +49,12 @@ type Place struct {
 
 // NewRows returns an empty store.
 func NewRows() *Rows {
-	return &Rows{Items: map[Item]string{}, Listings: map[Place]string{}, Counts: map[string]int64{}, Blobs: map[string]Blob{}}
+	return &Rows{Items: map[Item]string{}, Listings: map[Place]string{}, Counts: map[string]int64{}, Blobs: map[string]Blob{}, Sums: map[Sum][]int64{}}
 }
 
 // Apply applies an append as a replica does, and complains where that would leave storage wrong for ever: a place
-// taken twice or given up without being held, a counter below zero, a blob likewise.
+// taken twice or given up without being held, a counter below zero, a blob likewise, a row of numbers that no limit of
+// storage admits or that falls.
 func (r *Rows) Apply(change *logpb.Append) error {
 	for _, item := range change.GetItems() {
 		key := Item{item.GetTable(), string(item.GetKey())}
@@ -76,11 +85,37 @@ func (r *Rows) Apply(change *logpb.Append) error {
 			delete(r.Counts, count.GetName())
 		}
 	}
+	if err := r.applySums(change.GetSums()); err != nil {
+		return err
+	}
 	if change.GetDeleteEntity() {
 		clear(r.Items)
 		clear(r.Blobs) // they go with their owner
 	}
 	return r.applyBlobs(change.GetBlobs())
+}
+
+// applySums adds up. Rows of numbers belong to nobody, and stay when an entity goes.
+func (r *Rows) applySums(sums []*logpb.Sum) error {
+	const longest, widest = 255, 16
+	for _, sum := range sums {
+		key := Sum{sum.GetName(), sum.GetMember()}
+		if len(key.Name) > longest || len(key.Member) > longest || len(sum.GetDeltas()) > widest || len(sum.GetDeltas()) == 0 {
+			return fmt.Errorf("sum %v of %d numbers is none that storage takes", key, len(sum.GetDeltas()))
+		}
+		now := r.Sums[key]
+		for i, delta := range sum.GetDeltas() {
+			if delta < 0 {
+				return fmt.Errorf("sum %v falls by %d", key, delta)
+			}
+			if i == len(now) {
+				now = append(now, 0)
+			}
+			now[i] += delta
+		}
+		r.Sums[key] = now
+	}
+	return nil
 }
 
 // applyBlobs complains of a blob that is committed twice or removed without being there.
@@ -126,6 +161,12 @@ func (r *Rows) String() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		fmt.Fprintf(&b, "count %s %d\n", name, r.Counts[name])
+	}
+	sums := slices.SortedFunc(maps.Keys(r.Sums), func(x, y Sum) int {
+		return cmp.Or(strings.Compare(x.Name, y.Name), strings.Compare(x.Member, y.Member))
+	})
+	for _, key := range sums {
+		fmt.Fprintf(&b, "sum %s %s %v\n", key.Name, key.Member, r.Sums[key])
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Blobs)) {
 		fmt.Fprintf(&b, "blob %s of %s (%d bytes)\n", id, r.Blobs[id].Owner, r.Blobs[id].Size)

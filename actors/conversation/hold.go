@@ -1,0 +1,110 @@
+package conversation
+
+import (
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// hold keeps the conversation for a background run, or lets it go (document 1, "Background runs"). Until then only
+// commands on the run's behalf begin a turn; whoever may decides its actions and cancels. A run that holds it already,
+// or that wants to let go what it does not hold, is told so, and nothing happens.
+func (r *request) hold(c *conversationpb.Hold) (machine.Decision, *machine.Failure) {
+	if c.GetRelease() {
+		return r.release(c)
+	}
+	first, f := r.admit()
+	switch {
+	case f != nil:
+		return machine.Decision{}, f
+	case first.GetRunId() != "":
+		return r.usedOtherwise()
+	case first != nil:
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	run := c.GetRunId()
+	if run == "" || len(run) > maxCommandID || !utf8.ValidString(run) {
+		return refuse(failurepb.Code_VALIDATION, "a run id is text of at most %d bytes", maxCommandID)
+	}
+	if r.state.GetBackgroundRun() == run {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	if f = r.held(); f != nil {
+		return machine.Decision{}, f
+	}
+	if f = r.holdable(c); f != nil {
+		return machine.Decision{}, f
+	}
+	return r.hand(c), nil
+}
+
+// holdable refuses what the run's first command would be refused.
+func (r *request) holdable(c *conversationpb.Hold) *machine.Failure {
+	if c.GetContinues() {
+		return r.continuable(c.GetAgent())
+	}
+	if f := r.vacant(); f != nil {
+		return f
+	}
+	return r.affordable(c.GetAgent())
+}
+
+func (r *request) release(c *conversationpb.Hold) (machine.Decision, *machine.Failure) {
+	if f := r.access(); f != nil {
+		return machine.Decision{}, f
+	}
+	if f := r.checkCommandID(); f != nil {
+		return machine.Decision{}, f
+	}
+	if c.GetRunId() == "" || r.state.GetBackgroundRun() != c.GetRunId() {
+		return machine.Decision{Reply: stateReply(r.state)}, nil
+	}
+	return r.hand(c), nil
+}
+
+// hand gives the conversation to the run, or takes it back.
+func (r *request) hand(c *conversationpb.Hold) machine.Decision {
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Held{Held: &conversationpb.Held{
+		RunId: c.GetRunId(), Released: c.GetRelease(),
+		CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
+	}}})
+	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}
+}
+
+// held refuses while a background run holds the conversation.
+func (r *request) held() *machine.Failure {
+	run := r.state.GetBackgroundRun()
+	if run == "" {
+		return nil
+	}
+	return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a background run holds the conversation").With("activeRunId", run)
+}
+
+// unheld refuses a command that would begin a turn while a background run holds the conversation on whose behalf it is
+// not given; and one on behalf of a run that has let go, or lost its conversation, since.
+func (r *request) unheld() *machine.Failure {
+	switch r.command.GetBackgroundRun() {
+	case r.state.GetBackgroundRun():
+		return nil
+	case "":
+		return r.held()
+	}
+	if f := r.held(); f != nil {
+		return f
+	}
+	return machine.Fail(failurepb.Code_STALE_TURN, "the background run does not hold the conversation")
+}
+
+// handed notes for whom the conversation is kept. To let go needs no memory: it can be said again.
+func (m *Machine) handed(next *conversationpb.State, event *conversationpb.Event, held *conversationpb.Held) {
+	if held.GetReleased() {
+		next.BackgroundRun = ""
+		return
+	}
+	next.BackgroundRun = held.GetRunId()
+	m.remember(next, &conversationpb.Outcome{
+		CommandId: held.GetCommandId(), Seq: event.GetSeq(), IssuedAt: held.GetIssuedAt(),
+	})
+}
