@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -20,32 +18,26 @@ import (
 	"parley/proto/taskpb"
 )
 
-const (
-	// firstTry and lastTry bound the pause before a driver repeats a command that could not be carried out.
-	firstTry = 50 * time.Millisecond
-	lastTry  = 10 * time.Second
-	// maxSends bounds how often a driver finds its conversation taken by others before the run fails.
-	maxSends = 100
-)
+// maxSends bounds how often a driver finds its conversation taken by others before the run fails.
+const maxSends = 100
 
 // driver works on one run of a task. Everything it tells the conversation carries an id made of task and run, and is
 // answered with the first outcome when it is told again: so a driver that starts over does nothing twice.
 type driver struct {
-	tasks   *tasks
-	at      Entity
-	task    *taskpb.State   // as it was when the driver was made; only read
-	ctx     context.Context //nolint:containedctx // a driver's life, not a request
-	cancel  context.CancelFunc
-	former  <-chan struct{} // closed when what drove the task before has ended
-	done    chan struct{}
-	started bool
+	tasks *tasks
+	at    Entity
+	task  *taskpb.State   // as it was when the driver was made; only read
+	ctx   context.Context //nolint:containedctx // a driver's life, not a request
 }
 
-// sameAs says that another driver of the task would do just the same.
-func (d *driver) sameAs(other *driver) bool {
-	x, y := d.task, other.task
-	return d.ctx.Err() == nil && d.at.Epoch == other.at.Epoch && d.number() == other.number() &&
-		(x.GetRun() == nil) == (y.GetRun() == nil) && x.GetRun().GetCancelling() == y.GetRun().GetCancelling()
+// taskJob is what a driver does, for telling whether another one would do just the same.
+type taskJob struct {
+	number              uint64
+	waiting, cancelling bool
+}
+
+func (d *driver) job() taskJob {
+	return taskJob{number: d.number(), waiting: d.task.GetRun() == nil, cancelling: d.task.GetRun().GetCancelling()}
 }
 
 // number is that of the run that is driven, or looked after.
@@ -56,16 +48,8 @@ func (d *driver) number() uint64 {
 	return d.task.GetWaiting().GetNumber()
 }
 
-func (d *driver) run() {
-	defer func() {
-		if fault := recover(); fault != nil {
-			d.tasks.config.Logger.Error("driving a task panicked", slog.String("task", d.task.GetId()),
-				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	if d.former != nil {
-		<-d.former // it has been told to end
-	}
+func (d *driver) run(ctx context.Context) {
+	d.ctx = ctx
 	var ended *taskpb.Ended
 	var err error
 	switch run := d.task.GetRun(); {
@@ -201,7 +185,7 @@ func (d *driver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
 			if active, _ := refused.Details["activeRunId"].(string); active != "" {
 				_, err = d.await(active)
 			}
-			d.pause(try)
+			pause(d.ctx, try)
 		case failurepb.Code_ACTION_PENDING:
 			_, err = d.tell(fmt.Sprint("clear/", try), cancelCommand())
 		default:
@@ -261,7 +245,7 @@ func (d *driver) await(runID string) (*taskpb.Ended, error) {
 		case d.ctx.Err() != nil:
 			return nil, err
 		}
-		d.pause(try)
+		pause(d.ctx, try)
 	}
 }
 
@@ -275,7 +259,7 @@ func (d *driver) tell(name string, command *conversationpb.Command) (*conversati
 		TenantId: d.task.GetTenantId(), ProjectId: d.task.GetProjectId(), UserId: d.task.GetUserId(), Trusted: true,
 	}
 	var reply *conversationpb.Reply
-	err := d.repeat(func() (failed error) {
+	err := repeat(d.ctx, func() (failed error) {
 		var answer proto.Message
 		answer, failed = d.at.Tell(d.ctx, command.GetConversationId(), command)
 		reply, _ = answer.(*conversationpb.Reply)
@@ -290,33 +274,8 @@ func (d *driver) tell(name string, command *conversationpb.Command) (*conversati
 // report tells the task how its run goes.
 func (d *driver) report(command *taskpb.Command) error {
 	command.TaskId = d.task.GetId()
-	return d.repeat(func() error {
+	return repeat(d.ctx, func() error {
 		_, err := d.at.Ask(d.ctx, command)
 		return err
 	})
-}
-
-// repeat does what may be refused for a reason that passes until it is not, or the driver is to end.
-func (d *driver) repeat(do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if d.ctx.Err() != nil || isNotOwner(err) || !worthRetry(err) {
-			return err
-		}
-		d.pause(try)
-	}
-}
-
-// pause waits ever longer, with jitter.
-func (d *driver) pause(try int) {
-	pause := lastTry
-	if try < 9 {
-		pause = min(firstTry<<try, lastTry)
-	}
-	sleep(d.ctx, d.ctx, pause/2+rand.N(pause/2))
-}
-
-func codeIs(err error, code failurepb.Code) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == code
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -23,21 +24,9 @@ type callbackBody struct {
 // post makes one attempt to call back, and tells the task what came of it. Without a place it is not made: it counts as
 // lost, and the next one is due soon.
 func (t *tasks) post(at Entity, e task.Post) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mu.over {
-		return
-	}
-	select {
-	case t.posts <- struct{}{}:
-	default:
+	if !t.spare(t.posts, func(context.Context) { t.callBack(at, e) }) {
 		t.callbacks.WithLabelValues("crowded").Inc()
-		return
 	}
-	t.wg.Go(func() {
-		defer func() { <-t.posts }()
-		t.callBack(at, e)
-	})
 }
 
 func (t *tasks) callBack(at Entity, e task.Post) {

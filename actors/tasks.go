@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
@@ -82,38 +80,26 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 
 // tasks drives the runs of the tasks whose shards this node owns, one driver for each task at a time.
 type tasks struct {
-	config TasksConfig
-	posts  chan struct{}   // places of callbacks under way
-	life   context.Context //nolint:containedctx // of everything that runs here, until drained
-	end    context.CancelFunc
-	wg     sync.WaitGroup
+	*drivers
 
-	driven    prometheus.Gauge
+	config    TasksConfig
+	posts     chan struct{} // places of callbacks under way
 	callbacks *prometheus.CounterVec
-
-	mu struct {
-		sync.Mutex
-		drivers map[string]*driver // newest of each task, by task id
-		queue   []*driver          // wait for room, oldest first
-		running int
-		over    bool
-	}
 }
 
 func newTasks(config TasksConfig) *tasks {
+	driven := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
+	})
 	t := &tasks{
-		config: config, posts: make(chan struct{}, config.MaxPosts),
-		driven: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
-		}),
+		drivers: newDrivers(config.MaxDriven, driven, config.Logger),
+		config:  config, posts: make(chan struct{}, config.MaxPosts),
 		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
 		}, []string{"outcome"}),
 	}
-	t.life, t.end = context.WithCancel(context.Background())
-	t.mu.drivers = make(map[string]*driver)
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(t.driven, t.callbacks)
+		config.Registerer.MustRegister(driven, t.callbacks)
 	}
 	return t
 }
@@ -121,94 +107,10 @@ func newTasks(config TasksConfig) *tasks {
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case task.Drive:
-		t.drive(at, e.Task)
+		d := &driver{tasks: t, at: at, task: e.Task}
+		t.drive(at, d.job(), d.run)
 	case task.Post:
 		t.post(at, e)
 	}
 	return nil
-}
-
-// drive has the open run of a task worked on, behind what still drives an earlier one.
-func (t *tasks) drive(at Entity, state *taskpb.State) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mu.over {
-		return
-	}
-	d := &driver{tasks: t, at: at, task: state, done: make(chan struct{})}
-	if former := t.mu.drivers[state.GetId()]; former != nil {
-		if former.sameAs(d) {
-			return
-		}
-		t.dismissLocked(former)
-		d.former = former.done
-	}
-	d.ctx, d.cancel = context.WithCancel(t.life)
-	t.mu.drivers[state.GetId()] = d
-	t.mu.queue = append(t.mu.queue, d)
-	t.startLocked()
-}
-
-// startLocked starts drivers that wait, as far as there is room.
-func (t *tasks) startLocked() {
-	for len(t.mu.queue) > 0 && t.mu.running < t.config.MaxDriven {
-		d := t.mu.queue[0]
-		t.mu.queue[0] = nil
-		t.mu.queue = t.mu.queue[1:]
-		t.mu.running++
-		t.driven.Inc()
-		d.started = true
-		t.wg.Go(func() {
-			defer t.ended(d)
-			d.run()
-		})
-	}
-}
-
-// dismissLocked takes a driver off the books and makes it end.
-func (t *tasks) dismissLocked(d *driver) {
-	d.cancel()
-	delete(t.mu.drivers, d.task.GetId())
-	if d.started {
-		return
-	}
-	t.mu.queue = slices.DeleteFunc(t.mu.queue, func(other *driver) bool { return other == d })
-	close(d.done)
-}
-
-func (t *tasks) ended(d *driver) {
-	d.cancel()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(d.done)
-	if t.mu.drivers[d.task.GetId()] == d {
-		delete(t.mu.drivers, d.task.GetId())
-	}
-	t.mu.running--
-	t.driven.Dec()
-	t.startLocked()
-}
-
-// release gives up the tasks of a shard that were driven under epochs up to the given one.
-func (t *tasks) release(shard uint32, epoch uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, d := range t.mu.drivers {
-		if d.at.Shard == shard && d.at.Epoch <= epoch {
-			t.dismissLocked(d)
-		}
-	}
-}
-
-// drain gives up everything: open runs stay open, and whoever owns them next goes on with them. It returns when nothing
-// runs any more; a driver gives up what it waits for at once.
-func (t *tasks) drain(context.Context) {
-	t.mu.Lock()
-	t.mu.over = true
-	for _, d := range t.mu.drivers {
-		t.dismissLocked(d)
-	}
-	t.mu.Unlock()
-	t.end()
-	t.wg.Wait()
 }

@@ -172,7 +172,7 @@ func (r *request) decide() machine.Decision {
 		Create: r.state == nil && len(r.events) > 0, Events: r.events, Effects: r.grants, Reply: &runpb.QueueReply{},
 	}
 	if after := r.after(); r.state != nil && len(after.GetPlaces()) == 0 && len(after.GetWaiting()) == 0 {
-		decision.Delete = true
+		decision.Delete, decision.Events = true, nil
 	}
 	return decision
 }

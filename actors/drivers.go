@@ -1,0 +1,215 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// drivers work on entities from outside: for each entity one driver at a time, a goroutine that does what the entity's
+// rules have asked for and tells them how it went. A newer driver of an entity takes the place of the one before, and
+// begins when that has ended.
+type drivers struct {
+	max   int // that run at a time; others wait until one is over
+	gauge prometheus.Gauge
+	log   *slog.Logger
+	life  context.Context //nolint:containedctx // of everything that runs here, until drained
+	end   context.CancelFunc
+	wg    sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		newest  map[string]*drive // of each entity, by its id
+		queue   []*drive          // wait for room, oldest first
+		running int
+		over    bool
+	}
+}
+
+// drive is what one driver does.
+type drive struct {
+	at      Entity
+	job     any // comparable: another drive of the entity with the same job would do just the same
+	run     func(ctx context.Context)
+	ctx     context.Context //nolint:containedctx // a driver's life, not a request
+	cancel  context.CancelFunc
+	former  <-chan struct{} // closed when what drove the entity before has ended
+	done    chan struct{}
+	started bool
+}
+
+func newDrivers(most int, gauge prometheus.Gauge, log *slog.Logger) *drivers {
+	d := &drivers{max: most, gauge: gauge, log: log}
+	d.life, d.end = context.WithCancel(context.Background())
+	d.mu.newest = make(map[string]*drive)
+	return d
+}
+
+// drive has an entity worked on, behind what still drives it. It does nothing while the same is being done in the same
+// epoch. The run must return soon after its context has ended.
+func (d *drivers) drive(at Entity, job any, run func(ctx context.Context)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.over {
+		return
+	}
+	next := &drive{at: at, job: job, run: run, done: make(chan struct{})}
+	if former := d.mu.newest[at.ID]; former != nil {
+		if former.ctx.Err() == nil && former.at.Epoch == at.Epoch && former.job == job {
+			return
+		}
+		d.dismissLocked(former)
+		next.former = former.done
+	}
+	next.ctx, next.cancel = context.WithCancel(d.life)
+	d.mu.newest[at.ID] = next
+	d.mu.queue = append(d.mu.queue, next)
+	d.startLocked()
+}
+
+// startLocked starts drives that wait, as far as there is room.
+func (d *drivers) startLocked() {
+	for len(d.mu.queue) > 0 && d.mu.running < d.max {
+		next := d.mu.queue[0]
+		d.mu.queue[0] = nil
+		d.mu.queue = d.mu.queue[1:]
+		d.mu.running++
+		d.gauge.Inc()
+		next.started = true
+		d.wg.Go(func() {
+			defer d.ended(next)
+			if next.former != nil {
+				<-next.former // it has been told to end
+			}
+			d.guard(next)
+		})
+	}
+}
+
+// guard keeps a fault inside the drive that met it.
+func (d *drivers) guard(one *drive) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.log.Error("driver panicked", slog.String("entity", one.at.ID), slog.String("fault", fmt.Sprint(fault)),
+				slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	one.run(one.ctx)
+}
+
+// dismissLocked takes a drive off the books and makes it end.
+func (d *drivers) dismissLocked(one *drive) {
+	one.cancel()
+	delete(d.mu.newest, one.at.ID)
+	if one.started {
+		return
+	}
+	d.mu.queue = slices.DeleteFunc(d.mu.queue, func(other *drive) bool { return other == one })
+	former := one.former
+	if former == nil {
+		close(one.done)
+		return
+	}
+	d.wg.Go(func() { // it has ended once the one before it has
+		<-former
+		close(one.done)
+	})
+}
+
+func (d *drivers) ended(one *drive) {
+	one.cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(one.done)
+	if d.mu.newest[one.at.ID] == one {
+		delete(d.mu.newest, one.at.ID)
+	}
+	d.mu.running--
+	d.gauge.Dec()
+	d.startLocked()
+}
+
+// spare does something short on a goroutine of its own, if there is a place for it.
+func (d *drivers) spare(places chan struct{}, do func(ctx context.Context)) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.over {
+		return false
+	}
+	select {
+	case places <- struct{}{}:
+	default:
+		return false
+	}
+	d.wg.Go(func() {
+		defer func() { <-places }()
+		do(d.life)
+	})
+	return true
+}
+
+// release gives up the entities of a shard that were driven under epochs up to the given one.
+func (d *drivers) release(shard uint32, epoch uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range d.mu.newest {
+		if one.at.Shard == shard && one.at.Epoch <= epoch {
+			d.dismissLocked(one)
+		}
+	}
+}
+
+// drain gives up everything: what is open stays open, and whoever owns it next goes on with it. It returns when nothing
+// runs any more.
+func (d *drivers) drain(context.Context) {
+	d.mu.Lock()
+	d.mu.over = true
+	for _, one := range d.mu.newest {
+		d.dismissLocked(one)
+	}
+	d.mu.Unlock()
+	d.end()
+	d.wg.Wait()
+}
+
+const (
+	// firstTry and lastTry bound the pause before a driver repeats a command that could not be carried out.
+	firstTry = 50 * time.Millisecond
+	lastTry  = 10 * time.Second
+)
+
+// repeat does what may be refused for a reason that passes until it is not, or the driver is to end.
+func repeat(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if ctx.Err() != nil || isNotOwner(err) || !worthRetry(err) {
+			return err
+		}
+		pause(ctx, try)
+	}
+}
+
+// pause waits ever longer, with jitter.
+func pause(ctx context.Context, try int) {
+	long := lastTry
+	if try < 9 {
+		long = min(firstTry<<try, lastTry)
+	}
+	sleep(ctx, ctx, long/2+rand.N(long/2))
+}
+
+func codeIs(err error, code failurepb.Code) bool {
+	var failure *machine.Failure
+	return errors.As(err, &failure) && failure.Code == code
+}
