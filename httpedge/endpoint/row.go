@@ -56,6 +56,7 @@ type Row struct {
 type Outcome struct {
 	Status  int
 	Meaning string
+	Out     reflect.Type // of its body, for the document; nil = as usual
 }
 
 // Option refines a row.
@@ -72,6 +73,13 @@ func Errors(codes ...failurepb.Code) Option {
 // Also names another status of a success; the output says when it is that one (Statuser).
 func Also(status int, meaning string) Option {
 	return func(r *Row) { r.Also = append(r.Also, Outcome{Status: status, Meaning: meaning}) }
+}
+
+// AlsoAs is Also for a status whose body looks like another type.
+func AlsoAs[Out any](status int, meaning string) Option {
+	return func(r *Row) {
+		r.Also = append(r.Also, Outcome{Status: status, Meaning: meaning, Out: reflect.TypeFor[Out]()})
+	}
 }
 
 // Ranged says that a file can be asked for in parts, and whether it has changed (304, 206, 416).

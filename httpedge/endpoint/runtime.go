@@ -120,4 +120,6 @@ type IDs interface {
 	// NewIDFrom makes an id of a kind out of a text: the same text makes the same id. The text must be as hard to guess as
 	// an id has to be.
 	NewIDFrom(kind, text string) string
+	// NewIDFromFor is NewIDFrom for an id that routes like the given one.
+	NewIDFromFor(kind, text, like string) string
 }

@@ -179,7 +179,11 @@ func defaultOf(param endpoint.Param) any {
 func (b *builder) responses(row *endpoint.Row) object {
 	responses := object{strconv.Itoa(row.Status): b.success(row)}
 	for _, other := range row.Also {
-		success := b.success(row)
+		otherwise := *row
+		if other.Out != nil {
+			otherwise.Out = other.Out
+		}
+		success := b.success(&otherwise)
 		success["description"] = other.Meaning
 		responses[strconv.Itoa(other.Status)] = success
 	}

@@ -34,6 +34,16 @@ func (i ids) NewIDFrom(kind, text string) string {
 	return i.shards.Mint(kind, (*[24]byte)(sum[:]))
 }
 
+// NewIDFromFor is NewIDFrom for an id that routes like the given one.
+func (i ids) NewIDFromFor(kind, text, like string) string {
+	in, ok := i.shards.Of(like)
+	if !ok {
+		return i.NewIDFrom(kind, text)
+	}
+	sum := sha512.Sum512([]byte(kind + "/" + text))
+	return i.shards.MintIn(kind, in, (*[24]byte)(sum[:]))
+}
+
 // shardIDs is ids as the shell wants them: by shard.
 type shardIDs struct {
 	shards shard.Map

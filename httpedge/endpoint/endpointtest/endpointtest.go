@@ -266,6 +266,9 @@ func (*IDs) NewIDFrom(kind, text string) string {
 	return kind + "_" + hex.EncodeToString(sum[:])[:21]
 }
 
+// NewIDFromFor implements endpoint.IDs.
+func (i *IDs) NewIDFromFor(kind, text, _ string) string { return i.NewIDFrom(kind, text) }
+
 // Authenticate makes a function an Authenticator.
 type Authenticate func(request endpoint.Request) (endpoint.Caller, *machine.Failure)
 

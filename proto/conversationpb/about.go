@@ -1,0 +1,5 @@
+package conversationpb
+
+// ContextAbout is what a sealed runtime context is about, a conversation's own and a turn's: it can be opened for that
+// conversation only.
+func ContextAbout(conversationID string) string { return "runtime_context/" + conversationID }
