@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// people is a command about one kind of what the Client API knows callers by.
-type people struct {
+// roster is a command about one kind of what the Client API knows callers by.
+type roster struct {
 	name, path string   // command, and where the operations surface has it
 	columns    []string // of the list, by their names in JSON
 	create     []field
@@ -28,8 +28,8 @@ type people struct {
 // field is a flag of create or set, and what it is called in JSON.
 type field struct{ flag, key, usage string }
 
-func tenants() people {
-	return people{
+func tenants() roster {
+	return roster{
 		name: "tenant", path: "tenants", noun: "tenant", columns: []string{"id", "name", "slug", "tier", "requests", "createdAt"},
 		create: []field{
 			{"name", "name", "`name` of the organisation"},
@@ -44,20 +44,20 @@ func tenants() people {
 	}
 }
 
-func projects() people {
-	return people{
+func projects() roster {
+	return roster{
 		name: "project", path: "projects", noun: "project", columns: []string{"id", "tenantId", "key", "name", "createdAt"},
 		create: []field{
 			{"tenant", "tenantId", "`id` of its tenant; default when not given"},
 			{"key", "key", "short `name`, unique in the tenant"},
-			{"name", "name", "`name` for people"},
+			{"name", "name", "`name` for roster"},
 		},
 		change: []field{{"name", "name", "new `name`"}},
 	}
 }
 
-func users() people {
-	return people{
+func users() roster {
+	return roster{
 		name: "user", path: "users", noun: "user",
 		columns: []string{"id", "tenantId", "name", "email", "role", "canLogin", "servicePermissions", "createdAt"},
 		create: []field{
@@ -75,8 +75,8 @@ func users() people {
 	}
 }
 
-func tokens() people {
-	return people{
+func tokens() roster {
+	return roster{
 		name: "token", path: "tokens", noun: "API token",
 		columns: []string{"id", "tenantId", "projectId", "userId", "label", "tokenPrefix", "servicePermissions", "lastUsed", "expiresAt"},
 		create: []field{
@@ -90,13 +90,13 @@ func tokens() people {
 }
 
 // command makes it a sub-command.
-func (p people) command(summary string) command {
+func (p roster) command(summary string) command {
 	return command{p.name, summary, func(ctx context.Context, args []string, s surroundings) int {
 		return ended(s, p.run(ctx, args, s))
 	}}
 }
 
-func (p people) run(ctx context.Context, args []string, s surroundings) error {
+func (p roster) run(ctx context.Context, args []string, s surroundings) error {
 	verb := ""
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
@@ -126,7 +126,7 @@ func (p people) run(ctx context.Context, args []string, s surroundings) error {
 	return p.usage(verb, s)
 }
 
-func (p people) usage(verb string, s surroundings) error {
+func (p roster) usage(verb string, s surroundings) error {
 	out, err := s.stderr, errUsage
 	if slices.Contains([]string{"-h", "-help", "--help"}, verb) {
 		out, err = s.stdout, flag.ErrHelp
@@ -139,7 +139,7 @@ func (p people) usage(verb string, s surroundings) error {
 	return err
 }
 
-func (p people) list(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+func (p roster) list(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
 	tenant := flags.String("tenant", "", "only those of the tenant with this `id`")
 	asJSON := flags.Bool("json", false, "print JSON")
 	if _, err := parse(flags, args, s, operands{}); err != nil {
@@ -189,7 +189,7 @@ func cell(value any) string {
 }
 
 // make creates one and prints it. The secret of a token is in that and nowhere else.
-func (p people) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+func (p roster) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
 	values := textFlags(flags, p.create)
 	quiet := false
 	if p.name == "token" {
@@ -219,7 +219,7 @@ func (p people) make(ctx context.Context, flags *flag.FlagSet, to *operator, arg
 	return printJSON(s.stdout, text)
 }
 
-func (p people) set(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+func (p roster) set(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
 	values := textFlags(flags, p.change)
 	ids, err := parse(flags, args, s, operands{"ID", 1, 1})
 	if err != nil {
