@@ -114,13 +114,14 @@ func (t *topic) page(ctx context.Context, f *follower) bool {
 	case err != nil && isGone(err):
 		f.part(Deleted)
 		return false
-	case err != nil || len(events) == 0 && after < t.lastSeq:
+	case err != nil || len(events) == 0 && after < t.lastSeq && last < t.lastSeq:
 		return t.retry(f, err) // an error, or a log that is behind what it told us
 	}
 	f.tries = 0
 	if len(events) == 0 {
-		// Nothing after the cursor. One beyond the end is not of this log: go on from the actual end.
-		f.cursor = min(after, max(last, t.lastSeq))
+		// Nothing that is told after the cursor: what else there is up to the end is not public. A cursor beyond the end is
+		// not of this log: go on from the actual end.
+		f.cursor = max(last, min(after, t.lastSeq))
 		f.known = true
 		return true
 	}

@@ -124,10 +124,13 @@ func (u *fakeUpstream) Events(_ context.Context, id string, after uint64, limit 
 		return nil, 0, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 	}
 	last := uint64(len(log.events))
-	if after >= last {
-		return nil, last, nil
+	var page []*conversationpb.Event
+	for _, event := range log.events[min(after, last):] {
+		if len(page) < limit && event.GetHeld() == nil { // not public
+			page = append(page, event)
+		}
 	}
-	return log.events[after:min(after+uint64(limit), last)], last, nil
+	return page, last, nil
 }
 
 // change applies f under the lock and tells the followers what it returns.
@@ -231,6 +234,8 @@ func (plainView) Event(e *conversationpb.Event) (Frame, bool) {
 		return plain("answer", e.GetRunId()+"|"+e.GetAgentMessage().GetMessage().GetContent(), e.GetSeq()), false
 	case e.GetUpdated() != nil:
 		return plain("updated", e.GetUpdated().GetPatch().GetTitle(), e.GetSeq()), false
+	case e.GetHeld() != nil:
+		return nil, false
 	}
 	return plain("event", e.GetRunId(), e.GetSeq()), false
 }

@@ -264,6 +264,32 @@ func TestCursorBeyondTheLogFollowsFromItsEnd(t *testing.T) {
 	c.expect(t, "updated", "2", 2)
 }
 
+// TestEventsThatAreNotPublicAreSteppedOver: no page of the log has them, and nobody waits for them.
+func TestEventsThatAreNotPublicAreSteppedOver(t *testing.T) {
+	held := func() *conversationpb.Event {
+		return &conversationpb.Event{Body: &conversationpb.Event_Held{Held: &conversationpb.Held{RunId: "run_1"}}}
+	}
+	both(t, func(t *testing.T, e *edge) {
+		t.Helper()
+		e.upstream.create("c")
+		e.upstream.publish("c", updated("1"), held(), updated("3"), held(), held())
+		all, rest, end := e.follow("c", 0), e.follow("c", 3), e.follow("c", 5)
+		all.expect(t, "updated", "1", 1)
+		all.expect(t, "updated", "3", 3)
+		e.upstream.publish("c", held(), updated("7"))
+		for _, c := range []*client{all, rest, end} {
+			c.expect(t, "updated", "7", 7)
+		}
+		e.upstream.cut("c", false) // what comes next is known from the log first
+		e.upstream.publish("c", updated("8"), held())
+		e.upstream.publish("c", updated("10"))
+		for _, c := range []*client{all, rest, end} {
+			c.expect(t, "updated", "8", 8)
+			c.expect(t, "updated", "10", 10)
+		}
+	})
+}
+
 func TestCursorAheadOfTheTopicIsNotClamped(t *testing.T) {
 	e := newEdge(t, testConfig())
 	e.upstream.create("c")
