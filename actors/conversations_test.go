@@ -538,7 +538,7 @@ func TestFollowersHearEverythingOnce(t *testing.T) {
 	require.Greater(t, follows.Load(), int64(20))
 	require.Positive(t, heard.Load())
 	t.Logf("%d follows, %d answers, %d deltas", follows.Load(), heard.Load(), deltas.Load())
-	require.Eventually(t, func() bool { return s.feeds.size() == 0 }, 10*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return s.feeds.size() == 0 }, 30*time.Second, time.Millisecond,
 		"nothing is left of feeds that nobody needs")
 }
 
@@ -548,7 +548,7 @@ func (r *reader) check(t *testing.T, j *journal, seed uint64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.cursor == j.state(testID).GetLastSeq()
-	}, 10*time.Second, time.Millisecond, "a follower who stays hears all")
+	}, 30*time.Second, time.Millisecond, "a follower who stays hears all")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Empty(t, r.faults, "seed %d", seed)

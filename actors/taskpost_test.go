@@ -50,7 +50,7 @@ func hear(t *testing.T, told <-chan callback) callback {
 	select {
 	case heard := <-told:
 		return heard
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		require.Fail(t, "nobody was told")
 		return callback{}
 	}
@@ -71,7 +71,7 @@ func TestCallbackIsSignedAndRepeated(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, _ := j.task(t)
 		return state.GetCallback() == nil
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }
 
 func TestCallbackToAForbiddenAddressIsGivenUp(t *testing.T) {
@@ -81,5 +81,5 @@ func TestCallbackToAForbiddenAddressIsGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, _ := j.task(t)
 		return state.GetStatus() == taskpb.Status_COMPLETED && state.GetCallback() == nil
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }

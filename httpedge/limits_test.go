@@ -113,7 +113,7 @@ func TestSlowLoris(t *testing.T) {
 			require.Equal(t, 408, a.status)
 			require.Equal(t, "request_timeout", a.body["code"])
 			_ = w.CloseWrite()
-			require.Less(t, time.Since(start), 5*time.Second)
+			require.Less(t, time.Since(start), 15*time.Second)
 		})
 	}
 	t.Run("silent", func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestTooManyConnections(t *testing.T) {
 	require.NoError(t, first.Close())
 	require.Eventually(t, func() bool {
 		return b.dial().send(get("/desk/echo/a")).answer().status == 200
-	}, 5*time.Second, 10*time.Millisecond, "a closed connection makes room")
+	}, 30*time.Second, 10*time.Millisecond, "a closed connection makes room")
 }
 
 func TestMalformedRequests(t *testing.T) {

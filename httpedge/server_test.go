@@ -196,7 +196,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 	<-b.desk.entered
 	stopped := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		stopped <- b.server.Stop(ctx)
 	}()
@@ -206,7 +206,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 10*time.Millisecond, "no more connections")
+	}, 30*time.Second, 10*time.Millisecond, "no more connections")
 	late := idle.send(get("/desk/echo/a")).answer()
 	require.Equal(t, 503, late.status)
 	require.Equal(t, "unavailable", late.body["code"])

@@ -197,13 +197,13 @@ func chunks(content []byte, size int) string {
 // TestSlowTransfers: who makes progress may take longer than a timeout, who does not is cut off.
 func TestSlowTransfers(t *testing.T) {
 	b := serve(t, limited(func(c *httpedge.Config) {
-		c.ReadTimeout, c.WriteTimeout = time.Second, time.Second
+		c.ReadTimeout, c.WriteTimeout = 2*time.Second, 2*time.Second
 	}))
 	t.Run("upload_with_progress", func(t *testing.T) {
 		w := b.dial()
 		w.t = t
-		w.send("POST /desk/upload HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 700000\r\n\r\n")
-		for range 7 {
+		w.send("POST /desk/upload HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 1200000\r\n\r\n")
+		for range 12 {
 			<-time.After(200 * time.Millisecond) // in all longer than the timeout
 			w.send(strings.Repeat("x", 100_000))
 		}
@@ -215,7 +215,7 @@ func TestSlowTransfers(t *testing.T) {
 		w.t = t
 		w.send("POST /desk/upload HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 700000\r\n\r\n")
 		go func() {
-			for range 50 {
+			for range 500 {
 				if _, err := w.Write([]byte("x")); err != nil {
 					return
 				}
@@ -232,7 +232,7 @@ func TestSlowTransfers(t *testing.T) {
 		w.send(get("/desk/download/50000000"))
 		select {
 		case <-b.desk.closed:
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("still being sent")
 		}
 	})
@@ -331,7 +331,7 @@ func TestBrokenDownload(t *testing.T) {
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			_ = response.Body.Close()
 			<-b.desk.closed
-			require.Eventually(t, func() bool { return len(b.log.with("request failed")) == 1 }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return len(b.log.with("request failed")) == 1 }, 30*time.Second, 5*time.Millisecond)
 			line := b.log.with("request failed")[0]
 			require.EqualValues(t, 100_000, line["bytes"])
 			require.Equal(t, "/desk/download/1000000", line["path"])
@@ -387,11 +387,11 @@ func TestTransfersAreBounded(t *testing.T) {
 			b := serve(t, limited(func(c *httpedge.Config) { c.MaxTransfers = 1 }))
 			first := b.dial().send(slow)
 			up := request("POST", "/desk/upload?name=x", "bytes")
-			require.Eventually(t, func() bool { return b.do(up).status == 503 }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return b.do(up).status == 503 }, 30*time.Second, 5*time.Millisecond)
 			b.refused(503, "unavailable", get("/desk/download/10"))
 			require.Equal(t, 200, b.do(request("POST", "/desk/upload", `{"text":"x"}`)).status, "no bytes, no place")
 			require.NoError(t, first.Close())
-			require.Eventually(t, func() bool { return b.do(up).status == 200 }, 5*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return b.do(up).status == 200 }, 30*time.Second, 5*time.Millisecond)
 		})
 	}
 }
@@ -404,12 +404,12 @@ func TestLargeBodiesAreFew(t *testing.T) {
 	first.send("POST /desk/large HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{")
 	require.Eventually(t, func() bool {
 		return b.do(request("POST", "/desk/large", large)).status == 503
-	}, 5*time.Second, 5*time.Millisecond, "one at a time")
+	}, 30*time.Second, 5*time.Millisecond, "one at a time")
 	require.Equal(t, 200, b.do(request("POST", "/desk/large", `{"text":"x"}`)).status, "small ones do not count")
 	require.NoError(t, first.Close())
 	require.Eventually(t, func() bool {
 		return b.do(request("POST", "/desk/large", large)).status == 200
-	}, 5*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	chunked := "POST /desk/large HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks([]byte(large), 300)
 	require.Equal(t, 200, b.do(chunked).status)
 	b.refused(413, "too_large", request("POST", "/desk/large", `{"text":"`+strings.Repeat("x", 9000)+`"}`))

@@ -74,7 +74,7 @@ func TestAllowMapped(t *testing.T) {
 func get(t *testing.T, guard *deliver.Guard, target string, header http.Header) error {
 	t.Helper()
 	t.Cleanup(guard.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func TestModelChargesWhatNobodyWaitedFor(t *testing.T) {
 	}
 	require.Equal(t, 1, s.Model.Open())
 	require.NoError(t, response.Body.Close())
-	require.Eventually(t, func() bool { return s.Model.Open() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Model.Open() == 0 }, 30*time.Second, time.Millisecond)
 	call := s.Model.Calls()[0]
 	require.False(t, call.Ended)
 	require.GreaterOrEqual(t, call.Output, int64(3))

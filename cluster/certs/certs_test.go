@@ -136,7 +136,7 @@ func TestRenewal(t *testing.T) {
 	require.Eventually(t, func() bool {
 		ofServer, ofClient, err := handshake(t, server, client)
 		return err == nil && ofServer.SerialNumber.Cmp(first.SerialNumber) != 0 && ofClient.SerialNumber.Cmp(first.SerialNumber) != 0
-	}, 10*time.Second, 50*time.Millisecond)
+	}, 30*time.Second, 50*time.Millisecond)
 }
 
 // sign makes the files of "other" with the development authority of dir, as change wants them.

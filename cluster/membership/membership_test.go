@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
 }
 
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 // fixture makes members whose addresses outlive them.
 type fixture struct {

@@ -22,7 +22,7 @@ func TestDownIsTold(t *testing.T) {
 	select {
 	case node := <-down:
 		require.EqualValues(t, 2, node)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "not told")
 	}
 }

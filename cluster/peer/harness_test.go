@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// patience bounds every wait of a test for something that must happen.
-	patience = 10 * time.Second
+	patience = 30 * time.Second
 	poll     = 2 * time.Millisecond
 )
 

@@ -131,7 +131,7 @@ func TestRestart(t *testing.T) {
 		b = w.start(2, nil)
 		took := a.reach(t, b)
 		t.Logf("round %d: reached after %v", round, took)
-		require.Less(t, took, 800*time.Millisecond) // 100 ms, and what a loaded machine adds
+		require.Less(t, took, patience/3) // 100 ms, and what a loaded machine adds
 	}
 }
 
@@ -153,12 +153,12 @@ func TestBeingDialledIsNews(t *testing.T) {
 	})
 	b := w.start(2, nil)
 	a.say(2, "no route yet")
-	eventually(t, "tried 5 times, so that the next attempt is 800 ms away", func() bool { return attempts.Load() == 5 })
+	eventually(t, "tried 7 times, so that the next attempt is 3.2 s away", func() bool { return attempts.Load() >= 7 })
 	up.Store(true)
 	begin := time.Now()
 	b.reach(t, a)
 	a.reach(t, b)
-	require.Less(t, time.Since(begin), 750*time.Millisecond)
+	require.Less(t, time.Since(begin), 3*time.Second)
 }
 
 func TestConnectionFollowsAddress(t *testing.T) {

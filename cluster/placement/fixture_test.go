@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	// The engine's writers sleep for two seconds after they could not connect, and nothing wakes them.
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	err := goleak.Find()
 	for err != nil && time.Now().Before(deadline) {
 		err = goleak.Find()
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // wires are the connections of a test. They can be cut.
 type wires struct {

@@ -28,7 +28,7 @@ func (p *process) as(token, method, path, body string) (int, string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: 30 * time.Second}
 	response, err := client.Do(request)
 	require.NoError(p.t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -235,7 +235,7 @@ func eventLog(ctx context.Context, n *nodes.Node, id string) ([]wireEvent, error
 // owner asks any running node for the owner of a conversation.
 func (c *cluster) owner(ctx context.Context, id string) (*nodes.Node, error) {
 	var found *nodes.Node
-	err := until(ctx, 20*time.Second, func(ctx context.Context) error {
+	err := until(ctx, time.Minute, func(ctx context.Context) error {
 		for _, n := range c.alive() {
 			r, err := glance(ctx, n, id)
 			if err == nil && r.status == http.StatusOK {

@@ -74,7 +74,7 @@ func TestFullDisk(t *testing.T) {
 		told[ok]++
 	}
 	t.Logf("while the disk of its owner was nearly full: %d turns, %d refused", told[true], told[false])
-	require.NoError(t, until(t.Context(), 20*time.Second, func(ctx context.Context) error {
+	require.NoError(t, until(t.Context(), time.Minute, func(ctx context.Context) error {
 		if ok, _ := turn(ctx, t, second, his, "at another owner "+time.Now().String()); !ok {
 			return errors.New("still refused")
 		}
@@ -95,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 		require.NoError(t, full.Start(t.Context()))
 	}
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
-	require.NoError(t, until(t.Context(), 30*time.Second, func(ctx context.Context) error {
+	require.NoError(t, until(t.Context(), time.Minute, func(ctx context.Context) error {
 		if ok, _ := turn(ctx, t, first, his, "room again "+time.Now().String()); !ok {
 			return errors.New("still refused")
 		}
@@ -160,6 +160,7 @@ func TestSlowDisk(t *testing.T) {
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	slow, good := c.Nodes()[1], c.Nodes()[2]
+	var slowly time.Duration
 	for _, owner := range []*nodes.Node{slow, good} {
 		id := c.ownedBy(t.Context(), t, owner)
 		var times []time.Duration
@@ -171,8 +172,9 @@ func TestSlowDisk(t *testing.T) {
 		slices.Sort(times)
 		t.Logf("turns owned by %s: median %s, slowest %s", owner.Name, times[4], times[8])
 		if owner == good {
-			require.Less(t, times[4], 100*time.Millisecond, "a majority does not wait for the slow one")
+			require.Less(t, times[4], slowly/2, "a majority does not wait for the slow one")
 		}
+		slowly = times[4]
 		events, err := c.sameLog(t.Context(), id)
 		require.NoError(t, err)
 		require.Len(t, events, 9*4)

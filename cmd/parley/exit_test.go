@@ -25,7 +25,7 @@ func runBinary(t *testing.T, environ []string, args ...string) outcome {
 	t.Helper()
 	binary, err := builtBinary()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, binary, args...)
@@ -118,7 +118,7 @@ func TestGracefulStopExitsZero(t *testing.T) {
 			p := newProcess(t, testAgents)
 			p.start()
 			require.NoError(t, p.command.Process.Signal(sent))
-			require.NoError(t, p.wait(20*time.Second), "exit code 0")
+			require.NoError(t, p.wait(40*time.Second), "exit code 0")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 				require.Eventually(t, func() bool {
 					status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
 					return status != 200
-				}, 20*time.Second, 5*time.Millisecond, "stopping")
+				}, 30*time.Second, 5*time.Millisecond, "stopping")
 				select {
 				case err := <-p.exited:
 					p.command = nil

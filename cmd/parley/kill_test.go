@@ -93,7 +93,7 @@ func TestGracefulStopLetsTurnsFinish(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, _ := p.try("GET", "http://"+p.ops+"/readyz", nil)
 		return status == http.StatusServiceUnavailable
-	}, 5*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	status, text := p.try("POST", p.url("/conversations/"+idle+"/messages"), map[string]any{"message": "too late"})
 	require.Equal(t, http.StatusServiceUnavailable, status, string(text))
 
@@ -199,7 +199,7 @@ func check(t *testing.T, p *process, ids []string, told *acknowledged) {
 	for _, id := range ids {
 		require.Eventually(t, func() bool {
 			return call[readAnswer](p, "GET", "/conversations/"+id, nil, http.StatusOK).Conversation.Runtime.Status == "idle"
-		}, 15*time.Second, 20*time.Millisecond, "conversation %s stays in a turn", id)
+		}, 30*time.Second, 20*time.Millisecond, "conversation %s stays in a turn", id)
 		events := p.events(id)
 		var text strings.Builder
 		running := false

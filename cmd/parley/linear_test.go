@@ -311,7 +311,7 @@ func (k *exchanges) verify(ctx context.Context) (string, error) {
 		return "", fault
 	}
 	for i, w := range k.watchers {
-		err := w.await(ctx, 30*time.Second, "end of the log", func(w *watcher) bool { return len(w.seen) >= len(events) })
+		err := w.await(ctx, time.Minute, "end of the log", func(w *watcher) bool { return len(w.seen) >= len(events) })
 		if err = errors.Join(err, w.end()); err != nil {
 			return "", err
 		}
@@ -346,7 +346,7 @@ func (k *exchanges) verify(ctx context.Context) (string, error) {
 // silentAfter: once a cancel was answered as settled, nothing is heard of the run that is not in its answer. What was
 // said before may come late, over a link that was cut; what was on its way to the client may still be read for a moment.
 func (w *watcher) silentAfter(deeds []deed, events []wireEvent) error {
-	const onItsWay = 300 * time.Millisecond
+	const onItsWay = 1500 * time.Millisecond // on a loaded machine; what goes on comes for 3 s
 	answers := map[string]int{}
 	for _, event := range events {
 		var data struct{ Content string }

@@ -275,7 +275,7 @@ func downloaded(t *testing.T, dir, name string) string {
 		var err error
 		text, err = os.ReadFile(filepath.Join(dir, name))
 		return err == nil && len(text) > 0
-	}, 10*time.Second, 20*time.Millisecond, "download of %s", name)
+	}, 30*time.Second, 20*time.Millisecond, "download of %s", name)
 	return string(text)
 }
 

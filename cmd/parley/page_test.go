@@ -94,7 +94,7 @@ const redrawn = "Could not find node with given id"
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for _, action := range actions {
-		ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, 70*time.Second)
 		_, err := chromedp.Run(ctx, action)
 		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), redrawn) {
 			_, err = chromedp.Run(ctx, action)
@@ -107,7 +107,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 // see waits until an expression of the page is true.
 func (b *browser) see(expression string) {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(25*time.Second), chromedp.WithPollingInterval(50*time.Millisecond)))
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute), chromedp.WithPollingInterval(50*time.Millisecond)))
 	if err != nil {
 		b.screenshot("failed-" + b.t.Name() + ".png")
 	}

@@ -150,7 +150,7 @@ func (p *process) launch() {
 // awaitReady waits until the process says that it is ready, or returns how it ended.
 func (p *process) awaitReady() error {
 	p.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -163,7 +163,7 @@ func (p *process) awaitReady() error {
 			p.exited <- err
 			return fmt.Errorf("ended: %w", err)
 		case <-deadline.C:
-			require.Fail(p.t, "process is not ready after 20 s")
+			require.Fail(p.t, "process is not ready after a minute")
 		case <-again.C:
 		}
 	}
@@ -188,8 +188,8 @@ func (p *process) terminate() error {
 	case err := <-p.exited:
 		p.command = nil
 		return err
-	case <-time.After(40 * time.Second):
-		require.Fail(p.t, "no graceful stop in 40 s")
+	case <-time.After(time.Minute):
+		require.Fail(p.t, "no graceful stop in a minute")
 		return nil
 	}
 }
@@ -207,7 +207,7 @@ func (p *process) try(method, url string, body any) (int, []byte) {
 	}
 	request, err := http.NewRequestWithContext(context.Background(), method, url, reader)
 	require.NoError(p.t, err)
-	client := http.Client{Timeout: 30 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, []byte(err.Error())
@@ -337,7 +337,7 @@ func (s *sse) close() {
 // next returns the next frame with data, or false at the end of the stream.
 func (s *sse) next() (sseFrame, bool) {
 	s.t.Helper()
-	timer := time.AfterFunc(20*time.Second, s.cancel)
+	timer := time.AfterFunc(time.Minute, s.cancel)
 	defer timer.Stop()
 	var f sseFrame
 	for {

@@ -247,7 +247,7 @@ func TestSpecActionsOverNodes(t *testing.T) {
 		require.Eventually(t, func() bool {
 			decided = w.resolve(t, 0, allow)
 			return decided.status != 503
-		}, 15*time.Second, 20*time.Millisecond)
+		}, 30*time.Second, 20*time.Millisecond)
 		t.Logf("resolved %v after the node's end", time.Since(begun))
 		result := decided.fits(200, resumedTurn(nil))
 		require.Equal(t, "May I?\n\n"+`done wipe | {"sum":52}`, result.text("response", "content"))

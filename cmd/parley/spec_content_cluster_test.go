@@ -55,7 +55,7 @@ func served(t *testing.T, p *process, path string) answer {
 	require.Eventuallyf(t, func() bool {
 		last = p.ask(t, "GET", path, nil)
 		return last.status == http.StatusOK
-	}, 20*time.Second, 20*time.Millisecond, "%s is not served", path)
+	}, 30*time.Second, 20*time.Millisecond, "%s is not served", path)
 	return last
 }
 

@@ -124,7 +124,7 @@ func TestSpecExpiry(t *testing.T) {
 	})
 	t.Run("others_stay_pending", func(t *testing.T) {
 		w := p.pause(t, calls(use("soon", nil), wipe("sde-1")))
-		require.Eventually(t, func() bool { return len(w.events(t, "action.expired")) == 1 }, 5*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(w.events(t, "action.expired")) == 1 }, 30*time.Second, 10*time.Millisecond)
 		require.Equal(t, w.actions[1:], texts(w.read(t).at("pendingActions").list(), "id"))
 		w.resolve(t, 0, allow).refused(410, "action_expired")
 		result := w.resolve(t, 1, allow).fits(200, resumedTurn(nil))

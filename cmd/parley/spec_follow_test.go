@@ -62,7 +62,7 @@ func (s *stream) block() string {
 		s.held = s.held[1:]
 		return first
 	}
-	timer := time.AfterFunc(20*time.Second, s.cancel)
+	timer := time.AfterFunc(time.Minute, s.cancel)
 	defer timer.Stop()
 	var block strings.Builder
 	for {

@@ -144,7 +144,7 @@ func readAll(t *testing.T, response *http.Response) string {
 // client follows no redirect: there should be none.
 func client() *http.Client {
 	return &http.Client{
-		Timeout:       30 * time.Second,
+		Timeout:       time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -298,7 +298,7 @@ func (p *process) running(t *testing.T, id string) string {
 			run = event.text("run_id")
 		}
 		return run != ""
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	return run
 }
 
@@ -307,5 +307,5 @@ func (p *process) idle(t *testing.T, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).text("conversation", "runtime", "status") == "idle"
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 }

@@ -197,7 +197,7 @@ func send(t *testing.T, p *process, text string) (status int, body tree) {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.listen)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = conn.Write([]byte(text))
 	require.NoError(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)

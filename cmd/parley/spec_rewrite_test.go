@@ -541,7 +541,7 @@ func receive(t *testing.T, requests <-chan heard) heard {
 	select {
 	case h := <-requests:
 		return h
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "nobody was told")
 		return heard{}
 	}
@@ -566,7 +566,7 @@ func TestSpecTitles(t *testing.T) {
 		require.Eventually(t, func() bool {
 			conversation = p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).at("conversation")
 			return conversation.at("title").v != nil
-		}, 10*time.Second, 5*time.Millisecond)
+		}, 30*time.Second, 5*time.Millisecond)
 		require.Equal(t, "A Fine Title", conversation.text("title"))
 		require.NoError(t, exactly(map[string]any{"parley.titleGenerated": true})(conversation.at("metadata").v))
 		require.Equal(t, "A Fine Title", p.say(t, id, "more").text("conversationTitle"))

@@ -154,7 +154,7 @@ func bytesOnTheWire(t *testing.T, p *process) {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.listen)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	const body = `{"message":"x","stream":true}`
 	_, err = fmt.Fprintf(conn, "POST /api/agents/conversations/%s/messages HTTP/1.1\r\nHost: h\r\nX-Request-Id: wire-1\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body)
 	require.NoError(t, err)

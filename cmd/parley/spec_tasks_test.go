@@ -55,7 +55,7 @@ func (p *process) becomes(t *testing.T, id, status string) tree {
 	require.Eventuallyf(t, func() bool {
 		last = p.ask(t, "GET", "/tasks/"+id+"/status", nil).fits(200, anyObject).text("status")
 		return last == status
-	}, 20*time.Second, 5*time.Millisecond, "task never becomes %s", status)
+	}, 30*time.Second, 5*time.Millisecond, "task never becomes %s", status)
 	return p.ask(t, "GET", "/tasks/"+id, nil).fits(200, object(fields{"task": taskRecordShape(nil), "result?": taskResult(nil)}))
 }
 
@@ -336,7 +336,7 @@ func TestSpecTaskCallbacks(t *testing.T) {
 		before := count()
 		id := strict.newTask(t, "quick", "x", map[string]any{"callbackUrl": address}).text("id")
 		strict.becomes(t, id, "completed")
-		require.Eventually(t, func() bool { return count() != before }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return count() != before }, 30*time.Second, 10*time.Millisecond)
 		require.Empty(t, requests)
 	})
 }

@@ -290,7 +290,7 @@ func TestSpecToolsStopped(t *testing.T) {
 		sender := p.asking(t, "POST", "/conversations/"+id+"/messages", object1{"message": message})
 		require.Eventually(t, func() bool {
 			return len(p.ask(t, "GET", "/conversations/"+id+"/events?types=agent.tool_result", nil).fits(200, anyObject).at("events").list()) == 1
-		}, 5*time.Second, 5*time.Millisecond)
+		}, 30*time.Second, 5*time.Millisecond)
 		return id, sender
 	}
 	t.Run("cancel_while_a_tool_runs", func(t *testing.T) {

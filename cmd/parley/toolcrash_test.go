@@ -245,7 +245,7 @@ type crashState struct {
 // ends sees a turn to its end, deciding what it asks, and checks what it did.
 func (c *crashes) ends(ctx context.Context, turn *crashTurn) error {
 	var last crashState
-	err := until(ctx, 30*time.Second, func(ctx context.Context) error {
+	err := until(ctx, time.Minute, func(ctx context.Context) error {
 		r, err := ask(ctx, c.alive()[0], "GET", "/conversations/"+turn.id, nil)
 		if err != nil || r.status != http.StatusOK {
 			return r.wrong("read", err)

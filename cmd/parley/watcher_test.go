@@ -215,7 +215,7 @@ func (w *watcher) await(ctx context.Context, limit time.Duration, what string, w
 
 // awaitEvent waits for the nth event of a type, counted from 1 over all that was seen.
 func (w *watcher) awaitEvent(ctx context.Context, kind string, nth int) error {
-	return w.await(ctx, 45*time.Second, fmt.Sprintf("%s number %d", kind, nth), func(w *watcher) bool {
+	return w.await(ctx, time.Minute, fmt.Sprintf("%s number %d", kind, nth), func(w *watcher) bool {
 		n := 0
 		for i := range w.seen {
 			if w.seen[i].event.Type == kind {
@@ -228,7 +228,7 @@ func (w *watcher) awaitEvent(ctx context.Context, kind string, nth int) error {
 
 // awaitText waits until so much of a running answer was seen.
 func (w *watcher) awaitText(ctx context.Context, bytes int) error {
-	return w.await(ctx, 30*time.Second, "text", func(w *watcher) bool { return len(w.text) >= bytes })
+	return w.await(ctx, time.Minute, "text", func(w *watcher) bool { return len(w.text) >= bytes })
 }
 
 // events are those of the log that were seen.

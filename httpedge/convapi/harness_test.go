@@ -114,7 +114,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	k := &kit{
 		t: t, runtime: &endpointtest.Runtime{}, store: &endpointtest.Store{},
 		config: convapi.DefaultConfig(), auth: endpointtest.Off,
-		client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second},
+		client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute},
 		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, agents: agents(),
 		limiter: hitRecorder{},
 	}
@@ -141,7 +141,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	k.url = "http://" + listener.Addr().String() + api.BasePath()
 	t.Cleanup(func() {
 		k.client.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(t, hub.Stop(ctx))
 		require.NoError(t, server.Stop(ctx))

@@ -224,11 +224,11 @@ func newNode(t *testing.T, authenticate endpointtest.Authenticate) *node {
 	require.NoError(t, server.Start())
 	n := &node{
 		talk: c, base: "http://" + listener.Addr().String() + api.BasePath(), server: server, hub: hub,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1 << 10}, Timeout: 20 * time.Second},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1 << 10}, Timeout: time.Minute},
 	}
 	t.Cleanup(func() {
 		n.client.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(t, hub.Stop(ctx))
 		require.NoError(t, server.Stop(ctx))
@@ -633,7 +633,7 @@ func TestMessageStreamWhenTheServerStops(t *testing.T) {
 	s := n.send(t, "hi")
 	<-n.sent
 	require.Equal(t, "stream.start", s.must(t).event)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	require.NoError(t, n.hub.Stop(ctx))
 	f := s.must(t)
@@ -652,7 +652,7 @@ func TestLeavingAMessageStreamDoesNotStopTheTurn(t *testing.T) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return len(n.sinks) == 0
-	}, 5*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	n.say("Hello")
 	n.end(accepted.GetRunId(), "Hello", endTurn())
 	require.Equal(t, 1, n.commands()) // no cancel

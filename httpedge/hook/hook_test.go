@@ -282,7 +282,7 @@ func TestNoAnswer(t *testing.T) {
 				require.Equal(t, refused, h.Limiter(everybody{}).Allow(endpoint.Caller{}, request{}, &endpoint.Row{}) != nil)
 				require.Equal(t, refused, h.Authorizer().AuthorizeBudget(t.Context(), &endpoint.BudgetRaise{}) != nil)
 				require.Equal(t, refused, h.Authorizer().AuthorizeResolve(t.Context(), &endpoint.ActionDecision{}) != nil)
-				require.Less(t, time.Since(began), 5*time.Second)
+				require.Less(t, time.Since(began), 30*time.Second)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func admin(t *testing.T, parts Admin) func(method, path string, header ...string
 	})
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
 		require.NoError(t, server.Stop(context.Background()))

@@ -46,7 +46,7 @@ func start(t *testing.T, change func(*Config)) *fixture {
 	if change != nil {
 		change(&config)
 	}
-	f := &fixture{client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	f := &fixture{client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
 	listener := listen(t)
 	f.address = listener.Addr().String()
 	server, err := New(config, Parts{
@@ -221,7 +221,7 @@ func TestStopCutsLongProfiles(t *testing.T) {
 	_ = f.Stop(ctx)
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		require.Fail(t, "the profile goes on")
 	}
 }

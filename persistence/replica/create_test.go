@@ -69,14 +69,14 @@ func TestOnlyALeaderMakesAReplica(t *testing.T) {
 	d.Deliver(from2(raftpb.MsgHeartbeat, 4, 5))
 	require.Empty(t, status(t, d))
 	d.Deliver(from2(raftpb.MsgApp, 2, 5), from2(raftpb.MsgHeartbeat, 1, 5))
-	require.Eventually(t, func() bool { return e.count(raftpb.MsgAppResp) == 1 && e.count(raftpb.MsgHeartbeatResp) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return e.count(raftpb.MsgAppResp) == 1 && e.count(raftpb.MsgHeartbeatResp) == 1 }, 30*time.Second, time.Millisecond)
 	none := Members{Voters: []NodeID{}, Learners: []NodeID{}}
 	require.Equal(t, []Status{{Group: 1, Leader: 2, Term: 5, First: 1, Members: none}, {Group: 2, Leader: 2, Term: 5, First: 1, Members: none}}, status(t, d))
 
 	// Without a state there is nothing to compare a candidate's log with, and nothing to lead.
 	d.Deliver(from2(raftpb.MsgVote, 1, 6), from2(raftpb.MsgPreVote, 1, 6), from2(raftpb.MsgTimeoutNow, 1, 5))
 	time.AfterFunc(200*time.Millisecond, func() { d.Deliver(from2(raftpb.MsgHeartbeat, 1, 7)) }) // many election timeouts later
-	require.Eventually(t, func() bool { return status(t, d)[0].Term == 7 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return status(t, d)[0].Term == 7 }, 30*time.Second, time.Millisecond)
 	require.Zero(t, e.count(raftpb.MsgVoteResp)+e.count(raftpb.MsgPreVoteResp)+e.count(raftpb.MsgPreVote)+e.count(raftpb.MsgVote))
 	require.True(t, d.Ready(), "it waits for no replica without a state")
 }
@@ -86,7 +86,7 @@ func TestTermOutlivesReplica(t *testing.T) {
 	db := openMem(t)
 	d, _ := listening(t, db)
 	d.Deliver(from2(raftpb.MsgHeartbeat, 1, 7), from2(raftpb.MsgHeartbeat, 2, 7))
-	require.Eventually(t, func() bool { return d.Drop(t.Context(), 1, 0) == nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return d.Drop(t.Context(), 1, 0) == nil }, 30*time.Second, time.Millisecond)
 	all := status(t, d)
 	require.Len(t, all, 1)
 	require.EqualValues(t, 2, all[0].Group)
@@ -101,7 +101,7 @@ func TestTermOutlivesReplica(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all = status(t, d)
 		return len(all) == 2 && all[0].Term == 7 && all[1].Term == 8
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 }
 
 // TestVoteOutlivesReplica: who voted keeps its word after a drop.
@@ -115,8 +115,8 @@ func TestVoteOutlivesReplica(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d.Deliver(from2(raftpb.MsgVote, 1, 1000))
 		return e.count(raftpb.MsgVoteResp) > 0
-	}, 5*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return d.Drop(t.Context(), 1, 5) == nil }, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return d.Drop(t.Context(), 1, 5) == nil }, 30*time.Second, time.Millisecond)
 	d.Stop()
 	row, err := getRow(db, keysOf([]byte("r"), 1).row(kindHardState))
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestSeedsBecomeGroups(t *testing.T) {
 	require.NoError(t, err)
 	d.Start()
 	defer d.Stop()
-	require.Eventually(t, d.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, d.Ready, 30*time.Second, time.Millisecond)
 	_, err = d.Propose(t.Context(), 0, []byte("x"))
 	require.NoError(t, err)
 	all := status(t, d)

@@ -98,7 +98,7 @@ func (s *store) close(tb testing.TB) {
 
 func (s *store) waitReady(tb testing.TB) {
 	tb.Helper()
-	require.Eventually(tb, s.driver.Ready, 10*time.Second, time.Millisecond)
+	require.Eventually(tb, s.driver.Ready, 30*time.Second, time.Millisecond)
 }
 
 func TestProposeAppliesAndSurvivesRestart(t *testing.T) {

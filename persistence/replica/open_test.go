@@ -42,7 +42,7 @@ func usedStore(t *testing.T) *pebble.DB {
 	d, err := Open(smallConfig(db))
 	require.NoError(t, err)
 	d.Start()
-	require.Eventually(t, d.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, d.Ready, 30*time.Second, time.Millisecond)
 	for range 20 {
 		_, err := d.Propose(t.Context(), 1, []byte("x"))
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestAloneNodeNeedsNoTicks(t *testing.T) {
 	require.NoError(t, err)
 	d.Start()
 	defer d.Stop()
-	require.Eventually(t, d.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, d.Ready, 30*time.Second, time.Millisecond)
 	err = d.ask(t.Context(), func(reply chan<- error) {
 		if d.ticks.ticker != nil {
 			reply <- ErrBusy

@@ -84,7 +84,7 @@ func TestPendingProposalsAreBounded(t *testing.T) {
 		defer cancel()
 		_, err := s.driver.Propose(ctx, 1, replicatest.Put("more", ""))
 		return errors.Is(err, replica.ErrBusy)
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	close(release)
 	for range 3 {
 		if err := <-answers; err != nil {
@@ -113,7 +113,7 @@ func TestAbandonedProposalIsUnknown(t *testing.T) {
 	require.Eventually(t, func() bool {
 		value, err := s.machine.Value(1, "k")
 		return err == nil && value == "v"
-	}, 5*time.Second, time.Millisecond, "it was applied all the same")
+	}, 30*time.Second, time.Millisecond, "it was applied all the same")
 }
 
 func TestStop(t *testing.T) {
@@ -139,7 +139,7 @@ func TestStop(t *testing.T) {
 		defer cancel()
 		_, err := s.driver.Propose(ctx, 1, replicatest.Put("late", "v"))
 		return errors.Is(err, replica.ErrStopped)
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	close(release)
 	// What is being applied is finished; what waits is answered, however far it got.
 	require.NoError(t, <-applying)

@@ -310,7 +310,7 @@ func TestEndlessPDF(t *testing.T) {
 	reader := document.NewReader([]string{os.Args[0], document.WorkerArgument})
 	_, err := reader.Text(ctx, "application/pdf", strings.NewReader(content), 1000)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(begin), 10*time.Second)
+	require.Less(t, time.Since(begin), 30*time.Second)
 }
 
 func FuzzText(f *testing.F) {
