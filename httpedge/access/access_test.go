@@ -64,8 +64,8 @@ func TestRoles(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for raw, want := range map[string]access.Scope{
-		`{"models":"read","agents":"write"}`:                   {"models": "read", "agents": "write"},
-		`{}`:                                                   {},
+		`{"models":"read","agents":"write"}`: {"models": "read", "agents": "write"},
+		`{}`:                                 {},
 		`{"models":"all","planes":"read","agents":3}`:          {},
 		`{"models":"none"}`:                                    {"models": "none"},
 		`"models:read"`:                                        {"models": "read"},

@@ -130,7 +130,7 @@ func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Cal
 		found = nil
 	}
 	if found == nil {
-		loaded, failure := a.load(ctx, key, now)
+		loaded, failure := a.load(ctx, *key, now)
 		if failure != nil {
 			return endpoint.Caller{}, failure
 		}
@@ -145,7 +145,7 @@ func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Cal
 }
 
 // load makes an entry from the records, asking the directory's leader for those that this node has not heard of yet.
-func (a *Authenticator) load(ctx context.Context, key *digest, now time.Time) (*entry, *machine.Failure) {
+func (a *Authenticator) load(ctx context.Context, key digest, now time.Time) (*entry, *machine.Failure) {
 	var (
 		token   directorypb.Token
 		owner   directorypb.User

@@ -169,7 +169,9 @@ func (c *Counter) refill(ctx context.Context, tenant string, a *allowance, limit
 }
 
 // endOf is when the month of a count ends.
-func endOf(count *directorypb.RequestCount) time.Time { return time.UnixMilli(count.GetSince()).Add(month) }
+func endOf(count *directorypb.RequestCount) time.Time {
+	return time.UnixMilli(count.GetSince()).Add(month)
+}
 
 // change reads a tenant's count, changes it and writes it if change says so, again and again while others do the same.
 func (c *Counter) change(ctx context.Context, tenant string, change func(*directorypb.RequestCount) bool) error {

@@ -1,0 +1,113 @@
+package token_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/token"
+	"parley/proto/directorypb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var discard = slog.New(slog.DiscardHandler) // no state
+
+// request is a request as the mux shows it to authentication.
+type request struct{ method, authorization string }
+
+func (r *request) Method() string { return r.method }
+func (*request) Path() string     { return "/agents" }
+func (*request) Query(string) string {
+	return ""
+}
+func (*request) RemoteIP() string { return "127.0.0.1" }
+func (r *request) Header(name string) string {
+	if name == "Authorization" {
+		return r.authorization
+	}
+	return ""
+}
+
+// peeking is one that shows its headers without copying them.
+type peeking struct {
+	request
+	header []byte
+}
+
+func (p *peeking) PeekHeader(string) []byte { return p.header }
+
+func bearer(secret string) *request {
+	return &request{method: "GET", authorization: "Bearer " + secret}
+}
+
+// put stores a record, over the one that is there.
+func put(t testing.TB, records *endpointtest.Records, collection, key string, message proto.Message) {
+	t.Helper()
+	value, err := proto.Marshal(message)
+	require.NoError(t, err)
+	stored, _ := records.Get(collection, key)
+	_, err = records.Put(t.Context(), collection, key, stored.Version, value)
+	require.NoError(t, err)
+}
+
+func remove(t testing.TB, records *endpointtest.Records, collection, key string) {
+	t.Helper()
+	stored, ok := records.Get(collection, key)
+	require.True(t, ok)
+	require.NoError(t, records.Delete(t.Context(), collection, key, stored.Version))
+}
+
+// directory holds the tenant t with the project p and the user u.
+func directory(t testing.TB) *endpointtest.Records {
+	t.Helper()
+	records := &endpointtest.Records{}
+	put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "FREE"})
+	put(t, records, endpoint.Projects, "p", &directorypb.Project{Id: "p", TenantId: "t"})
+	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+	return records
+}
+
+// mint stores a token and returns its secret. change may be nil.
+func mint(t testing.TB, records *endpointtest.Records, id string, change func(*directorypb.Token)) string {
+	t.Helper()
+	secret, hash, prefix := token.Generate(&[32]byte{byte(len(id)), id[0], id[len(id)-1]})
+	made := &directorypb.Token{Id: id, TenantId: "t", ProjectId: "p", UserId: "u", Hash: hash, Prefix: prefix}
+	if change != nil {
+		change(made)
+	}
+	put(t, records, endpoint.Tokens, token.Key(hash), made)
+	return secret
+}
+
+func keyOf(secret string) string {
+	hash, _ := token.Digest(secret)
+	return token.Key(hash)
+}
+
+func authenticator(records endpoint.Records) *token.Authenticator {
+	return token.New(token.Config{}, records, discard)
+}
+
+// elsewhere is a directory of which this node knows nothing yet; another one does.
+type elsewhere struct {
+	*endpointtest.Records
+	asked int
+	err   error
+}
+
+func (e *elsewhere) Get(string, string) (endpoint.Record, bool) { return endpoint.Record{}, false }
+
+func (e *elsewhere) Find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
+	e.asked++
+	if e.err != nil {
+		return endpoint.Record{}, false, e.err
+	}
+	return e.Records.Find(ctx, collection, key)
+}
