@@ -427,6 +427,21 @@ func (e *edge) dial(id string, after uint64) (*client, error) {
 	return c, nil
 }
 
+// live is how many streams of a conversation have caught up with it.
+func (e *edge) live(id string) (n int) {
+	e.hub.mu.Lock()
+	t := e.hub.topics[id]
+	e.hub.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.followers {
+		if f.live {
+			n++
+		}
+	}
+	return n
+}
+
 func (e *edge) follow(id string, after uint64) *client {
 	e.t.Helper()
 	c, err := e.dial(id, after)

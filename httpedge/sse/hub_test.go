@@ -276,6 +276,7 @@ func TestEventsThatAreNotPublicAreSteppedOver(t *testing.T) {
 		all, rest, end := e.follow("c", 0), e.follow("c", 3), e.follow("c", 5)
 		all.expect(t, "updated", "1", 1)
 		all.expect(t, "updated", "3", 3)
+		require.Eventually(t, func() bool { return e.live("c") == 3 }, 30*time.Second, time.Millisecond, "looked for in vain")
 		e.upstream.publish("c", held(), updated("7"))
 		for _, c := range []*client{all, rest, end} {
 			c.expect(t, "updated", "7", 7)
