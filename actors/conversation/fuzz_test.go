@@ -37,18 +37,21 @@ func FuzzText(f *testing.F) {
 	f.Add("\u2028", "\x00", "{\n}", "", "\xff", "")
 	f.Fuzz(func(t *testing.T, title, content, metadata, user, id, answer string) {
 		e := machinetest.NewEntity(suite().Machine)
-		caller := &conversationpb.Caller{UserId: user, Identified: user != ""}
+		caller := &conversationpb.Caller{UserId: user, Identified: user != "", TokenId: id}
 		for _, command := range []*conversationpb.Command{
 			{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
 				Agent: &agentpb.Agent{Id: "a"}, Title: title, Metadata: []byte(metadata), RuntimeContext: []byte(metadata),
 			}}},
 			{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: &agentpb.Agent{Id: "a"}}}},
-			{CommandId: id, Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
-				Content: content, Metadata: []byte(metadata),
-			}}},
+			{CommandId: title, Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: answer}}},
+			{CommandId: id, BackgroundRun: answer, RuntimeContext: []byte(content), Body: &conversationpb.Command_Send{
+				Send: &conversationpb.Send{Content: content, Metadata: []byte(metadata)},
+			}},
+			{CommandId: title, Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: answer, Release: true}}},
 			{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{
 				RunId: "run_1", Content: answer, StopReason: conversationpb.StopReason_ERROR,
 				Error:     &conversationpb.TurnError{Code: answer, Message: answer},
+				Usage:     &conversationpb.Usage{Model: metadata, ModelCalls: 1},
 				ToolCalls: []*conversationpb.ToolCall{{Name: answer, Arguments: content, Result: metadata, Error: title}},
 			}}},
 			{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{
@@ -66,7 +69,9 @@ func FuzzText(f *testing.F) {
 					FeedbackEnabled: true, FeedbackComments: true, FeedbackReasons: []string{title},
 				}},
 			}}},
-			{Body: &conversationpb.Command_SetTitle{SetTitle: &conversationpb.SetTitle{RunId: "run_1", Title: answer}}},
+			{Body: &conversationpb.Command_SetTitle{SetTitle: &conversationpb.SetTitle{
+				RunId: "run_1", Title: answer, Usage: &conversationpb.Usage{Model: answer, ModelCalls: 1},
+			}}},
 			{Body: &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}},
 			{CommandId: id + "e", Body: &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
 				Target: target(1, conversationpb.Role_USER), Content: answer, SetFiles: true, FileIds: []string{"file_1", id},
@@ -89,6 +94,10 @@ func FuzzCommand(f *testing.F) {
 		{Body: &conversationpb.Command_Update{Update: &conversationpb.Update{}}},
 		{Body: &conversationpb.Command_Finish{Finish: &conversationpb.Finish{RunId: "run_1"}}},
 		{Body: &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}},
+		{Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: "run_b"}}},
+		{BackgroundRun: "run_b", AgentVersion: -1, RuntimeContext: []byte("x"), Body: &conversationpb.Command_Send{
+			Send: &conversationpb.Send{Content: "x"},
+		}},
 		{Body: &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
 			Target: target(1, conversationpb.Role_USER), Content: "y",
 		}}},
@@ -153,5 +162,31 @@ func FuzzListName(f *testing.F) {
 		for _, name := range names {
 			require.LessOrEqual(t, len(name), 255, "storage takes no longer name")
 		}
+	})
+}
+
+// FuzzSessionListName: no project, user or agent, whatever its name, gets into another's list.
+func FuzzSessionListName(f *testing.F) {
+	f.Add("t", "p", byte(0), "ann", "t", "p/ann", byte(0), "")
+	f.Add("t", "p", byte(1), "", "t", "p", byte(0), "")
+	f.Add("t", "p", byte(2), "x", "t", "p", byte(3), "x")
+	long := strings.Repeat("%", 100)
+	f.Add(long, long+"p", byte(1), long, long, long+"p", byte(1), long+"%")
+	f.Fuzz(func(t *testing.T, t1, p1 string, k1 byte, v1, t2, p2 string, k2 byte, v2 string) {
+		of := func(tenant, project string, kind byte, value string) conversation.SessionList {
+			list := conversation.SessionList{TenantID: tenant, ProjectID: project}
+			switch kind % 4 {
+			case 1:
+				list.ByUser, list.UserID = true, value
+			case 2:
+				list.AgentID = value
+			case 3:
+				list.Status = value
+			}
+			return list
+		}
+		one, two := of(t1, p1, k1, v1), of(t2, p2, k2, v2)
+		require.Equal(t, one == two, one.Name() == two.Name())
+		require.LessOrEqual(t, len(one.Name()), 255, "storage takes no longer name")
 	})
 }
