@@ -152,51 +152,64 @@ func (a *Authenticator) load(ctx context.Context, key digest, now time.Time) (*e
 		tenant  directorypb.Tenant
 		project directorypb.Project
 	)
-	loaded := &entry{until: now.Add(a.config.CacheTTL), lastUse: new(atomic.Int64)}
-	for i, step := range [...]struct {
-		collection string
-		key        func() string
-		into       proto.Message
-		missing    failurepb.Code
-		text       string
-		fits       func() bool
-	}{
-		{endpoint.Tokens, func() string { return Key(key[:]) }, &token, failurepb.Code_AUTH_REQUIRED, textUnknown,
-			func() bool { return true }},
-		{endpoint.Tenants, token.GetTenantId, &tenant, failurepb.Code_NOT_FOUND, textNoTenant,
-			func() bool { return true }},
-		{endpoint.Projects, token.GetProjectId, &project, failurepb.Code_VALIDATION, textNoProject,
-			func() bool { return project.GetTenantId() == token.GetTenantId() }},
-		{endpoint.Users, token.GetUserId, &owner, failurepb.Code_FORBIDDEN, textNoOwner,
-			func() bool { return owner.GetTenantId() == token.GetTenantId() }},
-	} {
-		record, ok, err := a.find(ctx, step.collection, step.key())
-		if err == nil && ok {
-			err = proto.Unmarshal(record.Value, step.into)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				a.setDown(err)
-			}
-			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
-		}
-		if !ok || !step.fits() {
-			return nil, machine.Fail(step.missing, "%s", step.text)
-		}
-		loaded.records[i] = version{collection: step.collection, key: record.Key, version: record.Version}
+	r := reading{authenticator: a}
+	switch {
+	case !r.read(ctx, endpoint.Tokens, Key(key[:]), &token):
+		return nil, r.refuse(ctx, failurepb.Code_AUTH_REQUIRED, textUnknown)
+	case !r.read(ctx, endpoint.Tenants, token.GetTenantId(), &tenant):
+		return nil, r.refuse(ctx, failurepb.Code_NOT_FOUND, textNoTenant)
+	case !r.read(ctx, endpoint.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
+		return nil, r.refuse(ctx, failurepb.Code_VALIDATION, textNoProject)
+	case !r.read(ctx, endpoint.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
+		return nil, r.refuse(ctx, failurepb.Code_FORBIDDEN, textNoOwner)
 	}
 	a.setDown(nil)
 	grant := access.NewGrant(&token, &owner, &tenant, &project)
-	loaded.caller = endpoint.Caller{
-		TenantID: tenant.GetId(), ProjectID: project.GetId(), UserID: owner.GetId(),
-		Identified: true, Trusted: grant.SeesAll(), Grant: grant,
+	loaded := &entry{
+		caller: endpoint.Caller{
+			TenantID: tenant.GetId(), ProjectID: project.GetId(), UserID: owner.GetId(),
+			Identified: true, Trusted: grant.SeesAll(), Grant: grant,
+		},
+		until: now.Add(a.config.CacheTTL), tokenID: token.GetId(), records: r.records, lastUse: new(atomic.Int64),
 	}
-	loaded.tokenID = token.GetId()
 	if at := token.GetExpiresAt(); at > 0 {
 		loaded.expires = time.UnixMilli(at)
 	}
 	loaded.lastUse.Store(a.uses.last(token.GetId()))
 	return loaded, nil
+}
+
+// reading notes which records were read, and what went wrong.
+type reading struct {
+	authenticator *Authenticator
+	records       [4]version
+	next          int
+	err           error
+}
+
+// read reads the next record. It returns false when there is none, or when it cannot be said.
+func (r *reading) read(ctx context.Context, collection, key string, into proto.Message) bool {
+	record, ok, err := r.authenticator.find(ctx, collection, key)
+	if err == nil && ok {
+		err = proto.Unmarshal(record.Value, into)
+	}
+	if err != nil || !ok {
+		r.err = err
+		return false
+	}
+	r.records[r.next] = version{collection: collection, key: key, version: record.Version}
+	r.next++
+	return true
+}
+
+func (r *reading) refuse(ctx context.Context, code failurepb.Code, text string) *machine.Failure {
+	if r.err == nil {
+		return machine.Fail(code, "%s", text)
+	}
+	if ctx.Err() == nil {
+		r.authenticator.setDown(r.err)
+	}
+	return machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
 }
 
 // find reads a record. Those that this node does not have cost a question to another one, of which only so many may be under

@@ -57,18 +57,30 @@ func TestRefusals(t *testing.T) {
 		code   failurepb.Code
 		text   string
 	}{
-		{"no_header", func(*endpointtest.Records, string) string { return "" },
-			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>"},
-		{"other_scheme", func(_ *endpointtest.Records, secret string) string { return "bearer " + secret },
-			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>"},
-		{"empty", func(*endpointtest.Records, string) string { return "Bearer  " },
-			failurepb.Code_AUTH_REQUIRED, "Missing API token"},
-		{"empty_trimmed", func(*endpointtest.Records, string) string { return "Bearer" },
-			failurepb.Code_AUTH_REQUIRED, "Missing API token"},
-		{"unknown", func(*endpointtest.Records, string) string { return "Bearer service_" + strings.Repeat("0", 64) },
-			failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
-		{"too_long", func(*endpointtest.Records, string) string { return "Bearer " + strings.Repeat("x", 5000) },
-			failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
+		{
+			"no_header", func(*endpointtest.Records, string) string { return "" },
+			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>",
+		},
+		{
+			"other_scheme", func(_ *endpointtest.Records, secret string) string { return "bearer " + secret },
+			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>",
+		},
+		{
+			"empty", func(*endpointtest.Records, string) string { return "Bearer  " },
+			failurepb.Code_AUTH_REQUIRED, "Missing API token",
+		},
+		{
+			"empty_trimmed", func(*endpointtest.Records, string) string { return "Bearer" },
+			failurepb.Code_AUTH_REQUIRED, "Missing API token",
+		},
+		{
+			"unknown", func(*endpointtest.Records, string) string { return "Bearer service_" + strings.Repeat("0", 64) },
+			failurepb.Code_AUTH_REQUIRED, "Invalid API token",
+		},
+		{
+			"too_long", func(*endpointtest.Records, string) string { return "Bearer " + strings.Repeat("x", 5000) },
+			failurepb.Code_AUTH_REQUIRED, "Invalid API token",
+		},
 		{"revoked", func(records *endpointtest.Records, secret string) string {
 			remove(t, records, endpoint.Tokens, keyOf(secret))
 			return "Bearer " + secret

@@ -86,7 +86,7 @@ func (r *replica) Put(ctx context.Context, collection, key string, expected uint
 
 func (f *fleet) stored(t *testing.T) *directorypb.RequestCount {
 	t.Helper()
-	record, _ := f.Records.Get(endpoint.RequestCounts, "t")
+	record, _ := f.Get(endpoint.RequestCounts, "t")
 	stored := new(directorypb.RequestCount)
 	require.NoError(t, proto.Unmarshal(record.Value, stored))
 	return stored
@@ -231,7 +231,7 @@ func TestCountingThatFails(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for range 3 {
-			callers.Go(func() { counter.Take(ctx, callerOn("FREE")) })
+			callers.Go(func() { _ = counter.Take(ctx, callerOn("FREE")) })
 		}
 		callers.Wait()
 		require.LessOrEqual(t, time.Since(started), time.Minute)

@@ -63,6 +63,7 @@ func Always401(authenticator endpoint.Authenticator) endpoint.Authenticator {
 
 type unauthorized struct{ endpoint.Authenticator }
 
+// Authenticate returns who asks, or that it is not known.
 func (u unauthorized) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	caller, failure := u.Authenticator.Authenticate(ctx, request)
 	if failure != nil && failure.Code != failurepb.Code_UNAVAILABLE {

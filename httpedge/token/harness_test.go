@@ -48,41 +48,41 @@ func bearer(secret string) *request {
 }
 
 // put stores a record, over the one that is there.
-func put(t testing.TB, records *endpointtest.Records, collection, key string, message proto.Message) {
-	t.Helper()
+func put(tb testing.TB, records *endpointtest.Records, collection, key string, message proto.Message) {
+	tb.Helper()
 	value, err := proto.Marshal(message)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	stored, _ := records.Get(collection, key)
-	_, err = records.Put(t.Context(), collection, key, stored.Version, value)
-	require.NoError(t, err)
+	_, err = records.Put(tb.Context(), collection, key, stored.Version, value)
+	require.NoError(tb, err)
 }
 
-func remove(t testing.TB, records *endpointtest.Records, collection, key string) {
-	t.Helper()
+func remove(tb testing.TB, records *endpointtest.Records, collection, key string) {
+	tb.Helper()
 	stored, ok := records.Get(collection, key)
-	require.True(t, ok)
-	require.NoError(t, records.Delete(t.Context(), collection, key, stored.Version))
+	require.True(tb, ok)
+	require.NoError(tb, records.Delete(tb.Context(), collection, key, stored.Version))
 }
 
 // directory holds the tenant t with the project p and the user u.
-func directory(t testing.TB) *endpointtest.Records {
-	t.Helper()
+func directory(tb testing.TB) *endpointtest.Records {
+	tb.Helper()
 	records := &endpointtest.Records{}
-	put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "FREE"})
-	put(t, records, endpoint.Projects, "p", &directorypb.Project{Id: "p", TenantId: "t"})
-	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+	put(tb, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "FREE"})
+	put(tb, records, endpoint.Projects, "p", &directorypb.Project{Id: "p", TenantId: "t"})
+	put(tb, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
 	return records
 }
 
 // mint stores a token and returns its secret. change may be nil.
-func mint(t testing.TB, records *endpointtest.Records, id string, change func(*directorypb.Token)) string {
-	t.Helper()
+func mint(tb testing.TB, records *endpointtest.Records, id string, change func(*directorypb.Token)) string {
+	tb.Helper()
 	secret, hash, prefix := token.Generate(&[32]byte{byte(len(id)), id[0], id[len(id)-1]})
 	made := &directorypb.Token{Id: id, TenantId: "t", ProjectId: "p", UserId: "u", Hash: hash, Prefix: prefix}
 	if change != nil {
 		change(made)
 	}
-	put(t, records, endpoint.Tokens, token.Key(hash), made)
+	put(tb, records, endpoint.Tokens, token.Key(hash), made)
 	return secret
 }
 
