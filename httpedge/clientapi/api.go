@@ -1,6 +1,7 @@
 package clientapi
 
 import (
+	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 )
@@ -17,6 +18,8 @@ type Parts struct {
 	Files    endpoint.Files
 	IDs      endpoint.IDs
 	Hub      *sse.Hub // carries the streams
+	// CheckAgent says what is wrong with an agent's config that only shows where agents are run: its tools. nil = nothing is.
+	CheckAgent func(*definition.Config) error
 }
 
 // API is the handlers of the Client API. It holds no state of its own.

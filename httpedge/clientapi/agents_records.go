@@ -1,0 +1,129 @@
+package clientapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
+// maxTries is how often a write is tried anew because somebody else has written meanwhile; catchUp is how long this node may
+// take to hear of that.
+const (
+	maxTries = 5
+	catchUp  = 250 * time.Millisecond
+)
+
+// errNoRecord says that what is to be changed is not there.
+var errNoRecord = errors.New("no such record")
+
+// change rewrites a record: into is filled with what is stored, and what edit leaves there is written. edit is called again
+// when somebody else has written meanwhile.
+func (a *API) change(ctx context.Context, collection, key string, into proto.Message, edit func() error) error {
+	return a.attempt(ctx, collection, func() error {
+		record, ok, err := a.Records.Find(ctx, collection, key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errNoRecord
+		}
+		proto.Reset(into)
+		if err = proto.Unmarshal(record.Value, into); err != nil {
+			return err
+		}
+		if err = edit(); err != nil {
+			return err
+		}
+		value, err := proto.Marshal(into)
+		if err != nil {
+			return err
+		}
+		_, err = a.Records.Put(ctx, collection, key, record.Version, value)
+		return err
+	})
+}
+
+// remove deletes a record whatever its version is.
+func (a *API) remove(ctx context.Context, collection, key string) error {
+	return a.attempt(ctx, collection, func() error {
+		record, ok, err := a.Records.Find(ctx, collection, key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errNoRecord
+		}
+		return a.Records.Delete(ctx, collection, key, record.Version)
+	})
+}
+
+// attempt repeats a write that met somebody else's, once this node has heard of that one.
+func (a *API) attempt(ctx context.Context, collection string, write func() error) error {
+	changed, stop := a.Records.Watch(collection)
+	defer stop()
+	for try := 1; ; try++ {
+		err := write()
+		if !isConflict(err) || try == maxTries {
+			return err
+		}
+		wait := time.NewTimer(catchUp)
+		select {
+		case <-changed:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+func isConflict(err error) bool {
+	failure, ok := errors.AsType[*machine.Failure](err)
+	return ok && failure.Code == failurepb.Code_CONFLICT
+}
+
+// given is a field that may be absent; null is its zero value.
+type given[T any] struct {
+	set   bool
+	value T
+	raw   json.RawMessage
+}
+
+// UnmarshalJSON notes that the field is there.
+func (g *given[T]) UnmarshalJSON(raw []byte) error {
+	g.set, g.raw = true, bytes.Clone(raw)
+	return json.Unmarshal(raw, &g.value)
+}
+
+// Described implements openapi.Described.
+func (g given[T]) Described() (value any, nullable bool) { return g.value, true }
+
+func randomBytes(n int) []byte {
+	random := make([]byte, n)
+	_, _ = rand.Read(random) // never fails: the runtime ends the process instead
+	return random
+}
+
+// randomText is n random digits and lower-case letters.
+func randomText(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	text := make([]byte, 0, n)
+	for len(text) < n {
+		for _, b := range randomBytes(n) {
+			if int(b) < 256/len(letters)*len(letters) && len(text) < n { // every letter as likely as any other
+				text = append(text, letters[int(b)%len(letters)])
+			}
+		}
+	}
+	return string(text)
+}

@@ -1,0 +1,222 @@
+package clientapi
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/httpedge/definition"
+	"parley/httpedge/endpoint"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+const textNoModel = "Model not found"
+
+// modelFullRecord is a model as it is recorded.
+type modelFullRecord struct {
+	InternalID     string          `json:"_id"`
+	TenantID       string          `json:"tenantId"`
+	ProjectID      string          `json:"projectId"`
+	Key            string          `json:"key"`
+	Name           string          `json:"name"`
+	Description    *string         `json:"description"`
+	ProviderKey    string          `json:"providerKey"`
+	ProviderDriver string          `json:"providerDriver"`
+	Category       string          `json:"category"`
+	ModelID        string          `json:"modelId" doc:"As the provider knows it"`
+	Multimodal     bool            `json:"isMultimodal"`
+	ToolCalls      bool            `json:"supportsToolCalls"`
+	Settings       json.RawMessage `json:"settings"`
+	Pricing        json.RawMessage `json:"pricing" doc:"US dollars for one million tokens"`
+	Metadata       json.RawMessage `json:"metadata"`
+	CreatedBy      *string         `json:"createdBy"`
+	CreatedAt      *string         `json:"createdAt" format:"date-time"`
+	UpdatedAt      *string         `json:"updatedAt" format:"date-time"`
+}
+
+// modelEntryRecord is a model as OpenAI clients list it.
+type modelEntryRecord struct {
+	ID              string             `json:"id"`
+	Object          string             `json:"object" enum:"model"`
+	Created         int64              `json:"created"`
+	OwnedBy         string             `json:"owned_by"`
+	Name            string             `json:"name"`
+	Category        string             `json:"category"`
+	ContextLength   int                `json:"context_length,omitempty"`
+	MaxOutputTokens int                `json:"max_output_tokens,omitempty"`
+	SupportsTools   bool               `json:"supports_tools"`
+	SupportsVision  bool               `json:"supports_vision"`
+	SupportsStreams bool               `json:"supports_streaming"`
+	Architecture    modelArchitecture  `json:"architecture"`
+	Service         modelServiceRecord `json:"service"`
+}
+
+type modelArchitecture struct {
+	InputModalities  []string `json:"input_modalities"`
+	OutputModalities []string `json:"output_modalities"`
+}
+
+type modelServiceRecord struct {
+	SchemaVersion    string            `json:"schema_version"`
+	CanonicalModelID string            `json:"canonical_model_id"`
+	Capabilities     modelCapabilities `json:"capabilities"`
+}
+
+type modelCapabilities struct {
+	Streaming bool `json:"streaming"`
+	Tools     bool `json:"tools"`
+	Vision    bool `json:"vision"`
+}
+
+type listModelsInput struct {
+	Category         string `query:"category"`
+	ProviderKey      string `query:"providerKey"`
+	ProviderDriver   string `query:"providerDriver"`
+	IncludeProviders string `query:"includeProviders" doc:"true: the providers, too"`
+}
+
+type modelListOut struct {
+	Object    string              `json:"object" enum:"list"`
+	Data      []*modelEntryRecord `json:"data" doc:"Models of category llm, as OpenAI clients know them"`
+	Models    []*modelFullRecord  `json:"models"`
+	Providers []*providerRecord   `json:"providers,omitempty"`
+}
+
+func (a *API) listModels(ctx context.Context, in *listModelsInput) (*modelListOut, error) {
+	models, err := a.modelsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &modelListOut{Object: "list", Data: []*modelEntryRecord{}, Models: []*modelFullRecord{}}
+	for _, model := range models {
+		driver := a.driverOf(ctx, model)
+		if in.Category != "" && model.GetCategory() != in.Category || in.ProviderKey != "" && model.GetProviderKey() != in.ProviderKey ||
+			in.ProviderDriver != "" && driver != in.ProviderDriver {
+			continue
+		}
+		if model.GetCategory() == categoryLLM {
+			out.Data = append(out.Data, modelEntry(model, driver))
+		}
+		out.Models = append(out.Models, modelJSON(model, driver))
+	}
+	if in.IncludeProviders == "true" {
+		if out.Providers, err = a.providersJSON(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+const categoryLLM = "llm"
+
+// modelsOf returns the models of the caller's project by key; the built-in one is among them while no other has its key.
+func (a *API) modelsOf(ctx context.Context) ([]*directorypb.Model, error) {
+	project := endpoint.CallerFrom(ctx).ProjectID
+	records := a.Records.List(endpoint.Models, endpoint.RecordKey(project, ""))
+	models := make([]*directorypb.Model, 0, len(records)+1)
+	for _, record := range records {
+		model := new(directorypb.Model)
+		if err := proto.Unmarshal(record.Value, model); err != nil {
+			return nil, err
+		}
+		models = append(models, model)
+	}
+	builtin, _, ok := definition.BuiltinModel(project, definition.BuiltinModelKey)
+	if ok && !slices.ContainsFunc(models, func(m *directorypb.Model) bool { return m.GetKey() == builtin.GetKey() }) {
+		models = append(models, builtin)
+		slices.SortFunc(models, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
+	}
+	return models, nil
+}
+
+type modelInput struct {
+	ID string `path:"id" doc:"Id or key"`
+}
+
+type modelOut struct {
+	Model *modelFullRecord `json:"model"`
+}
+
+func (a *API) getModel(ctx context.Context, in *modelInput) (*modelOut, error) {
+	model, err := a.modelRecord(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &modelOut{modelJSON(model, a.driverOf(ctx, model))}, nil
+}
+
+// modelRecord finds a model of the caller's project by key or id, or fails as not found.
+func (a *API) modelRecord(ctx context.Context, id string) (*directorypb.Model, error) {
+	if !isKey(id) {
+		return nil, machine.Fail(failurepb.Code_MODEL_NOT_FOUND, textNoModel)
+	}
+	project, model := endpoint.CallerFrom(ctx).ProjectID, new(directorypb.Model)
+	found, err := a.read(ctx, endpoint.Models, endpoint.RecordKey(project, id), model)
+	if err != nil || found {
+		return model, err
+	}
+	models, err := a.modelsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(models, func(m *directorypb.Model) bool { return m.GetId() == id || m.GetKey() == id })
+	if i < 0 {
+		return nil, machine.Fail(failurepb.Code_MODEL_NOT_FOUND, textNoModel)
+	}
+	return models[i], nil
+}
+
+// driverOf is how the model's provider is called, "" when that is gone.
+func (a *API) driverOf(ctx context.Context, model *directorypb.Model) string {
+	project := endpoint.CallerFrom(ctx).ProjectID
+	if record, ok := a.Records.Get(endpoint.Providers, endpoint.RecordKey(project, model.GetProviderKey())); ok {
+		provider := new(directorypb.Provider)
+		if proto.Unmarshal(record.Value, provider) == nil {
+			return provider.GetDriver()
+		}
+	}
+	if _, provider, ok := definition.BuiltinModel(project, model.GetProviderKey()); ok {
+		return provider.GetDriver()
+	}
+	return ""
+}
+
+func modelJSON(model *directorypb.Model, driver string) *modelFullRecord {
+	return &modelFullRecord{
+		InternalID: model.GetId(), TenantID: model.GetTenantId(), ProjectID: model.GetProjectId(), Key: model.GetKey(),
+		Name: model.GetName(), Description: nullable(model.GetDescription()), ProviderKey: model.GetProviderKey(),
+		ProviderDriver: driver, Category: model.GetCategory(), ModelID: model.GetModelId(),
+		Multimodal: model.GetMultimodal(), ToolCalls: model.GetSupportsTools(),
+		Settings: objectJSON(model.GetSettings()), Pricing: objectJSON(model.GetPricing()), Metadata: objectJSON(model.GetMetadata()),
+		CreatedBy: nullable(model.GetCreatedBy()),
+		CreatedAt: nullableTime(model.GetCreatedAt()), UpdatedAt: nullableTime(model.GetUpdatedAt()),
+	}
+}
+
+func modelEntry(model *directorypb.Model, driver string) *modelEntryRecord {
+	can := modelCapabilities{Streaming: true, Tools: model.GetSupportsTools(), Vision: model.GetMultimodal()}
+	entry := &modelEntryRecord{
+		ID: model.GetKey(), Object: "model", Created: model.GetCreatedAt() / 1000, OwnedBy: driver, Name: model.GetName(),
+		Category: model.GetCategory(), SupportsTools: can.Tools, SupportsVision: can.Vision, SupportsStreams: can.Streaming,
+		Architecture: modelArchitecture{InputModalities: []string{"text"}, OutputModalities: []string{"text"}},
+		Service:      modelServiceRecord{SchemaVersion: "1.0", CanonicalModelID: model.GetModelId(), Capabilities: can},
+	}
+	if can.Vision {
+		entry.Architecture.InputModalities = append(entry.Architecture.InputModalities, "image")
+	}
+	if settings, err := definition.ParseSettings(model.GetSettings()); err == nil {
+		entry.ContextLength, entry.MaxOutputTokens = settings.ContextTokens, settings.MaxOutputTokens
+	}
+	return entry
+}
+
+// limitText says how much of something a plan has, and that it is used up.
+func limitText(what string, count, limit int) string {
+	return what + " limit reached (" + strconv.Itoa(count) + "/" + strconv.Itoa(limit) + ")"
+}

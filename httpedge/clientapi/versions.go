@@ -1,0 +1,71 @@
+package clientapi
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/httpedge/endpoint"
+	"parley/proto/directorypb"
+)
+
+type listVersionsInput struct {
+	agentInput
+	Limit  int `query:"limit" default:"50" max:"500"`
+	Offset int `query:"offset"`
+}
+
+type versionListOut struct {
+	Versions         []*agentVersionRecord `json:"versions"`
+	Total            int                   `json:"total"`
+	PublishedVersion *int64                `json:"publishedVersion"`
+	Pagination       paginationSchema      `json:"pagination"`
+}
+
+// listAgentVersions lists what was published of an agent, newest first.
+func (a *API) listAgentVersions(ctx context.Context, in *listVersionsInput) (*versionListOut, error) {
+	out := &versionListOut{
+		Versions: []*agentVersionRecord{}, Pagination: paginationSchema{Limit: in.Limit, Offset: in.Offset},
+	}
+	if _, ok := a.configured(ctx, in.Key); ok {
+		return out, nil // it has none
+	}
+	agent, err := a.agentRecord(ctx, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	out.PublishedVersion = nullableVersion(agent.GetPublishedVersion())
+	all := slices.Clone(a.Records.List(endpoint.AgentVersions, endpoint.RecordKey(agent.GetProjectId(), agent.GetKey())+"/"))
+	slices.Reverse(all)
+	out.Total = len(all)
+	first := min(in.Offset, len(all))
+	last := min(first+in.Limit, len(all))
+	out.Pagination.HasMore = last < len(all)
+	for _, record := range all[first:last] {
+		version := new(directorypb.AgentVersion)
+		if err := proto.Unmarshal(record.Value, version); err != nil {
+			return nil, err
+		}
+		out.Versions = append(out.Versions, versionJSON(version))
+	}
+	return out, nil
+}
+
+type getVersionInput struct {
+	agentInput
+	Version int `path:"version"`
+}
+
+func (a *API) getAgentVersion(ctx context.Context, in *getVersionInput) (*versionOut, error) {
+	if _, ok := a.configured(ctx, in.Key); !ok {
+		if _, err := a.agentRecord(ctx, in.Key); err != nil {
+			return nil, err
+		}
+	}
+	version, err := a.agentVersion(ctx, in.Key, int64(in.Version))
+	if err != nil {
+		return nil, err
+	}
+	return &versionOut{versionJSON(version)}, nil
+}
