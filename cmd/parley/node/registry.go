@@ -1,12 +1,28 @@
 package node
 
-import "parley/proto/agentpb"
+import (
+	"fmt"
+	"log/slog"
+	"strings"
 
-// registry holds the agents of the configuration, which every project may run. It never changes, so everybody may read it
-// at once.
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/turn"
+	"parley/httpedge/definition"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/directorypb"
+)
+
+// maxCompiled bounds the agents, and the models, that are kept ready to be run.
+const maxCompiled = 10_000
+
+// registry finds agents for all surfaces and for the runner: those of the configuration, which every project may run and which
+// never change, and those of the directory.
 type registry struct {
-	order []*agentpb.Agent
-	byID  map[string]*agentpb.Agent
+	order    []*agentpb.Agent
+	byID     map[string]*agentpb.Agent
+	recorded *recordedAgents // nil = none
 }
 
 func newRegistry(agents []*agentpb.Agent) *registry {
@@ -17,19 +33,199 @@ func newRegistry(agents []*agentpb.Agent) *registry {
 	return r
 }
 
-// Agent returns an agent by its id.
-func (r *registry) Agent(_, id string) (*agentpb.Agent, bool) {
-	agent, ok := r.byID[id]
-	return agent, ok
+// Agent returns what a new turn of an active agent runs: its published version, or its draft while none was published.
+func (r *registry) Agent(projectID, id string) (*agentpb.Agent, bool) {
+	agent, ok := versions{r}.Agent(projectID, id, 0)
+	if !ok || agent.GetStatus() != "" && agent.GetStatus() != statusActive {
+		return nil, false
+	}
+	return agent, true
 }
 
-// Agents returns all agents in the order of the configuration.
-func (r *registry) Agents(string) []*agentpb.Agent { return r.order }
+// Agents returns the active agents of a project: those of the configuration in its order, then the recorded ones by key.
+func (r *registry) Agents(projectID string) []*agentpb.Agent {
+	if r.recorded == nil {
+		return r.order
+	}
+	records := r.recorded.records.List(endpoint.AgentRecords, projectID+"/")
+	if len(records) == 0 {
+		return r.order
+	}
+	all := r.order[:len(r.order):len(r.order)]
+	for _, record := range records {
+		key := strings.TrimPrefix(record.Key, projectID+"/")
+		if _, configured := r.byID[key]; configured {
+			continue
+		}
+		if agent, ok := r.Agent(projectID, key); ok {
+			all = append(all, agent)
+		}
+	}
+	return all
+}
 
-// versions is the registry as turns need it.
+// Model returns a recorded model of a project as it is called, and its record. One whose provider is disabled, or whose secrets
+// do not open, is not found.
+func (r *registry) Model(projectID, key string) (*agentpb.Model, *directorypb.Model, bool) {
+	if r.recorded == nil {
+		return nil, nil, false
+	}
+	found, ok := r.recorded.models.get(recordName{projectID, key}, r.recorded.makeModel)
+	return found.model, found.record, ok && found.model != nil
+}
+
+// versions is the registry as turns need it: an agent that is not active any more may still end what it has begun.
 type versions struct{ *registry }
 
 // Agent returns an agent as a version of it.
-func (v versions) Agent(projectID, id string, _ int64) (*agentpb.Agent, bool) {
-	return v.registry.Agent(projectID, id)
+func (v versions) Agent(projectID, id string, version int64) (*agentpb.Agent, bool) {
+	if agent, ok := v.byID[id]; ok {
+		return agent, true
+	}
+	if v.recorded == nil {
+		return nil, false
+	}
+	return v.recorded.agents.get(versionName{projectID, id, version}, v.recorded.makeAgent)
+}
+
+const (
+	statusActive     = "active"
+	providerDisabled = "disabled"
+)
+
+// recordedAgents makes what can be run out of the records of agents, models and providers.
+type recordedAgents struct {
+	records  endpoint.Records
+	compiler *compiler
+	log      *slog.Logger
+	agents   *recordCache[versionName, *agentpb.Agent]
+	models   *recordCache[recordName, callable]
+}
+
+type recordName struct{ project, key string }
+
+type versionName struct {
+	project, key string
+	version      int64
+}
+
+// callable is a model; the model is nil when it cannot be called.
+type callable struct {
+	model  *agentpb.Model
+	record *directorypb.Model
+}
+
+func newRecordedAgents(records endpoint.Records, compiler *compiler, log *slog.Logger) *recordedAgents {
+	return &recordedAgents{
+		records: records, compiler: compiler, log: log,
+		agents: newRecordCache[versionName, *agentpb.Agent](records, maxCompiled),
+		models: newRecordCache[recordName, callable](records, maxCompiled),
+	}
+}
+
+// makeAgent makes a version of an agent. One that is broken, or whose model is gone, is found all the same: its turns say so.
+func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Agent, bool) {
+	key := name.project + "/" + name.key
+	record := new(directorypb.Agent)
+	if raw := from.get(endpoint.AgentRecords, key); raw == nil || !a.decode(raw, record, key) {
+		return nil, false
+	}
+	version := name.version
+	if version == 0 {
+		version = record.GetPublishedVersion()
+	}
+	source := &source{key: key, record: record, definition: record.GetDraft()}
+	if version > 0 {
+		snapshot := new(directorypb.AgentVersion)
+		raw := from.get(endpoint.AgentVersions, endpoint.VersionKey(key, version))
+		if raw == nil || !a.decode(raw, snapshot, key) {
+			return nil, false
+		}
+		source.definition, source.version = snapshot.GetDefinition(), version
+	} else if version != 0 && version != turn.DraftVersion {
+		return nil, false
+	}
+	config, err := definition.Parse(source.definition.GetConfig())
+	if err != nil {
+		return a.compiler.broken(source, &definition.Config{}), a.complain(key, err)
+	}
+	source.config = config
+	switch {
+	case !config.IsConnected():
+		source.model = a.model(from, name.project, config.ModelKey).model
+	case config.Connection.CredentialProviderKey != "":
+		source.credential = a.credential(from, name.project, config.Connection.CredentialProviderKey)
+	}
+	agent, err := a.compiler.agent(source)
+	if err != nil {
+		return a.compiler.broken(source, config), a.complain(key, err)
+	}
+	return agent, true
+}
+
+// complain tells the log that a record cannot be used. It is true.
+func (a *recordedAgents) complain(key string, err error) bool {
+	a.log.Error("record cannot be used", slog.String("record", key), slog.Any("err", err))
+	return true
+}
+
+func (a *recordedAgents) decode(raw []byte, into proto.Message, key string) bool {
+	if err := proto.Unmarshal(raw, into); err != nil {
+		a.complain(key, fmt.Errorf("decode: %w", err))
+		return false
+	}
+	return true
+}
+
+func (a *recordedAgents) makeModel(from *recipe, name recordName) (callable, bool) {
+	found := a.model(from, name.project, name.key)
+	return found, found.record != nil
+}
+
+func (a *recordedAgents) model(from *recipe, project, key string) callable {
+	name := project + "/" + key
+	record, provider := new(directorypb.Model), new(directorypb.Provider)
+	if raw := from.get(endpoint.Models, name); raw == nil {
+		var builtin bool
+		if record, provider, builtin = definition.BuiltinModel(project, key); !builtin {
+			return callable{}
+		}
+	} else if !a.decode(raw, record, name) {
+		return callable{}
+	} else if !a.provider(from, project, record.GetProviderKey(), provider) {
+		return callable{record: record}
+	}
+	model, err := a.compiler.model(record, provider)
+	if err != nil {
+		a.complain(name, err)
+		return callable{record: record}
+	}
+	return callable{model, record}
+}
+
+// provider reads a provider that may be called.
+func (a *recordedAgents) provider(from *recipe, project, key string, into *directorypb.Provider) bool {
+	name := project + "/" + key
+	raw := from.get(endpoint.Providers, name)
+	if raw == nil {
+		_, builtin, ok := definition.BuiltinModel(project, key)
+		if ok {
+			proto.Merge(into, builtin)
+		}
+		return ok
+	}
+	return a.decode(raw, into, name) && into.GetStatus() != providerDisabled
+}
+
+// credential is a provider's, "" when there is none.
+func (a *recordedAgents) credential(from *recipe, project, key string) string {
+	provider := new(directorypb.Provider)
+	if !a.provider(from, project, key, provider) {
+		return ""
+	}
+	secrets, err := a.compiler.providerSecrets(provider)
+	if err != nil {
+		a.complain(project+"/"+key, err)
+	}
+	return secrets.Credential()
 }
