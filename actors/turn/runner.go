@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/actors/turn/model"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
 
@@ -305,7 +306,7 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 	provider := r.config.Providers[agent.GetModel().GetProvider()]
 	if provider == nil {
 		t.output.Seal()
-		return failedWith("provider_error", "The agent's model provider is not configured."), nil
+		return noProvider(agent), nil
 	}
 	talk.agent, talk.provider = agent, provider
 	end := talk.hold(life, ctx)
@@ -320,6 +321,14 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 		return nil, talk.title
 	}
 	return talk.finish(ctx, end), talk.title
+}
+
+// noProvider says why nobody can be asked: the agent's model is recorded no more, or not where this server can call it.
+func noProvider(agent *agentpb.Agent) *conversationpb.Finish {
+	if key := agent.GetModel().GetKey(); key != "" {
+		return failedWith("model_not_found", fmt.Sprintf("The agent's model %q does not exist, or cannot be called.", key))
+	}
+	return failedWith("provider_error", "The agent's model provider is not configured.")
 }
 
 var _ model.Overhearer = (*talk)(nil)

@@ -69,7 +69,7 @@ type Box struct {
 
 	mu struct {
 		sync.Mutex
-		agents map[string]*kit
+		agents map[kitName]*kit
 		uses   uint64 // how often any kit was used: the age of a kit
 	}
 }
@@ -84,7 +84,7 @@ func New(config Config) (*Box, error) {
 	box := &Box{config: config, client: config.Guard.Client(0)}
 	box.client.CheckRedirect = sameMethod(box.client.CheckRedirect)
 	box.mcp = newPool(&box.config)
-	box.mu.agents = make(map[string]*kit)
+	box.mu.agents = make(map[kitName]*kit)
 	return box, nil
 }
 
@@ -93,6 +93,16 @@ func New(config Config) (*Box, error) {
 func (b *Box) Close() {
 	b.mcp.close()
 	b.client.CloseIdleConnections()
+}
+
+// kitName tells agents apart: their ids are unique in a project only, and several versions of one may run at a time.
+type kitName struct {
+	project, agent string
+	version        int64
+}
+
+func nameOf(agent *agentpb.Agent) kitName {
+	return kitName{agent.GetProjectId(), agent.GetId(), agent.GetRunningVersion()}
 }
 
 // kit is what is kept ready of one agent.
@@ -147,12 +157,12 @@ func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
 	made.agent, made.content = agent, content
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if former := b.mu.agents[agent.GetId()]; former != nil {
+	if former := b.mu.agents[nameOf(agent)]; former != nil {
 		b.mcp.release(former.servers)
 	}
 	b.mu.uses++
 	made.used = b.mu.uses
-	b.mu.agents[agent.GetId()] = made
+	b.mu.agents[nameOf(agent)] = made
 	b.evictLocked()
 	return made, nil
 }
@@ -161,7 +171,7 @@ func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
 func (b *Box) known(agent *agentpb.Agent, right func(*kit) bool) *kit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.mu.agents[agent.GetId()]
+	known := b.mu.agents[nameOf(agent)]
 	if known == nil || !right(known) {
 		return nil
 	}
@@ -183,10 +193,10 @@ func digest(agent *agentpb.Agent) ([sha256.Size]byte, error) {
 
 func (b *Box) evictLocked() {
 	for len(b.mu.agents) > b.config.MaxAgents {
-		oldest := ""
-		for id, kit := range b.mu.agents {
-			if oldest == "" || kit.used < b.mu.agents[oldest].used {
-				oldest = id
+		var oldest kitName
+		for name, kit := range b.mu.agents {
+			if first := b.mu.agents[oldest]; first == nil || kit.used < first.used {
+				oldest = name
 			}
 		}
 		b.mcp.release(b.mu.agents[oldest].servers)
