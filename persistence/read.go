@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -43,6 +44,48 @@ func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, f
 		return err
 	})
 	return head, found, r.end(err)
+}
+
+// Entity names an entity of a shard.
+type Entity struct {
+	Group uint32
+	ID    string
+}
+
+// Heads visits the heads of several entities, in the given order, until visit says no more. It costs one round trip for
+// all of them where Head costs one for each. The head's value is valid only during the call.
+func (s *Store) Heads(ctx context.Context, entities []Entity, visit func(i int, head Head, found bool) (more bool)) error {
+	groups := make([]uint32, 0, len(entities))
+	for _, e := range entities {
+		groups = append(groups, e.Group)
+	}
+	slices.Sort(groups)
+	if groups = slices.Compact(groups); len(groups) == 0 {
+		return nil
+	}
+	r, err := s.begin(ctx, groups...)
+	if err != nil {
+		return err
+	}
+	var key []byte
+	more := true
+	for i := 0; i < len(entities) && more; i++ {
+		key = keys.AppendHead(key[:0], entities[i].Group, entities[i].ID)
+		found, err := r.get(key, "head", func(value []byte) error {
+			head, err := decodeHead(value)
+			if err == nil {
+				more = visit(i, head, true)
+			}
+			return err
+		})
+		if err != nil {
+			return r.end(err)
+		}
+		if !found {
+			more = visit(i, Head{}, false)
+		}
+	}
+	return r.end(nil)
 }
 
 // Item returns one item. The value is the caller's.

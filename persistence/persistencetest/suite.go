@@ -25,6 +25,7 @@ func Suite(t *testing.T, open Opener) {
 		"events are read in order":        eventsAreRead,
 		"items are read by key":           itemsAreRead,
 		"a view is one moment":            viewIsOneMoment,
+		"heads are read together":         headsAreRead,
 		"lists are merged and paged":      listsAreMerged,
 		"a list of a shard is its own":    listOfShard,
 		"one of many racing writers wins": racingWriters,
@@ -156,6 +157,29 @@ func itemsAreRead(t *testing.T, s *persistence.Store) {
 	_, found, err = s.Item(t.Context(), 1, "c", 2, []byte("aa"))
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+func headsAreRead(t *testing.T, s *persistence.Store) {
+	t.Helper()
+	var of []persistence.Entity
+	for i := range 6 {
+		e := persistence.Entity{Group: uint32(i)%2 + 1, ID: fmt.Sprint("c", i)}
+		if of = append(of, e); i != 3 {
+			must(t, s, e.Group, &logpb.Append{Id: e.ID, Create: true, Head: []byte(e.ID)})
+		}
+	}
+	read := func(stop int) (got []string) {
+		require.NoError(t, s.Heads(t.Context(), of, func(i int, head persistence.Head, found bool) bool {
+			require.Equal(t, i != 3, found)
+			got = append(got, string(head.Value))
+			return i != stop
+		}))
+		return got
+	}
+	require.Equal(t, []string{"c0", "c1", "c2", "", "c4", "c5"}, read(-1))
+	require.Equal(t, []string{"c0", "c1", "c2", ""}, read(3))
+	require.NoError(t, s.Heads(t.Context(), nil, nil))
+	require.ErrorIs(t, s.Heads(t.Context(), []persistence.Entity{{Group: 999, ID: "c"}}, nil), persistence.ErrUnknownGroup)
 }
 
 func viewIsOneMoment(t *testing.T, s *persistence.Store) {

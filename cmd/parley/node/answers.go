@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -56,6 +55,14 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 		return a.local.Task(ctx, q)
 	case *nodepb.ListQuery:
 		return a.list(ctx, q)
+	case *nodepb.HeadsQuery:
+		return a.heads(ctx, q)
+	case *nodepb.SumsQuery:
+		return a.sums(ctx, q)
+	case *nodepb.RecordQuery:
+		return a.record(ctx, q)
+	case *nodepb.VersionQuery:
+		return a.version(ctx)
 	}
 	if answer, known, err := a.blobs(ctx, in, query); known {
 		return answer, err
@@ -76,9 +83,11 @@ func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListR
 	if q.GetLimit() == 0 {
 		return reply, nil
 	}
-	found, err := a.local.store.ListShards(ctx, q.GetShards(), persistence.ListQuery{
-		List: q.GetList(), Descending: q.GetDescending(), Limit: int(q.GetLimit()),
-	})
+	query := persistence.ListQuery{List: q.GetList(), Descending: q.GetDescending(), Limit: int(q.GetLimit())}
+	if q.GetBehind() {
+		query.After = &persistence.ListCursor{Score: q.GetAfterScore(), Member: q.GetAfterMember()}
+	}
+	found, err := a.local.store.ListShards(ctx, q.GetShards(), query)
 	if err != nil {
 		return nil, readFault("list conversations", err)
 	}
@@ -140,17 +149,9 @@ func (r *routed) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 
 // Conversations lists one user's conversations. While this node owns every shard, it need not ask anybody.
 func (r *routed) Conversations(ctx context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
-	if endpoint.StaleAllowed(ctx) && r.holdsAll(r.store.Hosts) {
-		endpoint.ServedStale(ctx)
-		return listConversations(persistence.WithStale(ctx), localRows{r.store}, query)
-	}
-	if r.holdsAll(r.owns) {
-		page, err := listConversations(ctx, localRows{r.store}, query)
-		if !errors.Is(err, persistence.ErrNotLeader) {
-			return page, err
-		}
-	}
-	return listConversations(ctx, scatteredRows{r.route}, query)
+	return listed(ctx, r.route, func(ctx context.Context, from rows) (*endpoint.ListPage, error) {
+		return listConversations(ctx, from, query)
+	})
 }
 
 // route is the way to the owners.

@@ -47,6 +47,9 @@ func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto
 
 // Call does something about this node, for the placement loop or an operator.
 func (l *local) Call(ctx context.Context, from string, request proto.Message) (proto.Message, error) {
+	if answer, known, err := l.node.callRecords(ctx, request); known {
+		return answer, err
+	}
 	var err error
 	switch r := request.(type) {
 	case *nodepb.ChangeMembers:

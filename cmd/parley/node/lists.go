@@ -7,27 +7,22 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
-	"parley/actors/machine"
-	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
-	"parley/proto/nodepb"
 )
 
-// rows is where lists of conversations are read: this node's store, or the owners of all shards.
+// rows is where lists are read: this node's store, or the owners of all shards.
 type rows interface {
 	// counts sums each counter over all shards.
 	counts(ctx context.Context, names ...string) ([]int64, error)
 	// page reads a page of a list, merged over all shards.
 	page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error)
-	// heads returns the states of the rows, without those that are gone.
-	heads(ctx context.Context, page []persistence.ListRow) ([]*conversationpb.State, error)
+	// heads returns the state of each row, serialized; nil for those that are gone.
+	heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error)
 }
 
 // listConversations lists one user's conversations.
@@ -53,8 +48,46 @@ func listConversations(ctx context.Context, from rows, query endpoint.ListQuery)
 	if err != nil {
 		return nil, err
 	}
-	page.Conversations, err = from.heads(ctx, found)
+	page.Conversations, err = states[conversationpb.State](ctx, from, found)
 	return page, err
+}
+
+// states reads the entities of a page, without those that are gone.
+func states[S any, P interface {
+	*S
+	proto.Message
+}](ctx context.Context, from rows, page []persistence.ListRow) ([]*S, error) {
+	heads, err := from.heads(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*S, 0, len(heads))
+	for _, head := range heads {
+		if head == nil {
+			continue // deleted since the list was read
+		}
+		state := P(new(S))
+		if err := proto.Unmarshal(head, state); err != nil {
+			return nil, fmt.Errorf("decode head: %w", err)
+		}
+		all = append(all, state)
+	}
+	return all, nil
+}
+
+// listed reads a list in this node's store while that holds it all, and at the owners of the shards otherwise.
+func listed[P any](ctx context.Context, r route, list func(ctx context.Context, from rows) (P, error)) (P, error) {
+	if endpoint.StaleAllowed(ctx) && r.holdsAll(r.store.Hosts) {
+		endpoint.ServedStale(ctx)
+		return list(persistence.WithStale(ctx), localRows{r.store})
+	}
+	if r.holdsAll(r.owns) {
+		page, err := list(ctx, localRows{r.store})
+		if !errors.Is(err, persistence.ErrNotLeader) {
+			return page, err
+		}
+	}
+	return list(ctx, scatteredRows{r})
 }
 
 // lists are the two that make one user's list, and how long the one of the pinned is.
@@ -107,138 +140,4 @@ func merge(all []persistence.ListRow, descending bool) []persistence.ListRow {
 
 func cut(all []persistence.ListRow, offset, limit int) []persistence.ListRow {
 	return all[min(offset, len(all)):min(offset+limit, len(all))]
-}
-
-// localRows reads lists in this node's store.
-type localRows struct{ store *persistence.Store }
-
-func (l localRows) counts(ctx context.Context, names ...string) ([]int64, error) {
-	sums := make([]int64, len(names))
-	for i, name := range names {
-		var err error
-		if sums[i], err = l.store.Count(ctx, name); err != nil {
-			return nil, readFault("count conversations", err)
-		}
-	}
-	return sums, nil
-}
-
-func (l localRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
-	found, err := l.store.List(ctx, query)
-	if err != nil {
-		return nil, readFault("list conversations", err)
-	}
-	return found, nil
-}
-
-func (l localRows) heads(ctx context.Context, page []persistence.ListRow) ([]*conversationpb.State, error) {
-	states := make([]*conversationpb.State, 0, len(page))
-	for _, row := range page {
-		head, found, err := l.store.Head(ctx, row.Group, row.Member)
-		if err != nil {
-			return nil, readFault("read head", err)
-		}
-		if !found {
-			continue // deleted since the list was read
-		}
-		state, err := decodeState(head.Value)
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, state)
-	}
-	return states, nil
-}
-
-// scatteredRows reads lists at the owners of all shards.
-type scatteredRows struct{ route }
-
-func (s scatteredRows) ask(ctx context.Context, query *nodepb.ListQuery) ([]*nodepb.ListReply, error) {
-	all := make([]shard.ID, s.shards.Count())
-	for i := range all {
-		all[i] = shard.ID(i + 1)
-	}
-	parts, err := s.router.ReadAll(ctx, all, func(of []shard.ID) proto.Message {
-		part := &nodepb.ListQuery{
-			List: query.GetList(), Descending: query.GetDescending(), Limit: query.GetLimit(), Counters: query.GetCounters(),
-			Shards: make([]uint32, len(of)),
-		}
-		for i, in := range of {
-			part.Shards[i] = uint32(in)
-		}
-		return part
-	})
-	if err != nil {
-		return nil, err
-	}
-	replies := make([]*nodepb.ListReply, len(parts))
-	for i, part := range parts {
-		reply, ok := part.Answer.(*nodepb.ListReply)
-		if !ok || len(reply.GetCounts()) != len(query.GetCounters()) {
-			return nil, fmt.Errorf("node %s answered a list with a %T", part.Node, part.Answer)
-		}
-		replies[i] = reply
-	}
-	return replies, nil
-}
-
-func (s scatteredRows) counts(ctx context.Context, names ...string) ([]int64, error) {
-	replies, err := s.ask(ctx, &nodepb.ListQuery{Counters: names})
-	if err != nil {
-		return nil, err
-	}
-	sums := make([]int64, len(names))
-	for _, reply := range replies {
-		for i, n := range reply.GetCounts() {
-			sums[i] += n
-		}
-	}
-	return sums, nil
-}
-
-func (s scatteredRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
-	replies, err := s.ask(ctx, &nodepb.ListQuery{
-		List: query.List, Descending: query.Descending, Limit: uint32(query.Offset + query.Limit),
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []persistence.ListRow
-	for _, reply := range replies {
-		for _, row := range reply.GetRows() {
-			all = append(all, persistence.ListRow{Group: row.GetShard(), Score: row.GetScore(), Member: row.GetMember()})
-		}
-	}
-	return cut(merge(all, query.Descending), query.Offset, query.Limit), nil
-}
-
-// headsAtOnce bounds the reads of one page that are under way.
-const headsAtOnce = 16
-
-func (s scatteredRows) heads(ctx context.Context, page []persistence.ListRow) ([]*conversationpb.State, error) {
-	found := make([]*conversationpb.State, len(page))
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.SetLimit(headsAtOnce)
-	for i, row := range page {
-		reads.Go(func() error {
-			answer, _, err := s.router.Read(ctx, shard.ID(row.Group), &nodepb.StateQuery{Id: row.Member})
-			var failure *machine.Failure
-			switch {
-			case errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND:
-				return nil // deleted since the list was read
-			case err != nil:
-				return err
-			}
-			reply, ok := answer.(*nodepb.StateReply)
-			if !ok {
-				return fmt.Errorf("a read was answered with a %T", answer)
-			}
-			found[i] = reply.GetState()
-			return nil
-		})
-	}
-	if err := reads.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(found, func(state *conversationpb.State) bool { return state == nil }), nil
 }

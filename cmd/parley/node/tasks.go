@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
@@ -16,7 +15,6 @@ import (
 	"parley/actors/deliver"
 	"parley/actors/machine"
 	"parley/actors/task"
-	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
 	"parley/proto/conversationpb"
@@ -102,33 +100,8 @@ func (t *tasks) List(ctx context.Context, query endpoint.TaskQuery) (*endpoint.T
 	if err != nil {
 		return nil, err
 	}
-	page.Tasks, err = t.heads(ctx, found)
+	page.Tasks, err = states[taskpb.State](ctx, from, found)
 	return page, err
-}
-
-// heads reads the tasks of a page.
-func (t *tasks) heads(ctx context.Context, page []persistence.ListRow) ([]*taskpb.State, error) {
-	found := make([]*taskpb.State, len(page))
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.SetLimit(headsAtOnce)
-	for i, row := range page {
-		reads.Go(func() error {
-			answer, _, err := t.router.Read(ctx, shard.ID(row.Group), &nodepb.TaskQuery{Id: row.Member})
-			if isNotFound(err) {
-				return nil
-			}
-			reply, ok := answer.(*nodepb.TaskReply)
-			if err == nil && !ok {
-				err = fmt.Errorf("a read was answered with a %T", answer)
-			}
-			found[i] = reply.GetTask()
-			return err
-		})
-	}
-	if err := reads.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(found, func(state *taskpb.State) bool { return state == nil }), nil
 }
 
 // maxCommentPage is the size in bytes at which the comments that are read with a task end, though more were asked for.

@@ -1,0 +1,376 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors"
+	"parley/actors/machine"
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/httpedge/endpoint"
+	"parley/persistence"
+	"parley/persistence/directory"
+	"parley/proto/failurepb"
+	"parley/proto/nodepb"
+)
+
+// records is the directory as the edge's endpoint.Records: read in this node's memory, written where it is led.
+type records struct {
+	node      string
+	directory *directory.Directory
+	await     func(ctx context.Context, version uint64) error
+	router    *cluster.Router
+	owners    *cluster.Owners
+	others    func() []string // the other nodes that are alive, by name
+	fresh     freshness
+}
+
+const (
+	// recordTimeout bounds a write or a question where the caller sets no narrower bound: as long as an election may take,
+	// twice.
+	recordTimeout = 10 * time.Second
+	// spreadTimeout bounds how long a write waits for the other nodes to have it.
+	spreadTimeout = 250 * time.Millisecond
+	// recordPause is between two attempts at an owner that did not answer.
+	recordPause = 20 * time.Millisecond
+)
+
+// newRecords returns the directory of a node. stop ends what it has under way.
+func newRecords(n *Node) (r *records, stop func(context.Context)) {
+	r = &records{
+		node: n.config.Node.Name, directory: n.store.Directory(), await: n.store.AwaitRecords,
+		router: n.router, owners: &n.owners, others: n.otherNames,
+	}
+	r.fresh.confirm = r.confirm
+	r.fresh.ctx, r.fresh.cancel = context.WithCancel(context.Background())
+	return r, func(context.Context) { r.fresh.stop() }
+}
+
+// otherNames are the other nodes that gossip says are there.
+func (n *Node) otherNames() (names []string) {
+	if n.links == nil {
+		return nil
+	}
+	for _, m := range n.links.membersAlive() {
+		if m.Name != n.config.Node.Name {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// Get returns what this node knows.
+func (r *records) Get(collection, key string) (endpoint.Record, bool) {
+	record, found := r.directory.Get(collection, key)
+	return endpoint.Record(record), found
+}
+
+// List returns the records whose key begins with a prefix, by key.
+func (r *records) List(collection, prefix string) []endpoint.Record {
+	all := r.directory.List(collection)
+	first, _ := slices.BinarySearchFunc(all, prefix, func(record directory.Record, prefix string) int {
+		return strings.Compare(record.Key, prefix)
+	})
+	all = all[first:]
+	if after := slices.IndexFunc(all, func(record directory.Record) bool { return !strings.HasPrefix(record.Key, prefix) }); after >= 0 {
+		all = all[:after]
+	}
+	found := make([]endpoint.Record, len(all))
+	for i, record := range all {
+		found[i] = endpoint.Record(record)
+	}
+	return found
+}
+
+// Watch returns a channel that holds a value whenever the collection has changed.
+func (r *records) Watch(collection string) (changed <-chan struct{}, stop func()) {
+	return r.directory.Watch(collection)
+}
+
+// Find is Get, and makes sure that this node has heard of everything before it says that there is no such record.
+func (r *records) Find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
+	record, found := r.Get(collection, key)
+	if found || r.fresh.missed(collection, key) {
+		return record, found, nil
+	}
+	if err := r.fresh.pass(ctx); err != nil {
+		return endpoint.Record{}, false, directoryFault("ask for a record", err)
+	}
+	if record, found = r.Get(collection, key); !found {
+		r.fresh.miss(collection, key)
+	}
+	return record, found, nil
+}
+
+// confirm returns once this node has everything that was acknowledged before the call.
+func (r *records) confirm(ctx context.Context) error {
+	answer, _, err := r.router.Read(ctx, shard.Directory, &nodepb.VersionQuery{})
+	if err != nil {
+		return err
+	}
+	reply, ok := answer.(*nodepb.VersionReply)
+	if !ok {
+		return fmt.Errorf("a read was answered with a %T", answer)
+	}
+	return r.await(ctx, reply.GetVersion())
+}
+
+// Put writes a record whose stored version is expected.
+func (r *records) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error) {
+	return r.write(ctx, &nodepb.PutRecord{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
+}
+
+// Delete removes a record whose stored version is expected.
+func (r *records) Delete(ctx context.Context, collection, key string, expected uint64) error {
+	_, err := r.write(ctx, &nodepb.PutRecord{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
+	return err
+}
+
+func (r *records) write(ctx context.Context, put *nodepb.PutRecord) (version uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	reply, lost, err := r.send(ctx, put)
+	if err != nil {
+		return 0, directoryFault("write a record", err)
+	}
+	if reply.GetConflict() && lost {
+		// What is in the way may be what an attempt wrote of which the answer was lost.
+		if reply, err = r.own(ctx, put, reply); err != nil {
+			return 0, directoryFault("write a record", err)
+		}
+	}
+	if reply.GetConflict() {
+		// Who tries again is to read what is there now.
+		spread, cancel := context.WithTimeout(ctx, spreadTimeout)
+		defer cancel()
+		_ = r.await(spread, reply.GetVersion()) // in vain, it is refused once more
+		return 0, machine.Fail(failurepb.Code_CONFLICT, "It was changed at the same time; try again")
+	}
+	r.spread(ctx, put.GetCollection(), reply.GetVersion())
+	return reply.GetVersion(), nil
+}
+
+// send makes the write at the owner of the directory, again and again until one answers. lost says that an attempt before
+// the one that was answered may have been carried out.
+func (r *records) send(ctx context.Context, put *nodepb.PutRecord) (reply *nodepb.PutRecordReply, lost bool, err error) {
+	err = errNoDirectory
+	for {
+		owner, known, changed := r.owners.Watch(shard.Directory)
+		if known {
+			reply, err = r.sendTo(ctx, owner.Node, changed, put)
+			if err == nil || !askAgain(err) {
+				return reply, lost, err
+			}
+			lost = lost || !undone(err)
+		}
+		pause := time.NewTimer(recordPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, lost, fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-changed:
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+var errNoDirectory = errors.New("the directory has no owner")
+
+// sendTo ends the call when the node owns the directory no more: it may be cut off and never answer.
+func (r *records) sendTo(ctx context.Context, node string, changed <-chan struct{}, put *nodepb.PutRecord) (*nodepb.PutRecordReply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	answered := make(chan struct{})
+	defer close(answered)
+	watching.Go(func() {
+		select {
+		case <-changed:
+			cancel(errDirectoryMoved)
+		case <-answered:
+		}
+	})
+	answer, err := r.router.Call(ctx, node, put)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errDirectoryMoved) {
+			err = fmt.Errorf("%w: %w", errDirectoryMoved, err)
+		}
+		return nil, err
+	}
+	reply, ok := answer.(*nodepb.PutRecordReply)
+	if !ok {
+		return nil, fmt.Errorf("a write was answered with a %T", answer)
+	}
+	return reply, nil
+}
+
+var errDirectoryMoved = errors.New("the directory has another owner now")
+
+// undone says that nothing was done.
+func undone(err error) bool {
+	var notOwner interface{ NotOwner() (uint32, uint64) }
+	var failure *machine.Failure
+	switch {
+	case errors.Is(err, errDirectoryMoved):
+		return false
+	case errors.As(err, &notOwner):
+		return true
+	}
+	return errors.As(err, &failure) && (failure.Details[detailUnwritten] != nil || failure.Code == failurepb.Code_STORAGE_FULL)
+}
+
+// detailUnwritten marks a refusal of storage after which nothing was written.
+const detailUnwritten = "unwritten"
+
+// askAgain says that another attempt may succeed. Whoever calls bounds it in time.
+func askAgain(err error) bool {
+	var lost interface{ Lost() bool }
+	var failure *machine.Failure
+	switch {
+	case errors.Is(err, errDirectoryMoved), undone(err), errors.As(err, &lost) && lost.Lost():
+		return true
+	}
+	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE
+}
+
+// own says whether what is stored is what the write would have stored.
+func (r *records) own(ctx context.Context, put *nodepb.PutRecord, conflict *nodepb.PutRecordReply) (*nodepb.PutRecordReply, error) {
+	answer, _, err := r.router.Read(ctx, shard.Directory, &nodepb.RecordQuery{Collection: put.GetCollection(), Key: put.GetKey()})
+	if err != nil {
+		return nil, err
+	}
+	stored, ok := answer.(*nodepb.RecordReply)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("a read was answered with a %T", answer)
+	case put.GetDelete() && !stored.GetFound():
+		return &nodepb.PutRecordReply{Version: conflict.GetVersion()}, nil
+	case !put.GetDelete() && stored.GetFound() && stored.GetVersion() > put.GetExpectedVersion() && bytes.Equal(stored.GetValue(), put.GetValue()):
+		return &nodepb.PutRecordReply{Version: stored.GetVersion()}, nil
+	}
+	return conflict, nil
+}
+
+// spread waits until this node reads what was written, and a moment for the others. They get it anyhow.
+func (r *records) spread(ctx context.Context, collection string, version uint64) {
+	short, cancel := context.WithTimeout(ctx, spreadTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	if collection != endpoint.TokenUses { // which nobody waits for
+		owner, _ := r.owners.Owner(shard.Directory)
+		for _, other := range r.others() {
+			if other == owner.Node {
+				continue // it was the first to have it
+			}
+			asked.Go(func() {
+				_, _ = r.router.Call(short, other, &nodepb.AwaitRecords{Version: version}) // it is waited for, not needed
+			})
+		}
+	}
+	_ = r.await(ctx, version) // the write stands, whatever hinders this node from hearing of it
+	asked.Wait()
+}
+
+// directoryFault says what a failed write or question means to a caller.
+func directoryFault(what string, err error) error {
+	switch {
+	case askAgain(err), errors.Is(err, errNoDirectory), errors.Is(err, context.DeadlineExceeded), errors.Is(err, persistence.ErrStopped):
+		unavailable := machine.Fail(failurepb.Code_UNAVAILABLE, "The directory is not available right now; try again")
+		return fmt.Errorf("%s: %w: %w", what, unavailable, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// callRecords answers calls about the directory and sums; known is false for any other call.
+func (n *Node) callRecords(ctx context.Context, request proto.Message) (answer proto.Message, known bool, err error) {
+	switch r := request.(type) {
+	case *nodepb.PutRecord:
+		answer, err = n.putRecord(ctx, r)
+	case *nodepb.AwaitRecords:
+		answer, err = &nodepb.Done{}, n.store.AwaitRecords(ctx, r.GetVersion())
+	case *nodepb.AddSums:
+		answer, err = &nodepb.Done{}, writeFault(r.GetShard(), n.store.AddSums(ctx, r.GetShard(), r.GetSums()))
+	default:
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	return answer, true, nil
+}
+
+// putRecord writes a record, if this node leads the directory.
+func (n *Node) putRecord(ctx context.Context, put *nodepb.PutRecord) (*nodepb.PutRecordReply, error) {
+	var version uint64
+	var err error
+	records := n.store.Directory()
+	if put.GetDelete() {
+		err = records.Delete(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion())
+		version = records.Version()
+	} else {
+		version, err = records.Put(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion(), put.GetValue())
+	}
+	var conflict *directory.ConflictError
+	if errors.As(err, &conflict) {
+		return &nodepb.PutRecordReply{Conflict: true, Stored: conflict.Stored, Version: max(conflict.Stored, records.Version())}, nil
+	}
+	if err != nil {
+		return nil, writeFault(uint32(shard.Directory), err)
+	}
+	return &nodepb.PutRecordReply{Version: version}, nil
+}
+
+// writeFault says in a form that travels what a failed write means: that nothing was done and who to ask, that it is worth
+// another try, or why not.
+func writeFault(in uint32, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrUnknownGroup):
+		return fmt.Errorf("%w: %w", &actors.NotOwnerError{Shard: in}, err)
+	case errors.Is(err, persistence.ErrFull):
+		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FULL, "The disk is full: nothing was written"), err)
+	case errors.Is(err, persistence.ErrFailed), errors.Is(err, persistence.ErrCorrupt):
+		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FAILED, "The store has failed"), err)
+	case errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrTooLarge):
+		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_TOO_LARGE, "The record is too large"), err)
+	case errors.Is(err, persistence.ErrBusy), errors.Is(err, persistence.ErrStopped):
+		busy := machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again").With(detailUnwritten, true)
+		return fmt.Errorf("%w: %w", busy, err)
+	case errors.Is(err, persistence.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again"), err)
+	}
+	return err
+}
+
+// record answers what is stored under a key.
+func (a *answerer) record(ctx context.Context, q *nodepb.RecordQuery) (*nodepb.RecordReply, error) {
+	if _, err := a.version(ctx); err != nil {
+		return nil, err
+	}
+	stored, found := a.local.store.Directory().Get(q.GetCollection(), q.GetKey())
+	return &nodepb.RecordReply{Found: found, Version: stored.Version, Value: stored.Value}, nil
+}
+
+// version answers how far the directory is, of which everything acknowledged is in memory then.
+func (a *answerer) version(ctx context.Context) (*nodepb.VersionReply, error) {
+	store := a.local.store
+	if err := store.Confirm(ctx, uint32(shard.Directory)); err != nil {
+		return nil, readFault("confirm the directory", err)
+	}
+	if err := store.Directory().Refresh(); err != nil {
+		return nil, readFault("read the directory", err)
+	}
+	return &nodepb.VersionReply{Version: store.Directory().Version()}, nil
+}

@@ -1,0 +1,294 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/cluster/shard"
+	"parley/cmd/parley/config"
+	"parley/httpedge/endpoint"
+	"parley/persistence"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/logpb"
+	"parley/proto/nodepb"
+)
+
+// directories are the directory through each node of a fleet.
+func (f *fleet) directories() map[string]*records {
+	f.t.Helper()
+	all := make(map[string]*records)
+	for name, n := range f.nodes {
+		r, stop := newRecords(n)
+		f.t.Cleanup(func() { stop(context.Background()) })
+		all[name] = r
+	}
+	return all
+}
+
+func (n *Node) way() route {
+	return route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+}
+
+func isCode(err error, code failurepb.Code) bool {
+	var failure *machine.Failure
+	return errors.As(err, &failure) && failure.Code == code
+}
+
+// TestRecordsOnEveryNode: what one node writes all nodes read at once, a write that is late is refused and can be made
+// again, and the directory's node may go away at any time.
+func TestRecordsOnEveryNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	all := f.directories()
+	names := []string{"n1", "n2", "n3"}
+	ctx := t.Context()
+
+	version := uint64(0)
+	for i := range 30 {
+		by, value := names[i%3], fmt.Appendf(nil, "%d", i)
+		next, err := all[by].Put(ctx, endpoint.Tokens, "a", version, value)
+		require.NoError(t, err)
+		require.Greater(t, next, version)
+		version = next
+		for name, r := range all {
+			record, found := r.Get(endpoint.Tokens, "a")
+			require.True(t, found)
+			require.Equal(t, endpoint.Record{Key: "a", Version: version, Value: value}, record, "on %s", name)
+		}
+		_, err = all[names[(i+1)%3]].Put(ctx, endpoint.Tokens, "a", version-1, nil)
+		require.True(t, isCode(err, failurepb.Code_CONFLICT), "%v", err)
+	}
+	require.True(t, isCode(all["n1"].Delete(ctx, endpoint.Tokens, "a", 1), failurepb.Code_CONFLICT))
+	require.NoError(t, all["n1"].Delete(ctx, endpoint.Tokens, "a", version))
+	for _, r := range all {
+		_, found := r.Get(endpoint.Tokens, "a")
+		require.False(t, found)
+		_, found, err := r.Find(ctx, endpoint.Tokens, "a")
+		require.NoError(t, err)
+		require.False(t, found)
+	}
+
+	// Counting with compare-and-put through all nodes at once loses nothing.
+	const each = 15
+	var counting sync.WaitGroup
+	for _, r := range all {
+		counting.Go(func() {
+			for done := 0; done < each; {
+				record, _ := r.Get(endpoint.RequestCounts, "t")
+				_, err := r.Put(ctx, endpoint.RequestCounts, "t", record.Version, append(slices.Clone(record.Value), '.'))
+				switch {
+				case err == nil:
+					done++
+				case !isCode(err, failurepb.Code_CONFLICT):
+					t.Errorf("count: %v", err)
+					return
+				}
+			}
+		})
+	}
+	counting.Wait()
+	record, _ := all["n2"].Get(endpoint.RequestCounts, "t")
+	require.Len(t, record.Value, 3*each)
+
+	// Prefixes.
+	for _, key := range []string{"p/a", "p/b", "p0/a", "o/z", "q"} {
+		_, err := all["n3"].Put(ctx, endpoint.AgentRecords, key, 0, nil)
+		require.NoError(t, err)
+	}
+	for prefix, want := range map[string]string{"p/": "p/a p/b", "": "o/z p/a p/b p0/a q", "p": "p/a p/b p0/a", "r": "", "q": "q", "q/": ""} {
+		var keys []string
+		for _, record := range all["n1"].List(endpoint.AgentRecords, prefix) {
+			keys = append(keys, record.Key)
+		}
+		require.Equal(t, want, strings.Join(keys, " "), "prefix %q", prefix)
+	}
+
+	_, err := all["n1"].Put(ctx, endpoint.Tokens, "big", 0, make([]byte, 2<<20))
+	require.True(t, isCode(err, failurepb.Code_TOO_LARGE), "%v", err)
+	f.ownerOfDirectoryIsCutOff(all)
+}
+
+// ownerOfDirectoryIsCutOff: writes through the others go on by themselves, those through the one that was cut off are
+// refused in time, and it does not take what it has for what there is.
+func (f *fleet) ownerOfDirectoryIsCutOff(all map[string]*records) {
+	t, ctx := f.t, f.t.Context()
+	owner, known := all["n1"].owners.Owner(shard.Directory)
+	require.True(t, known)
+	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == owner.Node })
+	f.network.Isolate(owner.Node, others...)
+	_, err := all[others[0]].Put(ctx, endpoint.Users, "u", 0, []byte("made"))
+	require.NoError(t, err)
+	record, found := all[others[0]].Get(endpoint.Users, "u")
+	require.True(t, found)
+	record, found, err = all[others[1]].Find(ctx, endpoint.Users, "u")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, "made", string(record.Value))
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, _, err = all[owner.Node].Find(short, endpoint.Users, "u")
+	require.True(t, isCode(err, failurepb.Code_UNAVAILABLE), "%v", err)
+	short, cancel = context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err = all[owner.Node].Put(short, endpoint.Users, "v", 0, nil)
+	require.True(t, isCode(err, failurepb.Code_UNAVAILABLE), "%v", err)
+
+	f.network.Heal()
+	f.eventually("who was cut off hears of it", 30*time.Second, func() bool {
+		_, found, err := all[owner.Node].Find(ctx, endpoint.Users, "u")
+		return err == nil && found
+	})
+}
+
+// TestLostAnswers: a write of which the answer was lost is made again, and takes what it has written itself for no
+// conflict; what somebody else has written is one.
+func TestLostAnswers(t *testing.T) {
+	f := newAlone(t)
+	n := f.nodes["n1"]
+	r := f.directories()["n1"]
+	ctx := t.Context()
+	_, err := r.Put(ctx, endpoint.Users, "u", 0, []byte("a"))
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		put  *nodepb.PutRecord
+		mine bool
+	}{
+		"its own":             {&nodepb.PutRecord{Key: "u", Value: []byte("a")}, true},
+		"another's":           {&nodepb.PutRecord{Key: "u", Value: []byte("b")}, false},
+		"there is a newer":    {&nodepb.PutRecord{Key: "u", Value: []byte("a"), ExpectedVersion: math.MaxUint64}, false},
+		"removed":             {&nodepb.PutRecord{Key: "gone", Delete: true, ExpectedVersion: 3}, true},
+		"not removed":         {&nodepb.PutRecord{Key: "u", Delete: true, ExpectedVersion: 3}, false},
+		"removed by somebody": {&nodepb.PutRecord{Key: "gone", Value: []byte("a"), ExpectedVersion: 3}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.put.Collection = endpoint.Users
+			conflict, err := n.putRecord(ctx, tc.put)
+			require.NoError(t, err)
+			require.True(t, conflict.GetConflict())
+			reply, err := r.own(ctx, tc.put, conflict)
+			require.NoError(t, err)
+			require.Equal(t, !tc.mine, reply.GetConflict())
+		})
+	}
+}
+
+// newAlone is a fleet of one node that is no cluster.
+func newAlone(t *testing.T) *fleet {
+	t.Helper()
+	c := config.Default()
+	c.DataDir, c.Listen, c.OpsListen = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	require.NoError(t, c.Validate())
+	n, err := start(t.Context(), c, testLog(t, "n1"), nil)
+	require.NoError(t, err)
+	f := &fleet{t: t, nodes: map[string]*Node{"n1": n}}
+	t.Cleanup(f.stop)
+	return f
+}
+
+// TestReadsAcrossNodes: heads and sums of all shards come together whoever asks, in as many answers as it takes.
+func TestReadsAcrossNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	ctx := t.Context()
+
+	// Heads that fill several answers, some of entities that are gone.
+	big := &conversationpb.State{RuntimeContext: make([]byte, 900<<10)}
+	var page []persistence.ListRow
+	for i := range 60 {
+		row := persistence.ListRow{Group: uint32(i%4 + 1), Member: fmt.Sprintf("conv_%d", i)}
+		page = append(page, row)
+		if i%7 == 0 {
+			continue
+		}
+		big.Id = row.Member
+		head, err := proto.Marshal(big)
+		require.NoError(t, err)
+		f.appendTo(row.Group, &logpb.Append{Id: row.Member, Create: true, Head: head})
+	}
+	for _, n := range f.nodes {
+		heads, err := scatteredRows{n.way()}.heads(ctx, page)
+		require.NoError(t, err)
+		for i, head := range heads {
+			if i%7 == 0 {
+				require.Nil(t, head)
+				continue
+			}
+			state := &conversationpb.State{}
+			require.NoError(t, proto.Unmarshal(head, state))
+			require.Equal(t, page[i].Member, state.GetId())
+		}
+	}
+
+	// Usage that every node adds is read as one, by whom it may be.
+	const rows, times = 5000, 3
+	for _, n := range f.nodes {
+		meter, stop := newUsageMeter(n.way(), n.log, nil)
+		for range times {
+			for i := range rows {
+				meter.Add(&logpb.Sum{Name: "usage/t/p", Member: fmt.Sprintf("%05d", i), Deltas: []int64{1, int64(i)}})
+			}
+		}
+		meter.Add(nil)
+		f.eventually("it is written", 30*time.Second, func() bool {
+			meter.mu.Lock()
+			defer meter.mu.Unlock()
+			return len(meter.rows) == 0
+		})
+		meter.Add(&logpb.Sum{Name: "usage/t/p", Member: "99999", Deltas: []int64{1}})
+		stop(ctx) // writes the rest
+	}
+	for _, n := range f.nodes {
+		way := n.way()
+		next := 0
+		require.NoError(t, way.usage(ctx, "usage/t/p", "00100", "99999", func(row persistence.SumRow) bool {
+			if next == 0 {
+				next = 100
+			}
+			require.Equal(t, fmt.Sprintf("%05d", next), row.Member)
+			require.Equal(t, []int64{9, 9 * int64(next)}, row.Values)
+			next++
+			return true
+		}))
+		require.Equal(t, rows, next)
+		require.NoError(t, way.usage(ctx, "usage/t/p", "99999", "", func(row persistence.SumRow) bool {
+			require.EqualValues(t, 3, row.Value(0))
+			return true
+		}))
+	}
+	status, _, answer, err := f.call("n1", http.MethodGet, "/conversations?userId=ada", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status, answer)
+}
+
+// appendTo appends where the shard is led.
+func (f *fleet) appendTo(group uint32, a *logpb.Append) {
+	f.t.Helper()
+	f.eventually("the shard takes it", 30*time.Second, func() bool {
+		for _, n := range f.nodes {
+			result, err := n.store.Append(f.t.Context(), group, a)
+			if err == nil && (result.GetOutcome() == logpb.Outcome_APPLIED || result.GetOutcome() == logpb.Outcome_EXISTS) {
+				return true
+			}
+		}
+		return false
+	})
+}

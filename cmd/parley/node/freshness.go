@@ -1,0 +1,115 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/persistence"
+)
+
+// freshness lets those who miss a record make sure that there is none. Everybody who waits is answered by one question,
+// and one is under way at a time: whoever makes up tokens cannot make more of them than the network is fast. What was
+// missed is known for a second without a question.
+type freshness struct {
+	confirm func(ctx context.Context) error // what is read after it includes everything acknowledged before it
+	ctx     context.Context                 //nolint:containedctx // its own life, not a request's
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	next    *question // asked when the one under way is answered; nil = nobody waits
+	asking  bool
+	stopped bool
+	misses  map[missed]time.Time
+	running sync.WaitGroup
+}
+
+// question is one for all who came before it was asked. err is set before done is closed.
+type question struct {
+	done chan struct{}
+	err  error
+}
+
+type missed struct{ collection, key string }
+
+const (
+	// missKept is how long a miss is believed, maxMisses how many are kept.
+	missKept  = time.Second
+	maxMisses = 4096
+	// questionTimeout bounds a question.
+	questionTimeout = 5 * time.Second
+)
+
+// missed says that a record was found missing a moment ago.
+func (f *freshness) missed(collection, key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, known := f.misses[missed{collection, key}]
+	if known && time.Since(at) < missKept {
+		return true
+	}
+	delete(f.misses, missed{collection, key})
+	return false
+}
+
+// miss notes that there is no such record.
+func (f *freshness) miss(collection, key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.misses == nil || len(f.misses) >= maxMisses {
+		f.misses = make(map[missed]time.Time)
+	}
+	f.misses[missed{collection, key}] = time.Now()
+}
+
+// pass returns once a question that was asked after the call is answered.
+func (f *freshness) pass(ctx context.Context) error {
+	f.mu.Lock()
+	if f.stopped {
+		f.mu.Unlock()
+		return persistence.ErrStopped
+	}
+	if f.next == nil {
+		f.next = &question{done: make(chan struct{})}
+	}
+	mine := f.next
+	if !f.asking {
+		f.asking = true
+		f.running.Go(f.ask)
+	}
+	f.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the directory: %w", ctx.Err())
+	}
+}
+
+// ask asks as long as somebody waits.
+func (f *freshness) ask() {
+	for {
+		f.mu.Lock()
+		now := f.next
+		f.next = nil
+		if now == nil {
+			f.asking = false
+			f.mu.Unlock()
+			return
+		}
+		f.mu.Unlock()
+		ctx, cancel := context.WithTimeout(f.ctx, questionTimeout)
+		now.err = f.confirm(ctx)
+		cancel()
+		close(now.done)
+	}
+}
+
+func (f *freshness) stop() {
+	f.mu.Lock()
+	f.stopped = true
+	f.mu.Unlock()
+	f.cancel()
+	f.running.Wait()
+}

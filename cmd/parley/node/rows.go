@@ -1,0 +1,213 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/cluster/shard"
+	"parley/persistence"
+	"parley/proto/nodepb"
+)
+
+// localRows reads lists in this node's store.
+type localRows struct{ store *persistence.Store }
+
+func (l localRows) counts(ctx context.Context, names ...string) ([]int64, error) {
+	sums := make([]int64, len(names))
+	for i, name := range names {
+		var err error
+		if sums[i], err = l.store.Count(ctx, name); err != nil {
+			return nil, readFault("count conversations", err)
+		}
+	}
+	return sums, nil
+}
+
+func (l localRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
+	found, err := l.store.List(ctx, query)
+	if err != nil {
+		return nil, readFault("list conversations", err)
+	}
+	return found, nil
+}
+
+func (l localRows) heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error) {
+	heads := make([][]byte, 0, len(page))
+	err := readHeads(ctx, l.store, entities(page), func(head []byte) bool {
+		heads = append(heads, head)
+		return true
+	})
+	return heads, err
+}
+
+func entities(page []persistence.ListRow) []persistence.Entity {
+	of := make([]persistence.Entity, len(page))
+	for i, row := range page {
+		of[i] = persistence.Entity{Group: row.Group, ID: row.Member}
+	}
+	return of
+}
+
+// readHeads visits copies of the heads of entities in their order, nil for those that are gone.
+func readHeads(ctx context.Context, store *persistence.Store, of []persistence.Entity, visit func(head []byte) (more bool)) error {
+	err := store.Heads(ctx, of, func(_ int, head persistence.Head, found bool) bool {
+		if !found {
+			return visit(nil)
+		}
+		return visit(append(make([]byte, 0, len(head.Value)), head.Value...))
+	})
+	if err != nil {
+		return readFault("read heads", err)
+	}
+	return nil
+}
+
+// scatteredRows reads lists at the owners of all shards.
+type scatteredRows struct{ route }
+
+// all are the shards that hold entities.
+func (r *route) all() []shard.ID {
+	all := make([]shard.ID, r.shards.Count())
+	for i := range all {
+		all[i] = shard.ID(i + 1)
+	}
+	return all
+}
+
+func (s scatteredRows) ask(ctx context.Context, query *nodepb.ListQuery) ([]*nodepb.ListReply, error) {
+	parts, err := s.router.ReadAll(ctx, s.all(), func(of []shard.ID) proto.Message {
+		return &nodepb.ListQuery{
+			List: query.GetList(), Descending: query.GetDescending(), Limit: query.GetLimit(), Counters: query.GetCounters(),
+			Behind: query.GetBehind(), AfterScore: query.GetAfterScore(), AfterMember: query.GetAfterMember(),
+			Shards: numbers(of),
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	replies := make([]*nodepb.ListReply, len(parts))
+	for i, part := range parts {
+		reply, ok := part.Answer.(*nodepb.ListReply)
+		if !ok || len(reply.GetCounts()) != len(query.GetCounters()) {
+			return nil, fmt.Errorf("node %s answered a list with a %T", part.Node, part.Answer)
+		}
+		replies[i] = reply
+	}
+	return replies, nil
+}
+
+func numbers(of []shard.ID) []uint32 {
+	all := make([]uint32, len(of))
+	for i, in := range of {
+		all[i] = uint32(in)
+	}
+	return all
+}
+
+func (s scatteredRows) counts(ctx context.Context, names ...string) ([]int64, error) {
+	replies, err := s.ask(ctx, &nodepb.ListQuery{Counters: names})
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]int64, len(names))
+	for _, reply := range replies {
+		for i, n := range reply.GetCounts() {
+			sums[i] += n
+		}
+	}
+	return sums, nil
+}
+
+func (s scatteredRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
+	part := &nodepb.ListQuery{List: query.List, Descending: query.Descending, Limit: uint32(query.Offset + query.Limit)}
+	if query.After != nil {
+		part.Behind, part.AfterScore, part.AfterMember = true, query.After.Score, query.After.Member
+	}
+	replies, err := s.ask(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	var all []persistence.ListRow
+	for _, reply := range replies {
+		for _, row := range reply.GetRows() {
+			all = append(all, persistence.ListRow{Group: row.GetShard(), Score: row.GetScore(), Member: row.GetMember()})
+		}
+	}
+	return cut(merge(all, query.Descending), query.Offset, query.Limit), nil
+}
+
+// heads asks every owner once for what it owns, and again for what did not fit into its answer.
+func (s scatteredRows) heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error) {
+	heads := make([][]byte, len(page))
+	left := make([]int, len(page)) // places in the page
+	for i := range left {
+		left[i] = i
+	}
+	for len(left) > 0 {
+		asked := make(map[shard.ID][]int)
+		for _, i := range left {
+			asked[shard.ID(page[i].Group)] = append(asked[shard.ID(page[i].Group)], i)
+		}
+		parts, err := s.router.ReadAll(ctx, slices.Sorted(maps.Keys(asked)), func(of []shard.ID) proto.Message {
+			query := &nodepb.HeadsQuery{}
+			for _, i := range places(asked, of) {
+				query.Rows = append(query.Rows, &nodepb.ListRow{Shard: page[i].Group, Member: page[i].Member})
+			}
+			return query
+		})
+		if err != nil {
+			return nil, err
+		}
+		left = left[:0]
+		for _, part := range parts {
+			reply, ok := part.Answer.(*nodepb.HeadsReply)
+			of := places(asked, part.Shards)
+			if n := len(reply.GetHeads()); !ok || n == 0 || n > len(of) {
+				return nil, fmt.Errorf("node %s answered %d heads with %d of a %T", part.Node, len(of), n, part.Answer)
+			}
+			for k, head := range reply.GetHeads() {
+				heads[of[k]] = head
+			}
+			left = append(left, of[len(reply.GetHeads()):]...)
+		}
+	}
+	for i, head := range heads {
+		if len(head) == 0 {
+			heads[i] = nil // gone: it came over the network as empty
+		}
+	}
+	return heads, nil
+}
+
+func places(asked map[shard.ID][]int, of []shard.ID) (all []int) {
+	for _, in := range of {
+		all = append(all, asked[in]...)
+	}
+	return all
+}
+
+// headsBytes is the size at which an answer of heads ends although more were asked for.
+const headsBytes = 8 << 20
+
+// heads answers for this node's part of a page.
+func (a *answerer) heads(ctx context.Context, q *nodepb.HeadsQuery) (*nodepb.HeadsReply, error) {
+	of := make([]persistence.Entity, len(q.GetRows()))
+	for i, row := range q.GetRows() {
+		of[i] = persistence.Entity{Group: row.GetShard(), ID: row.GetMember()}
+	}
+	reply := &nodepb.HeadsReply{}
+	size := 0
+	err := readHeads(ctx, a.local.store, of, func(head []byte) bool {
+		reply.Heads = append(reply.Heads, head)
+		size += len(head)
+		return size < headsBytes
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/conversation"
+	"parley/httpedge/endpoint"
+	"parley/persistence"
+	"parley/proto/conversationpb"
+)
+
+// sessions are conversations as the edge's endpoint.Sessions lists them.
+type sessions struct{ route }
+
+// Sessions returns a page of a project's sessions, the newest first.
+func (s *sessions) Sessions(ctx context.Context, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
+	return listed(ctx, s.route, func(ctx context.Context, from rows) (*endpoint.SessionPage, error) {
+		return listSessions(ctx, from, query)
+	})
+}
+
+const (
+	// maxSessionPage bounds a page.
+	maxSessionPage = 1000
+	// sessionRounds bounds how often a list that holds more than what is asked for is read on; each round reads twice as
+	// much as the one before, up to maxSessionPage. What comes then is a short page, and where to go on.
+	sessionRounds = 5
+)
+
+// listSessions reads the narrowest list that holds what is asked for, and picks out of it by the heads.
+func listSessions(ctx context.Context, from rows, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
+	page := &endpoint.SessionPage{}
+	limit := min(query.Limit, maxSessionPage)
+	if limit <= 0 {
+		return page, nil
+	}
+	list, all := sessionList(query)
+	read := persistence.ListQuery{List: list.Name(), Descending: true}
+	if query.After != nil {
+		read.After = &persistence.ListCursor{Score: query.After.CreatedAt, Member: query.After.ID}
+	}
+	size := limit
+	if !all {
+		size = min(2*limit, maxSessionPage)
+	}
+	for range sessionRounds {
+		read.Limit = size + 1 // one more tells whether there are more
+		found, err := from.page(ctx, read)
+		if err != nil {
+			return nil, err
+		}
+		more := len(found) > size
+		found = found[:min(size, len(found))]
+		heads, err := from.heads(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range found {
+			if heads[i] == nil {
+				continue // deleted since the list was read
+			}
+			state := &conversationpb.State{}
+			if err := proto.Unmarshal(heads[i], state); err != nil {
+				return nil, readFault("decode head", err)
+			}
+			if !selected(query, state) {
+				continue
+			}
+			page.Sessions = append(page.Sessions, state)
+			if len(page.Sessions) == limit {
+				if more || i < len(found)-1 {
+					page.Next = &endpoint.SessionCursor{CreatedAt: row.Score, ID: row.Member}
+				}
+				return page, nil
+			}
+		}
+		if !more {
+			return page, nil
+		}
+		last := found[len(found)-1]
+		read.After = &persistence.ListCursor{Score: last.Score, Member: last.Member}
+		size = min(2*size, maxSessionPage)
+	}
+	page.Next = &endpoint.SessionCursor{CreatedAt: read.After.Score, ID: read.After.Member}
+	return page, nil
+}
+
+// sessionList is the list to read; all says that it holds nothing else. Most sessions are idle, which has no list: few
+// are in one of the others.
+func sessionList(query endpoint.SessionQuery) (list conversation.SessionList, all bool) {
+	list = conversation.SessionList{TenantID: query.TenantID, ProjectID: query.ProjectID}
+	listedStatus := query.Status != "" && query.Status != conversationpb.RuntimeIdle
+	switch {
+	case listedStatus:
+		list.Status = query.Status
+		return list, query.Anybody && query.AgentID == ""
+	case !query.Anybody:
+		list.ByUser, list.UserID = true, query.UserID
+		return list, query.AgentID == "" && query.Status == ""
+	default:
+		list.AgentID = query.AgentID
+		return list, query.Status == ""
+	}
+}
+
+// selected says whether a session is what was asked for: its status may have changed since the list was read.
+func selected(query endpoint.SessionQuery, state *conversationpb.State) bool {
+	return state.GetTenantId() == query.TenantID && state.GetProjectId() == query.ProjectID &&
+		(query.Anybody || state.GetUserId() == query.UserID) &&
+		(query.AgentID == "" || state.GetAgentId() == query.AgentID) &&
+		(query.Status == "" || state.RuntimeStatus() == query.Status)
+}

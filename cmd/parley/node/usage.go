@@ -1,0 +1,187 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/cluster/shard"
+	"parley/persistence"
+	"parley/persistence/keys"
+	"parley/proto/logpb"
+	"parley/proto/nodepb"
+)
+
+// usageMeter takes usage that belongs to no conversation. It adds it up in memory and writes it about every second to a
+// shard of this node, or to another's where this one leads none: what was added in the last second before a crash is not
+// counted.
+type usageMeter struct {
+	route
+	log  *slog.Logger
+	lost prometheus.Counter
+
+	mu   sync.Mutex
+	rows map[usageRow][]int64
+
+	cancel context.CancelFunc // of the write under way
+	quit   chan struct{}
+	ended  chan struct{}
+}
+
+type usageRow struct{ name, member string }
+
+const (
+	// usageEvery is how often it is written.
+	usageEvery = time.Second
+	// maxUsageRows bounds what is held; what comes on top of it is lost, and counted.
+	maxUsageRows = 16384
+	// usageBatch bounds an entry.
+	usageBatch = 1024
+	// usageTimeout bounds a write.
+	usageTimeout = 5 * time.Second
+)
+
+// newUsageMeter starts a meter. stop writes what is left and ends it.
+func newUsageMeter(way route, log *slog.Logger, to prometheus.Registerer) (m *usageMeter, stop func(context.Context)) {
+	m = &usageMeter{route: way, log: log, rows: make(map[usageRow][]int64), quit: make(chan struct{}), ended: make(chan struct{})}
+	m.lost = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "parley_usage_lost_total", Help: "Rows of usage of gateway calls that were not counted, or may not have been.",
+	})
+	if to != nil {
+		to.MustRegister(m.lost)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	go m.run(ctx)
+	return m, m.stop
+}
+
+// Add raises a row. It never blocks. nil adds nothing.
+func (m *usageMeter) Add(sum *logpb.Sum) {
+	if len(sum.GetDeltas()) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.addLocked(usageRow{sum.GetName(), sum.GetMember()}, sum.GetDeltas())
+}
+
+func (m *usageMeter) addLocked(row usageRow, deltas []int64) {
+	numbers, known := m.rows[row]
+	if !known && len(m.rows) >= maxUsageRows {
+		m.lost.Inc()
+		return
+	}
+	m.rows[row] = keys.AddNumbers(numbers, deltas)
+}
+
+func (m *usageMeter) run(ctx context.Context) {
+	defer close(m.ended)
+	ticker := time.NewTicker(usageEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-m.quit:
+			return
+		case <-ticker.C:
+			m.flush(ctx)
+		}
+	}
+}
+
+func (m *usageMeter) stop(ctx context.Context) {
+	close(m.quit)
+	defer context.AfterFunc(ctx, m.cancel)() // what is being written may end, as long as there is time
+	<-m.ended
+	m.cancel()
+	m.flush(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left := len(m.rows); left > 0 {
+		m.lost.Add(float64(left))
+		m.log.Warn("usage was not counted", slog.Int("rows", left))
+	}
+}
+
+// flush writes what there is. What is known not to be written stays for the next time.
+func (m *usageMeter) flush(ctx context.Context) {
+	m.mu.Lock()
+	rows := m.rows
+	m.rows = make(map[usageRow][]int64)
+	m.mu.Unlock()
+	batch := make([]*logpb.Sum, 0, min(len(rows), usageBatch))
+	failed := false
+	write := func() {
+		err := errNoOwner // after a failure the others stay for the next time
+		if !failed {
+			err = m.write(ctx, batch)
+		}
+		if failed = err != nil; failed {
+			m.keep(batch, err)
+		}
+		batch = batch[:0]
+	}
+	for row, numbers := range rows {
+		batch = append(batch, &logpb.Sum{Name: row.name, Member: row.member, Deltas: numbers})
+		if len(batch) == usageBatch {
+			write()
+		}
+	}
+	if len(batch) > 0 {
+		write()
+	}
+}
+
+// keep takes back what was not written. What may have been written is not written again: better uncounted than twice.
+func (m *usageMeter) keep(batch []*logpb.Sum, failed error) {
+	if !undone(failed) {
+		m.lost.Add(float64(len(batch)))
+		m.log.Warn("usage may not have been counted", slog.Int("rows", len(batch)), slog.Any("err", failed))
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, sum := range batch {
+		m.addLocked(usageRow{sum.GetName(), sum.GetMember()}, sum.GetDeltas())
+	}
+}
+
+// write adds to a shard that this node leads, or to the first that has an owner.
+func (m *usageMeter) write(ctx context.Context, batch []*logpb.Sum) error {
+	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
+	defer cancel()
+	var to *nodepb.AddSums
+	node := ""
+	for _, in := range m.all() {
+		owner, known := m.owners.Owner(in)
+		if known && (to == nil || owner.Node == m.node) {
+			to, node = &nodepb.AddSums{Shard: uint32(in), Sums: batch}, owner.Node
+		}
+		if node == m.node {
+			break
+		}
+	}
+	if to == nil {
+		return errNoOwner
+	}
+	_, err := m.router.Call(ctx, node, to)
+	return err
+}
+
+// errNoOwner says that nothing was written: no shard has an owner.
+var errNoOwner error = noOwnerError{}
+
+type noOwnerError struct{}
+
+func (noOwnerError) Error() string { return "no shard has an owner right now" }
+
+// NotOwner says that nothing was done.
+func (noOwnerError) NotOwner() (in uint32, epoch uint64) { return uint32(shard.Directory), 0 }
+
+// Usage reads what was counted under a name, by member, over all shards (see route.usage).
+func (m *usageMeter) Usage(ctx context.Context, name, from, to string, visit func(row persistence.SumRow) (more bool)) error {
+	return m.usage(ctx, name, from, to, visit)
+}
