@@ -210,6 +210,7 @@ func (g *grain) step(command proto.Message) error {
 	g.state = after
 	return g.conclude(&decision, &Commit{
 		Shard: g.host.shard, Epoch: g.tenure.epoch, ID: g.id, Before: before, After: after, Events: decision.Events,
+		system: g.host.system,
 	})
 }
 

@@ -40,7 +40,7 @@ type drivers struct {
 // drive is what one driver does.
 type drive struct {
 	at      Entity
-	job     any // comparable: another drive of the entity with the same job would do just the same
+	job     any // comparable: another drive of the entity with the same job would do just the same; nil = who knows
 	run     func(ctx context.Context)
 	ctx     context.Context //nolint:containedctx // a driver's life, not a request
 	cancel  context.CancelFunc
@@ -66,7 +66,7 @@ func (d *drivers) drive(at Entity, job any, run func(ctx context.Context)) {
 	}
 	next := &drive{at: at, job: job, run: run, done: make(chan struct{})}
 	if former := d.mu.newest[at.ID]; former != nil {
-		if former.ctx.Err() == nil && former.at.Epoch == at.Epoch && former.job == job {
+		if former.ctx.Err() == nil && former.at.Epoch == at.Epoch && job != nil && former.job == job {
 			return
 		}
 		d.dismissLocked(former)

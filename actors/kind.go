@@ -77,4 +77,11 @@ type Commit struct {
 	ID            string
 	Before, After proto.Message
 	Events        []proto.Message
+
+	system *System
+}
+
+// Entity is the one that has changed, for telling others of its shard.
+func (c Commit) Entity() Entity {
+	return Entity{Shard: c.Shard, Epoch: c.Epoch, ID: c.ID, system: c.system}
 }

@@ -1,0 +1,452 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+// Types of the errors of a run that has no turn to say why.
+const (
+	errorSessionGone = "session_not_found"
+	errorAgentGone   = "agent_not_found"
+)
+
+// askTimeout bounds one try to reach what lives in another shard.
+const askTimeout = 10 * time.Second
+
+// runDriver does what the state of a run asks for. Everything it tells the conversation carries an id made of the run's,
+// and is answered with the first outcome when it is told again; what it tells the queue can be told any number of times: so
+// a driver that starts over does nothing twice.
+type runDriver struct {
+	runs *Runs
+	at   Entity
+	run  *runpb.State    // as its rules have it; only read
+	ctx  context.Context //nolint:containedctx // a driver's life, not a request
+}
+
+// drive takes step after step, until there is none.
+func (d *runDriver) drive(ctx context.Context) {
+	d.ctx = ctx
+	for same := 1; ctx.Err() == nil; same++ {
+		report, err := d.step()
+		before := d.run.GetLastSeq()
+		if err == nil && report != nil {
+			err = d.report(report)
+		}
+		if err != nil && ctx.Err() == nil && !isNotOwner(err) {
+			d.runs.config.Logger.Warn("a run is not driven any further", slog.String("run", d.at.ID), slog.Any("err", err))
+		}
+		if err != nil || report == nil || d.run == nil {
+			return
+		}
+		if d.run.GetLastSeq() != before {
+			same = 0
+			continue
+		}
+		pause(ctx, same) // its rules see it otherwise: something else has happened
+	}
+}
+
+// step does the next thing and returns what to report of it. Nil: there is nothing to be done now.
+func (d *runDriver) step() (*runpb.Command, error) {
+	s := d.run
+	switch {
+	case s.GetSettled():
+		return nil, nil //nolint:nilnil // as said
+	case s.Over():
+		return d.letGo()
+	case !s.GetAdmitted() && s.GetCancelling():
+		return d.end(&runpb.Ended{Turn: canceled("")})
+	case !s.GetAdmitted():
+		return d.admit()
+	case s.GetCancelling():
+		return d.giveUp()
+	case s.GetStatus() == runpb.Status_QUEUED && !s.GetPlaced():
+		return d.waitInLine()
+	case s.GetStatus() == runpb.Status_QUEUED:
+		return d.begin()
+	case s.GetStatus() == runpb.Status_RUNNING:
+		return d.await()
+	case s.GetPlaced():
+		return d.park()
+	}
+	return d.look()
+}
+
+func canceled(turn string) *conversationpb.TurnResult {
+	return &conversationpb.TurnResult{RunId: turn, StopReason: conversationpb.StopReason_CANCELLED}
+}
+
+// admit joins the queue and takes hold of the conversation, or does neither.
+func (d *runDriver) admit() (*runpb.Command, error) {
+	joined, err := d.join(false)
+	if refusal := refusalOf(err); refusal != nil {
+		return refused(refusal), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
+	if found {
+		_, err = d.tell("hold", &conversationpb.Command{Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{
+			RunId: d.at.ID, Continues: d.run.GetOrder().GetContinues(), Agent: agent,
+		}}})
+	} else {
+		err = failed(failurepb.Code_AGENT_NOT_FOUND, "Agent not found")
+	}
+	if refusal := refusalOf(err); refusal != nil {
+		if err = d.leave(); err != nil {
+			return nil, err
+		}
+		return refused(refusal), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Placed: joined.GetPlaced()}}}, nil
+}
+
+// refused is the report of a run that is not admitted. Whose conversation it is, and whether there is one, is not said.
+func refused(failure *machine.Failure) *runpb.Command {
+	switch failure.Code {
+	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
+		failure = failed(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
+	default:
+	}
+	told := &conversationpb.Refused{Code: failure.Code, Message: failure.Message}
+	told.Details, _ = json.Marshal(failure.Details) // they must marshal, by contract
+	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Refused: told}}}
+}
+
+// waitInLine asks whether it is the run's turn, and keeps its place in the line. The queue will tell it otherwise.
+func (d *runDriver) waitInLine() (*runpb.Command, error) {
+	_, err := d.state()
+	if codeIs(err, failurepb.Code_NOT_FOUND) {
+		return d.gone()
+	}
+	if err != nil {
+		return nil, err
+	}
+	joined, err := d.join(false)
+	if err != nil {
+		return nil, err // the line is full, and this run's place in it has lapsed: it tries again when it is due
+	}
+	if !joined.GetPlaced() {
+		return nil, nil //nolint:nilnil // see step
+	}
+	return &runpb.Command{Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}}, nil
+}
+
+// begin gives the conversation its message, or has it go on.
+func (d *runDriver) begin() (*runpb.Command, error) {
+	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
+	if !found {
+		return d.end(failure(errorAgentGone, "The agent of this run does not exist any more."))
+	}
+	order := d.run.GetOrder()
+	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
+		Agent: agent, Content: order.GetContent(), FileIds: order.GetFileIds(), Metadata: order.GetMetadata(),
+	}}}
+	if order.GetContinues() {
+		command.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{Agent: agent}}
+	}
+	command.AgentVersion, command.RuntimeContext = d.run.GetAgentVersion(), order.GetRuntimeContext()
+	reply, err := d.tell("begin", command)
+	refusal := refusalOf(err)
+	switch {
+	case refusal != nil && refusal.Code == failurepb.Code_NOT_FOUND:
+		return d.gone()
+	case refusal != nil:
+		return d.end(failure(strings.ToLower(refusal.Code.String()), refusal.Message))
+	case err != nil:
+		return nil, err
+	}
+	began := &runpb.Began{TurnRunId: reply.GetAccepted().GetRunId()}
+	if began.TurnRunId == "" { // a repeat of a continue may be answered with the turn
+		began.TurnRunId = reply.GetTurn().GetRunId()
+	}
+	return &runpb.Command{Body: &runpb.Command_Began{Began: began}}, nil
+}
+
+// await returns when the turn has ended or waits for a person, and keeps the run's place until then.
+func (d *runDriver) await() (*runpb.Command, error) {
+	turn := d.run.GetTurnRunId()
+	for {
+		ctx, cancel := context.WithTimeout(d.ctx, d.runs.config.Renew)
+		reply, err := d.tellIn(ctx, "await", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
+			AwaitRun: &conversationpb.AwaitRun{RunId: turn},
+		}})
+		cancel()
+		known := reply.GetTurn()
+		switch {
+		case d.ctx.Err() != nil:
+			return nil, d.ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			if _, err = d.join(true); err != nil {
+				return nil, err
+			}
+			continue
+		case err == nil && !known.GetPartial():
+			return d.came(known)
+		case err != nil && !codeIs(err, failurepb.Code_NOT_FOUND):
+			return nil, err
+		}
+		return d.read(turn)
+	}
+}
+
+// came is what the run has come to with its turn.
+func (d *runDriver) came(turn *conversationpb.TurnResult) (*runpb.Command, error) {
+	if turn.GetStopReason() == conversationpb.StopReason_REQUIRES_ACTION {
+		return &runpb.Command{Body: &runpb.Command_Paused{Paused: &runpb.Paused{Turn: turn}}}, nil
+	}
+	return d.end(&runpb.Ended{Turn: turn})
+}
+
+// read is came of a turn that is read from the records.
+func (d *runDriver) read(turn string) (*runpb.Command, error) {
+	var result *conversationpb.TurnResult
+	err := d.untilRead(func() (err error) {
+		result, err = d.runs.config.Records.Turn(d.ctx, d.run.GetConversationId(), turn)
+		return err
+	})
+	if codeIs(err, failurepb.Code_NOT_FOUND) {
+		return d.gone()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.came(result)
+}
+
+// state reads the conversation.
+func (d *runDriver) state() (state *conversationpb.State, err error) {
+	err = d.untilRead(func() (err error) {
+		state, err = d.runs.config.Records.State(d.ctx, d.run.GetConversationId())
+		return err
+	})
+	return state, err
+}
+
+// untilRead reads until there is an answer.
+func (d *runDriver) untilRead(read func() error) error {
+	for try := 1; ; try++ {
+		err := read()
+		if err == nil || d.ctx.Err() != nil || codeIs(err, failurepb.Code_NOT_FOUND) {
+			return err
+		}
+		pause(d.ctx, try)
+	}
+}
+
+// park gives the place of a run back that waits for a person.
+func (d *runDriver) park() (*runpb.Command, error) {
+	if err := d.leave(); err != nil {
+		return nil, err
+	}
+	return &runpb.Command{Body: &runpb.Command_Parked{Parked: &runpb.Parked{}}}, nil
+}
+
+// look sees what became of a turn that waits for a person.
+func (d *runDriver) look() (*runpb.Command, error) {
+	state, err := d.state()
+	turn := d.run.GetTurnRunId()
+	switch {
+	case codeIs(err, failurepb.Code_NOT_FOUND):
+		return d.gone()
+	case err != nil:
+		return nil, err
+	case state.GetLease().GetRunId() == turn:
+		if _, err = d.join(true); err != nil {
+			return nil, err
+		}
+		return &runpb.Command{Body: &runpb.Command_Resumed{Resumed: &runpb.Resumed{}}}, nil
+	case state.GetPaused().GetRunId() == turn && state.GetStatus() == conversationpb.Status_WAITING && d.knows(state.GetPending()):
+		return nil, nil //nolint:nilnil // see step
+	}
+	return d.read(turn)
+}
+
+// knows says that the run waits for just these.
+func (d *runDriver) knows(pending []*conversationpb.PendingAction) bool {
+	known := d.run.GetPending()
+	for i, action := range pending {
+		if i >= len(known) || known[i].GetId() != action.GetId() {
+			return false
+		}
+	}
+	return len(known) == len(pending)
+}
+
+// giveUp cancels the turn of a run. What drove the run has ended, so whatever it told the conversation was told before. A
+// conversation that the run does not hold any more has nothing of it to cancel.
+func (d *runDriver) giveUp() (*runpb.Command, error) {
+	state, err := d.state()
+	turn := d.run.GetTurnRunId()
+	switch {
+	case codeIs(err, failurepb.Code_NOT_FOUND):
+		return d.gone()
+	case err != nil:
+		return nil, err
+	case state.GetBackgroundRun() != d.at.ID && turn != "":
+		return d.read(turn) // it was let go after its end
+	case state.GetBackgroundRun() != d.at.ID || turn == "" && !d.run.GetPlaced():
+		return d.end(&runpb.Ended{Turn: canceled("")})
+	}
+	reply, err := d.tell("cancel", cancelCommand())
+	told := reply.GetCancelled()
+	switch {
+	case codeIs(err, failurepb.Code_NOT_FOUND):
+		return d.gone()
+	case err != nil:
+		return nil, err
+	case told.GetCancelled():
+		turn = told.GetRunId()
+	}
+	if turn == "" {
+		return d.end(&runpb.Ended{Turn: canceled("")})
+	}
+	return d.stopped(turn)
+}
+
+// stopped waits until a turn that was cancelled, or ended before it could be, is over.
+func (d *runDriver) stopped(turn string) (*runpb.Command, error) {
+	reply, err := d.tell("stopped", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
+		AwaitRun: &conversationpb.AwaitRun{RunId: turn},
+	}})
+	known := reply.GetTurn()
+	switch {
+	case err == nil && !known.GetPartial():
+		return d.end(&runpb.Ended{Turn: known})
+	case err != nil && !codeIs(err, failurepb.Code_NOT_FOUND):
+		return nil, err
+	}
+	return d.read(turn)
+}
+
+// gone ends a run whose conversation was deleted.
+func (d *runDriver) gone() (*runpb.Command, error) {
+	if d.run.GetCancelling() {
+		return d.end(&runpb.Ended{Turn: canceled(d.run.GetTurnRunId())})
+	}
+	return d.end(failure(errorSessionGone, "The session of this run was deleted."))
+}
+
+func failure(kind, message string) *runpb.Ended {
+	return &runpb.Ended{Error: &runpb.Error{Type: kind, Message: message}}
+}
+
+// end lets go of the conversation before the end is told: who waited for it may send the next message.
+func (d *runDriver) end(ended *runpb.Ended) (*runpb.Command, error) {
+	if err := d.free(); err != nil {
+		return nil, err
+	}
+	return &runpb.Command{Body: &runpb.Command_Ended{Ended: ended}}, nil
+}
+
+// letGo leaves nothing of a run that is over.
+func (d *runDriver) letGo() (*runpb.Command, error) {
+	if err := d.free(); err != nil {
+		return nil, err
+	}
+	if err := d.leave(); err != nil {
+		return nil, err
+	}
+	return &runpb.Command{Body: &runpb.Command_Settled{Settled: &runpb.Settled{}}}, nil
+}
+
+// free releases the conversation, if the run holds it.
+func (d *runDriver) free() error {
+	_, err := d.tell("free", &conversationpb.Command{Body: &conversationpb.Command_Hold{
+		Hold: &conversationpb.Hold{RunId: d.at.ID, Release: true},
+	}})
+	if codeIs(err, failurepb.Code_NOT_FOUND) {
+		return nil
+	}
+	return err
+}
+
+// join asks the queue for a place, and for its own again.
+func (d *runDriver) join(atOnce bool) (*runpb.QueueReply, error) {
+	return d.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Join{
+		Join: &runpb.Join{RunId: d.at.ID, AtOnce: atOnce},
+	}})
+}
+
+func (d *runDriver) leave() error {
+	_, err := d.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Leave{Leave: &runpb.Leave{RunId: d.at.ID}}})
+	return err
+}
+
+// queue gives the project's queue a command until it is answered.
+func (d *runDriver) queue(command *runpb.QueueCommand) (*runpb.QueueReply, error) {
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(d.ctx, askTimeout)
+		reply, err := d.runs.config.Queues.Queue(ctx, d.run.GetTenantId(), d.run.GetProjectId(), command)
+		cancel()
+		if err == nil || d.ctx.Err() != nil || refusalOf(err) != nil {
+			return reply, err
+		}
+		pause(d.ctx, try)
+	}
+}
+
+// refusalOf is the failure with which rules have refused a command for good.
+func refusalOf(err error) *machine.Failure {
+	var refusal *machine.Failure
+	if errors.As(err, &refusal) && !worthRetry(err) {
+		return refusal
+	}
+	return nil
+}
+
+// tell gives the conversation a command of who asked for the run until it is answered. What is told under the same name is
+// the same command.
+func (d *runDriver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	return d.tellIn(d.ctx, name, command)
+}
+
+func (d *runDriver) tellIn(ctx context.Context, name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command.ConversationId = d.run.GetConversationId()
+	command.CommandId = d.at.ID + "/" + name
+	command.BackgroundRun = d.at.ID
+	command.IssuedAt = time.Now().UnixMilli()
+	command.Caller = &conversationpb.Caller{
+		TenantId: d.run.GetTenantId(), ProjectId: d.run.GetProjectId(), UserId: d.run.GetUserId(), Identified: true,
+		Trusted: d.run.GetTrusted(), TokenId: d.run.GetTokenId(),
+	}
+	var reply *conversationpb.Reply
+	err := repeat(ctx, func() (failed error) {
+		var answer proto.Message
+		answer, failed = d.at.Tell(ctx, command.GetConversationId(), command)
+		reply, _ = answer.(*conversationpb.Reply)
+		if failed != nil {
+			command = command.Again()
+		}
+		return failed
+	})
+	return reply, err
+}
+
+// report tells the run what was done, and learns what its rules make of it.
+func (d *runDriver) report(command *runpb.Command) error {
+	command.RunId = d.at.ID
+	return repeat(d.ctx, func() error {
+		answer, err := d.at.Ask(d.ctx, command)
+		if reply, ok := answer.(*runpb.Reply); ok {
+			d.run = reply.GetRun()
+		}
+		return err
+	})
+}

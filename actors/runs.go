@@ -1,0 +1,213 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/deliver"
+	"parley/actors/machine"
+	"parley/actors/queue"
+	"parley/actors/run"
+	"parley/actors/turn"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+// RunRecords reads what is stored of a run's conversation.
+type RunRecords interface {
+	TaskRecords
+	// State returns the conversation's head, or a NOT_FOUND failure.
+	State(ctx context.Context, conversationID string) (*conversationpb.State, error)
+}
+
+// Queues reaches what lives in other shards: the queue of a project, and the runs that stand in it. A refusal is a
+// *machine.Failure; any other error says that it could not be reached in time.
+type Queues interface {
+	// Queue gives a command to the queue of a project. It fills in the queue's id.
+	Queue(ctx context.Context, tenantID, projectID string, command *runpb.QueueCommand) (*runpb.QueueReply, error)
+	// Run gives a command to a run.
+	Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error)
+}
+
+// RunsConfig is what the kinds of runs and of their queues need. Agents, Records, Queues and Poster are required; the other
+// zero values mean the defaults.
+type RunsConfig struct {
+	Agents  turn.Agents
+	Records RunRecords
+	Queues  Queues
+	Poster  *deliver.Poster
+	// OpenSecret decrypts the secret of a callback; about is runpb.SecretAbout of the run. Nil: none can be opened, and
+	// what should be signed is not sent.
+	OpenSecret func(sealed []byte, about string) ([]byte, error)
+	// Renew is how often the place of a run that runs is asked for again. It must be well below queue.Limits.Lease.
+	// Default 3m.
+	Renew time.Duration
+	// MaxDriven bounds the runs of this node that are driven at one time, each a goroutine that waits for a turn. Others
+	// wait until one is over. Default 10,000.
+	MaxDriven int
+	// MaxPosts bounds the callbacks under way at one time. One above it counts as lost and is tried again later.
+	// Default 128.
+	MaxPosts int
+	// MaxNotices bounds the notices from queues and conversations to runs under way at one time. One above it is not
+	// given: the run finds out by itself, later. Default 1024.
+	MaxNotices int
+
+	// Logger; nil = silent.
+	Logger *slog.Logger
+	// Registerer for metrics; nil = none.
+	Registerer prometheus.Registerer
+}
+
+// Runs are the kinds of background runs and of their queues.
+type Runs struct {
+	*drivers
+
+	config    RunsConfig
+	rules     *run.Machine
+	lines     *queue.Machine
+	posts     chan struct{} // places of callbacks under way
+	notices   chan struct{} // places of notices under way
+	callbacks *prometheus.CounterVec
+}
+
+// NewRuns returns the kinds under the given rules.
+func NewRuns(rules *run.Machine, lines *queue.Machine, config RunsConfig) (*Runs, error) {
+	if config.Agents == nil || config.Records == nil || config.Queues == nil || config.Poster == nil {
+		return nil, errors.New("actors: runs need Agents, Records, Queues and a Poster")
+	}
+	if config.MaxDriven < 0 || config.MaxPosts < 0 || config.MaxNotices < 0 || config.Renew < 0 {
+		return nil, errors.New("actors: MaxDriven, MaxPosts, MaxNotices and Renew must not be negative")
+	}
+	orDefault(&config.MaxDriven, 10_000)
+	orDefault(&config.MaxPosts, 128)
+	orDefault(&config.MaxNotices, 1024)
+	orDefault(&config.Renew, 3*time.Minute)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.OpenSecret == nil {
+		config.OpenSecret = func([]byte, string) ([]byte, error) { return nil, errors.New("secrets cannot be opened here") }
+	}
+	driven := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "parley_actors_driven_runs", Help: "Background runs that are driven on this node.",
+	})
+	r := &Runs{
+		drivers: newDrivers(config.MaxDriven, driven, config.Logger),
+		config:  config, rules: rules, lines: lines,
+		posts: make(chan struct{}, config.MaxPosts), notices: make(chan struct{}, config.MaxNotices),
+		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",
+		}, []string{"outcome"}),
+	}
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(driven, r.callbacks)
+	}
+	return r, nil
+}
+
+// Kinds are the two kinds. They must come after the kind of conversations, which they need: a run works in a conversation
+// of its shard, so that both have the same owner.
+func (r *Runs) Kinds() []Kind {
+	return []Kind{r.runs(), r.queues()}
+}
+
+func (r *Runs) runs() Kind {
+	return Kind{
+		Machine:   r.rules,
+		Perform:   r.perform,
+		OnRelease: r.release,
+		Creates: func(command proto.Message) bool {
+			c, ok := command.(*runpb.Command)
+			return ok && c.GetCreate() != nil
+		},
+		Busy: func(state proto.Message) bool {
+			s, ok := state.(*runpb.State)
+			return ok && run.Driven(s)
+		},
+		Running: run.ListRunning,
+		Due: Due{List: run.ListDue, Command: func(id string) proto.Message {
+			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}
+		}},
+		Drain: r.drain,
+	}
+}
+
+func (r *Runs) queues() Kind {
+	return Kind{
+		Machine: r.lines,
+		Perform: func(_ Entity, effect machine.Effect) proto.Message {
+			if e, ok := effect.(queue.Grant); ok {
+				r.grant(e)
+			}
+			return nil
+		},
+		Due: Due{List: queue.ListDue, Command: func(id string) proto.Message {
+			return &runpb.QueueCommand{QueueId: id, Body: &runpb.QueueCommand_Due{Due: &runpb.QueueDue{}}}
+		}},
+	}
+}
+
+func (r *Runs) perform(at Entity, effect machine.Effect) proto.Message {
+	switch e := effect.(type) {
+	case run.Drive:
+		d := &runDriver{runs: r, at: at, run: e.Run}
+		r.drive(at, nil, d.drive) // the one before may have looked already, and be about to end
+	case run.Post:
+		r.post(at, e)
+	}
+	return nil
+}
+
+// Watch has the conversations of a kind tell the run that holds one when what it waits for has happened: a person has
+// acted, or the conversation is gone.
+func (r *Runs) Watch(conversations *Kind) {
+	before := conversations.OnCommit
+	conversations.OnCommit = func(commit Commit) {
+		if before != nil {
+			before(commit)
+		}
+		was, _ := commit.Before.(*conversationpb.State)
+		holder := was.GetBackgroundRun()
+		if holder == "" {
+			return
+		}
+		is, _ := commit.After.(*conversationpb.State)
+		acted := was.GetStatus() == conversationpb.Status_WAITING && is.GetStatus() != conversationpb.Status_WAITING
+		if is == nil || acted {
+			r.notice(commit.Entity(), holder)
+		}
+	}
+}
+
+// noticeTimeout bounds a notice. A run that has not got it looks by itself.
+const noticeTimeout = 10 * time.Second
+
+func (r *Runs) notice(at Entity, holder string) {
+	r.spare(r.notices, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+		defer cancel()
+		look := &runpb.Command{RunId: holder, Body: &runpb.Command_Look{Look: &runpb.Look{}}}
+		if _, err := at.Tell(ctx, holder, look); err != nil {
+			r.config.Logger.Debug("a run was not told of its conversation", slog.String("run", holder), slog.Any("err", err))
+		}
+	})
+}
+
+// grant tells a run that it may run. One that is not there any more, or is over, has no use for its place.
+func (r *Runs) grant(e queue.Grant) {
+	r.spare(r.notices, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+		defer cancel()
+		placed := &runpb.Command{RunId: e.RunID, Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}}
+		_, err := r.config.Queues.Run(ctx, placed)
+		if err != nil && !codeIs(err, failurepb.Code_RUN_NOT_FOUND) {
+			r.config.Logger.Debug("a run was not told that it may run", slog.String("run", e.RunID), slog.Any("err", err))
+		}
+	})
+}
