@@ -55,6 +55,14 @@
 //	any      add_file                the agent takes it             same     file.added                   files
 //	any      remove_file                                            same     file.removed                 files
 //	any      due                     files are past their time      same     file.removed                 retentionDays
+//	idle     hold                    as for a message, or continue  idle     held (not public)            document 1, background runs
+//	any      hold                    held by this run               same     none: answered as it was     -
+//	any      hold                    held by another run            same     refused CONVERSATION_BUSY    409 agent_run_conflict
+//	any      hold release            by the run that holds it       same     held, released (not public)  -
+//	any      hold release            any other run                  same     none: answered as it is      -
+//	any      send, continue, ...     held, not on the run's behalf  same     refused CONVERSATION_BUSY    409 agent_run_conflict
+//	any      send, continue, ...     on behalf of a run that let go same     refused STALE_TURN           -
+//	any      delete                  only_idle, held                same     refused CONVERSATION_BUSY    409 agent_run_conflict
 //	any      set_title               no title yet                   same     updated, session.usage       titles
 //	any      update                  changes something              same     updated                      budget raised
 //	any      send, cancel, update    the command came before        same     none: answered as it was     -
@@ -73,6 +81,19 @@
 // report can come, at all that it was granted (Lease.reserved_nano_usd). TurnEnded.usage is the whole turn's, so what it
 // adds is the difference to Lease.usage. Nothing is granted above the budget, and a call ends at what it was granted up to
 // one step of metering: that is how far the budget can be overspent.
+//
+// Usage is rolled up by hour (machine.UsageSum) with the event that charges it, so each model call stands in one row of
+// numbers, once, whatever is repeated: a journalled step's with the step, the rest with the end, a lost call's with the
+// recovery, a title's with the title. It is put down to the model, and to whom the turn is: who began it, or let it go on
+// last (Lease.by_user, by_token). Where usage of two models comes in one piece (a title's with its turn's), it is put down
+// to the model of the turn. The rows outlive the conversation.
+//
+// A background run holds the conversation from when it is admitted until it is over (State.background_run), so that nothing
+// comes between; no event of the public log tells of it. Turns that wait for people can be decided and cancelled by whoever
+// may, and time goes on. To hold is remembered among the outcomes, to let go is not: it can be said again.
+//
+// Runtime contexts, the conversation's and the turn's own, are bytes that the edge has sealed. They are bounded here and
+// read by the runner only.
 //
 // A call that may have run (its runner was lost) and is not idempotent gets need OUTCOME with TurnRecovered. No remembered
 // approval and no time-out runs it again, only a person.
