@@ -123,6 +123,9 @@ func anthropicOptions(question *question) []option.RequestOption {
 	if key := question.agent.GetModel().GetApiKey(); key != "" {
 		options = append(options, option.WithAPIKey(key))
 	}
+	for name, value := range question.agent.GetModel().GetHeaders() {
+		options = append(options, option.WithHeader(name, value))
+	}
 	for name, values := range question.query {
 		for _, value := range values {
 			options = append(options, option.WithQueryAdd(name, value))

@@ -52,7 +52,7 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 	model := request.Agent.GetModel()
 	this := &call{
 		provider: n.name, request: request, limits: n.caller.limits(model),
-		secrets: newRedactor(model.GetApiKey(), model.GetBaseUrl()),
+		secrets: secretsOf(model),
 	}
 	ready, refused := n.prepare(request)
 	return n.caller.run(ctx, this, stream, func(ctx context.Context, _ int, out *recorder) error {

@@ -603,3 +603,21 @@ func FuzzStream(f *testing.F) {
 		require.Contains(t, []Stop{StopEnd, StopTools, StopLength, StopFilter}, answer.Stop)
 	})
 }
+
+// TestHeadersOfTheModel go out beside the key, and their values are as secret.
+func TestHeadersOfTheModel(t *testing.T) {
+	const value = "header-secret-0123"
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			server, seen := w.serve(t, func(_ int, response http.ResponseWriter, request *http.Request) {
+				http.Error(response, `{"error":{"message":"what is `+request.Header.Get("X-Team")+`?"}}`, http.StatusBadRequest)
+			})
+			request := w.request(server)
+			request.Agent.Model.Headers = map[string]string{"X-Team": value}
+			_, _, err := w.ask(t, Config{MaxRetries: -1}, request)
+			require.ErrorContains(t, err, "what is "+hidden)
+			require.NotContains(t, err.Error(), value)
+			require.Equal(t, value, seen.header.Get("X-Team"))
+		})
+	}
+}

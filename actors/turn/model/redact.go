@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/proto/agentpb"
 )
 
 // maxShownText is how many bytes of a provider's own words an error repeats.
@@ -43,6 +45,18 @@ func newRedactor(apiKey, baseURL string) redactor {
 		}
 	}
 	return redactor{secrets: secrets}
+}
+
+// secretsOf is a redactor of all that is secret of a model.
+func secretsOf(model *agentpb.Model) redactor {
+	const shortest = 8 // what is shorter is no secret, and part of words
+	known := newRedactor(model.GetApiKey(), model.GetBaseUrl())
+	for _, value := range model.GetHeaders() {
+		if value = strings.TrimSpace(value); len(value) >= shortest {
+			known.secrets = append(known.secrets, value)
+		}
+	}
+	return known
 }
 
 // clean returns text on one line, without secrets, cut to a length to show.
