@@ -36,5 +36,11 @@ var dataURLPattern = regexp.MustCompile(`data:[a-zA-Z0-9.+/\-]*[;,][^\s"'<>]*`)
 // what looks like a key, and without the data of data URLs.
 func Redact(model *agentpb.Model, text string, limit int) string {
 	text = dataURLPattern.ReplaceAllString(text, hidden)
-	return newRedactor(model.GetApiKey(), model.GetBaseUrl()).cleanTo(text, limit)
+	secrets := newRedactor(model.GetApiKey(), model.GetBaseUrl())
+	for _, value := range model.GetHeaders() {
+		if value = strings.TrimSpace(value); len(value) >= 8 { // shorter ones are no secrets, and parts of words
+			secrets.secrets = append(secrets.secrets, value)
+		}
+	}
+	return secrets.cleanTo(text, limit)
 }

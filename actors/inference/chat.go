@@ -1,0 +1,193 @@
+package inference
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"parley/actors/machine/rawjson"
+	"parley/actors/turn/model"
+)
+
+// maxChoices bounds n and the tool calls of an answer.
+const maxChoices = 128
+
+// Chat makes a chat completion and returns its JSON. The error is an *Error, or the cause with which ctx ended.
+func (c *Caller) Chat(ctx context.Context, call *Call) ([]byte, error) {
+	leave, refused := c.enter()
+	if refused != nil {
+		return nil, refused
+	}
+	defer leave()
+	t, refused := c.find(call, ServiceChat, "llm", "")
+	if refused != nil {
+		return nil, refused
+	}
+	ctx, release := c.guard(ctx)
+	defer release()
+	started, used := time.Now(), &consumed{}
+	answer, err := c.chat(ctx, call, t, used)
+	c.book(call, t, used, outcomeOf(ctx, err), started)
+	return answer, err
+}
+
+func outcomeOf(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return outcomeOK
+	case gone(ctx) != nil:
+		return outcomeCancelled
+	}
+	return outcomeError
+}
+
+func (c *Caller) chat(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {
+	var said *completion
+	var err error
+	if t.relayed() {
+		said, err = c.relayChat(ctx, call, t)
+	} else {
+		said, err = c.speakChat(ctx, call, t)
+	}
+	if said != nil {
+		*used = said.used
+	}
+	if err != nil {
+		return nil, err
+	}
+	return said.append(call), nil
+}
+
+// completion is a whole answer.
+type completion struct {
+	id, fingerprint []byte // JSON; nil = none
+	created         int64
+	choices         []byte
+	used            consumed
+}
+
+// relayChat asks an OpenAI-compatible provider.
+func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*completion, error) {
+	address, err := model.OpenAIURL(t.model, "/chat/completions")
+	if err != nil {
+		return nil, fromModel(err, t.model)
+	}
+	body := chatBody(t, call, false)
+	var said *completion
+	err = c.attempts(ctx, t, "chat", func(ctx context.Context) error {
+		answer, err := c.fetch(ctx, t, address, body)
+		if err != nil {
+			return err
+		}
+		said, err = readCompletion(answer)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	said.used.guess(call, len(said.choices))
+	if cut(said.choices) {
+		return said, cutShort()
+	}
+	return said, nil
+}
+
+// readCompletion checks the frame of a provider's answer; what is in its choices passes through.
+func readCompletion(answer []byte) (*completion, error) {
+	if !json.Valid(answer) {
+		return nil, errShape
+	}
+	fields, err := rawjson.Object(answer)
+	if err != nil {
+		return nil, errShape
+	}
+	if fields.Get("error") != nil {
+		return nil, readSignal(0, answer)
+	}
+	said := &completion{
+		choices: fields.Get("choices"), created: number(fields.Get("created")), fingerprint: fields.Get("system_fingerprint"),
+	}
+	if items, err := rawjson.Array(said.choices, maxChoices); err != nil || len(items) == 0 {
+		return nil, errShape
+	}
+	if fields.Text("id") != "" {
+		said.id = fields.Get("id")
+	}
+	said.used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
+	return said, nil
+}
+
+// cut says whether an answer was ended by its length before anything was said. Only then are its choices decoded.
+func cut(raw []byte) bool {
+	if !bytes.Contains(raw, []byte(`"length"`)) {
+		return false
+	}
+	var choices []struct {
+		FinishReason string `json:"finish_reason"`
+		Message      struct {
+			Content   string            `json:"content"`
+			Refusal   string            `json:"refusal"`
+			ToolCalls []json.RawMessage `json:"tool_calls"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(raw, &choices) != nil {
+		return false // content in parts, say: something was said
+	}
+	for _, choice := range choices {
+		message := choice.Message
+		if choice.FinishReason != "length" || message.Content != "" || message.Refusal != "" || len(message.ToolCalls) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// append renders the answer (document 3, 10.2).
+func (s *completion) append(call *Call) []byte {
+	dst := make([]byte, 0, len(s.choices)+512)
+	dst = append(dst, `{"id":`...)
+	dst = appendID(dst, s.id)
+	dst = append(dst, `,"object":"chat.completion","created":`...)
+	dst = strconv.AppendInt(dst, createdAt(s.created), 10)
+	dst = append(dst, `,"model":`...)
+	dst = rawjson.AppendString(dst, call.Model)
+	dst = append(dst, `,"system_fingerprint":`...)
+	dst = appendOrNull(dst, s.fingerprint)
+	dst = append(dst, `,"choices":`...)
+	dst = append(dst, s.choices...)
+	dst = append(dst, `,"usage":`...)
+	dst = s.used.append(dst)
+	dst = append(dst, `,"request_id":`...)
+	dst = rawjson.AppendString(dst, call.RequestID)
+	return append(dst, '}')
+}
+
+func appendOrNull(dst, raw []byte) []byte {
+	if raw == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}
+
+// appendID appends the provider's id of an answer, or one of ours.
+func appendID(dst, id []byte) []byte {
+	if id != nil {
+		return append(dst, id...)
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
+	dst = append(dst, `"chatcmpl-`...)
+	dst = hex.AppendEncode(dst, random[:])
+	return append(dst, '"')
+}
+
+func createdAt(given int64) int64 {
+	if given > 0 {
+		return given
+	}
+	return time.Now().Unix()
+}

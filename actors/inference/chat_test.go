@@ -1,0 +1,256 @@
+package inference_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/inference"
+)
+
+const (
+	hello  = `{"model":"chat","messages":[{"role":"user","content":"hi"}]}`
+	answer = `{"id":"chatcmpl-up","object":"chat.completion","created":1700000000,"model":"up-model","system_fingerprint":"fp_1",
+		"choices":[{"index":0,"message":{"role":"assistant","content":"Hello \u00e9","refusal":null},"finish_reason":"stop","logprobs":null}],
+		"usage":{"prompt_tokens":1000,"completion_tokens":10,"total_tokens":1010,"prompt_tokens_details":{"cached_tokens":400}}}`
+)
+
+func TestChatRelayed(t *testing.T) {
+	k := newKit(t, says(200, answer))
+	raw, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"chatcmpl-up","object":"chat.completion","created":1700000000,"model":"chat","system_fingerprint":"fp_1",
+		"choices":[{"index":0,"message":{"role":"assistant","content":"Hello é","refusal":null},"finish_reason":"stop","logprobs":null}],
+		"usage":{"prompt_tokens":1000,"completion_tokens":10,"cached_tokens":400,"total_tokens":1010,
+		"prompt_tokens_details":{"cached_tokens":400}},"request_id":"req-1"}`, string(raw))
+	require.Equal(t, inference.Usage{
+		TenantID: "t", ProjectID: "p", UserID: "u", TokenID: "tok", Model: "chat", Service: "chat",
+		InputTokens: 1000, OutputTokens: 10, CachedInputTokens: 400, Priced: true,
+		CostNanoUSD: (600*1e9 + 400*1e8 + 10*2e9) / 1e6,
+	}, k.usage())
+	asked := k.provider.requests()
+	require.Len(t, asked, 1)
+	require.Equal(t, "/v1/chat/completions", asked[0].path)
+	require.Equal(t, "Bearer "+testKey, asked[0].key)
+	require.Equal(t, "header-secret-value", asked[0].header)
+	require.JSONEq(t, `{"model":"up-model","messages":[{"role":"user","content":"hi"}]}`, asked[0].raw)
+}
+
+// TestChatBody: what of a body reaches the provider.
+func TestChatBody(t *testing.T) {
+	const messages = `"messages":[{"role":"user","content":"hi"}]`
+	for _, c := range []struct{ name, body, want string }{
+		{"listed fields pass, others do not",
+			`{"model":"chat",` + messages + `,"temperature":0.1,"top_p":1,"stop":["x"],"seed":7,"user":"me","tools":[{"a":1}],` +
+				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low",` +
+				`"top_k":5,"request_id":"r","api_key":"stolen","base_url":"http://evil"}`,
+			`{"model":"up-model",` + messages + `,"temperature":0.1,"top_p":1,"stop":["x"],"seed":7,"user":"me","tools":[{"a":1}],` +
+				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low"}`},
+		{"max_completion_tokens wins, and imitators know the old name",
+			`{"model":"chat",` + messages + `,"max_tokens":5,"max_completion_tokens":9}`,
+			`{"model":"up-model",` + messages + `,"max_tokens":9}`},
+		{"null is nothing", `{"model":"chat",` + messages + `,"max_tokens":null,"seed":null}`, `{"model":"up-model",` + messages + `}`},
+		{"extra_body adds and overrides nothing of ours",
+			`{"model":"chat",` + messages + `,"temperature":0.1,"extra_body":{"temperature":2,"model":"stolen","stream":true,"guided":[1]}}`,
+			`{"model":"up-model",` + messages + `,"temperature":0.1,"guided":[1]}`},
+		{"a record that lets unknown fields pass, has defaults, and drops what the model does not take",
+			`{"model":"open",` + messages + `,"seed":7,"top_k":9,"other":1,"providerKey":"x"}`,
+			`{"model":"up-model",` + messages + `,"top_k":9,"other":1,"safe":true,"temperature":0.5}`},
+		{"the last of two fields with one name counts", `{"model":"chat","messages":[],` + messages + `}`, `{"model":"up-model",` + messages + `}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newKit(t, says(200, answer))
+			_, err := k.caller.Chat(t.Context(), k.call(c.body))
+			require.NoError(t, err)
+			require.JSONEq(t, c.want, k.provider.requests()[0].raw)
+		})
+	}
+}
+
+// TestErrors is the table of document 3, 10.4, row by row.
+func TestErrors(t *testing.T) {
+	said := func(status int, message, code string) http.HandlerFunc {
+		return says(status, fmt.Sprintf(`{"error":{"message":%q,"type":"some_type","code":%s}}`, message, code))
+	}
+	for _, c := range []struct {
+		name     string
+		answer   http.HandlerFunc
+		status   int
+		kind     string
+		code     string
+		param    string
+		attempts int
+	}{
+		{"cut before an answer", says(200, `{"choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":""}}]}`),
+			422, "output_token_limit_exceeded", "output_token_limit_exceeded", "max_completion_tokens", 1},
+		{"context length", said(400, "This model's maximum context length is 8 tokens", "null"), 400, "invalid_request_error", "context_length_exceeded", "messages", 1},
+		{"content policy", said(400, "violates our content policy", "null"), 400, "invalid_request_error", "content_policy_violation", "", 1},
+		{"credentials", said(401, "Incorrect API key provided: "+testKey, "null"), 401, "authentication_error", "invalid_api_key", "", 1},
+		{"credentials in words", said(400, "Invalid API key", "null"), 401, "authentication_error", "invalid_api_key", "", 1},
+		{"forbidden", said(403, "no", "null"), 403, "permission_error", "permission_denied", "", 1},
+		{"quota", said(429, "You exceeded your current quota", "null"), 429, "rate_limit_error", "insufficient_quota", "", 1},
+		{"rate", said(429, "slow down", "null"), 429, "rate_limit_error", "rate_limit_exceeded", "", 3},
+		{"own code", said(429, "slow down", `"tokens_per_minute"`), 429, "rate_limit_error", "tokens_per_minute", "", 3},
+		{"408", said(408, "late", "null"), 408, "server_error", "provider_timeout", "", 3},
+		{"504", said(504, "late", "null"), 504, "server_error", "provider_timeout", "", 3},
+		{"404", said(404, "what?", "null"), 404, "not_found_error", "model_not_found", "model", 1},
+		{"model in words", said(400, "The model `x` does not exist", "null"), 404, "not_found_error", "model_not_found", "model", 1},
+		{"400", said(400, "bad", "null"), 400, "invalid_request_error", "invalid_request", "", 1},
+		{"400 with a param", says(400, `{"error":{"message":"bad","param":"tools"}}`), 400, "invalid_request_error", "invalid_request", "tools", 1},
+		{"409", said(409, "again", "null"), 409, "conflict_error", "conflict", "", 1},
+		{"422", said(422, "cannot", "null"), 422, "unprocessable_entity_error", "unprocessable_entity", "", 1},
+		{"500", said(500, "oops", "null"), 500, "server_error", "provider_error", "", 3},
+		{"503", said(503, "busy", "null"), 503, "server_error", "provider_error", "", 3},
+		{"529", said(529, "overloaded", "null"), 529, "server_error", "provider_error", "", 3},
+		{"another form", says(500, `{"detail":"oops"}`), 500, "server_error", "provider_error", "", 3},
+		{"no document", says(502, `<html>`), 502, "server_error", "provider_error", "", 3},
+		{"rest", said(418, "teapot", "null"), 500, "server_error", "inference_error", "", 1},
+		{"no JSON", says(200, `hello`), 500, "server_error", "inference_error", "", 1},
+		{"no choices", says(200, `{"id":"x","choices":[]}`), 500, "server_error", "inference_error", "", 1},
+		{"error with status 200", says(200, `{"error":{"message":"no","type":"rate_limit_error"}}`), 429, "rate_limit_error", "rate_limit_exceeded", "", 3},
+		{"cut connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "server_error", "provider_unavailable", "", 3},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+			503, "server_error", "provider_unavailable", "", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, streamed := range []bool{false, true} {
+				k := newKit(t, c.answer)
+				var err error
+				if streamed {
+					var chunks string
+					chunks, err = k.stream(hello)
+					require.Empty(t, chunks, "nothing was passed on")
+				} else {
+					_, err = k.caller.Chat(t.Context(), k.call(hello))
+				}
+				failed := asError(t, err)
+				if streamed && c.status == 422 && c.code == "output_token_limit_exceeded" {
+					continue // a document is no stream: see TestStreamErrors
+				}
+				require.Equal(t, c.status, failed.Status)
+				require.Equal(t, c.kind, failed.Type)
+				require.Equal(t, c.code, failed.Code)
+				require.Equal(t, c.param, failed.Param)
+				require.LessOrEqual(t, len(failed.Message), 2003)
+				require.Len(t, k.provider.requests(), c.attempts)
+				require.True(t, k.usage().Failed)
+			}
+		})
+	}
+}
+
+func TestErrorTextIsClean(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	k := newKit(t, says(400, `{"error":{"message":"sk-abcdefghijkl Bearer abc data:image/png;base64,AAAA header-secret-value `+long+`"}}`))
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	failed := asError(t, err)
+	for _, secret := range []string{"sk-abcdefghijkl", "Bearer abc", "AAAA"} {
+		require.NotContains(t, failed.Message, secret)
+	}
+	require.Less(t, len(failed.Message), 2010)
+}
+
+func TestUnknownModels(t *testing.T) {
+	k := newKit(t, says(200, answer))
+	for body, want := range map[string]int{
+		`{"model":"none","messages":[]}`:  404,
+		`{"model":"embed","messages":[]}`: 400,
+	} {
+		_, err := k.caller.Chat(t.Context(), k.call(body))
+		failed := asError(t, err)
+		require.Equal(t, want, failed.Status)
+		require.Equal(t, "model", failed.Param)
+	}
+	elsewhere := k.call(hello)
+	elsewhere.ProjectID = "other"
+	_, err := k.caller.Chat(t.Context(), elsewhere)
+	require.Equal(t, 404, asError(t, err).Status)
+	require.Empty(t, k.booked, "nothing was called")
+	require.Empty(t, k.provider.requests())
+}
+
+// TestAgain: a call is made again after what may pass, and is booked once.
+func TestAgain(t *testing.T) {
+	var number atomic.Int32
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		if number.Add(1) < 3 {
+			says(500, `{"error":{"message":"busy"}}`)(w, r)
+			return
+		}
+		says(200, answer)(w, r)
+	})
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.NoError(t, err)
+	require.Equal(t, int32(3), number.Load())
+	require.False(t, k.usage().Failed)
+}
+
+func TestRetryAfterTooLong(t *testing.T) {
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		says(429, `{"error":{"message":"slow"}}`)(w, r)
+	})
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.Equal(t, "7s", asError(t, err).RetryAfter.String())
+	require.Len(t, k.provider.requests(), 1)
+}
+
+// TestPlaces: above the bound calls are refused, and places come back.
+func TestPlaces(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-leave
+		says(200, answer)(w, r)
+	}, func(c *inference.Config) { c.MaxConcurrent = 1 })
+	done := make(chan error, 1)
+	first := k.call(hello)
+	go func() {
+		_, err := k.caller.Chat(context.Background(), first)
+		done <- err
+	}()
+	<-entered
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.Equal(t, 503, asError(t, err).Status)
+	_, err = k.stream(hello)
+	require.Equal(t, 503, asError(t, err).Status)
+	close(leave)
+	require.NoError(t, <-done)
+	go func() { <-entered }()
+	_, err = k.caller.Chat(t.Context(), k.call(hello))
+	require.NoError(t, err)
+}
+
+// TestUsageGuessed: without the provider's numbers the sizes count, and the call is not priced.
+func TestUsageGuessed(t *testing.T) {
+	k := newKit(t, says(200, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"four words are here"}}]}`))
+	raw, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.NoError(t, err)
+	usage := k.usage()
+	require.Positive(t, usage.InputTokens)
+	require.Positive(t, usage.OutputTokens)
+	require.Positive(t, usage.CostNanoUSD)
+	require.False(t, usage.Priced)
+	var said struct {
+		ID    string `json:"id"`
+		Usage struct {
+			Total int64 `json:"total_tokens"`
+		} `json:"usage"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &said))
+	require.Regexp(t, `^chatcmpl-[0-9a-f]{32}$`, said.ID)
+	require.Equal(t, usage.InputTokens+usage.OutputTokens, said.Usage.Total)
+}
+
+func TestTooLarge(t *testing.T) {
+	k := newKit(t, says(200, answer), func(c *inference.Config) { c.MaxAnswerBytes = 100 })
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	require.Equal(t, 502, asError(t, err).Status)
+	require.Len(t, k.provider.requests(), 1)
+}

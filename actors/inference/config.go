@@ -1,0 +1,203 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/machine/rawjson"
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/directorypb"
+)
+
+// Config is the settings of model calls for the gateway.
+type Config struct {
+	// RequestTimeout bounds a call, retries included; of a stream the wait for its first chunk and for each further one.
+	// Default 2 m.
+	RequestTimeout time.Duration
+	// MaxAttempts is how often a call is made at most. Default 3.
+	MaxAttempts int
+	// RetryDelay is the first pause before a call is made again; it doubles, up to RetryMax, and up to a quarter is taken off or
+	// added. Default 200 ms, 5 s.
+	RetryDelay, RetryMax time.Duration
+	// BreakerThreshold is how many failures in a row make a provider be left alone for BreakerReset; 0 = never. Default 5, 30 s.
+	BreakerThreshold int
+	BreakerReset     time.Duration
+	// MaxConcurrent bounds the calls under way; others are refused. Default 4096.
+	MaxConcurrent int
+	// MaxAnswerBytes bounds an answer that is held in memory, MaxChunkBytes one event of a stream, MaxStreamBytes all of a
+	// stream. Default 32 MiB, 2 MiB, 64 MiB.
+	MaxAnswerBytes, MaxStreamBytes int64
+	MaxChunkBytes                  int
+}
+
+// DefaultConfig returns the settings in force unless configured otherwise.
+func DefaultConfig() Config {
+	return Config{
+		RequestTimeout: 2 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond, RetryMax: 5 * time.Second,
+		BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxConcurrent: 4096,
+		MaxAnswerBytes: 32 << 20, MaxStreamBytes: 64 << 20, MaxChunkBytes: 2 << 20,
+	}
+}
+
+// Validate says what is wrong with the settings.
+func (c Config) Validate() error {
+	var errs []error
+	if c.RequestTimeout <= 0 || c.RetryDelay <= 0 || c.RetryMax < c.RetryDelay {
+		errs = append(errs, errors.New("inference: request_timeout and retry_delay must be positive, retry_max at least retry_delay"))
+	}
+	if c.BreakerThreshold < 0 || (c.BreakerThreshold > 0 && c.BreakerReset <= 0) {
+		errs = append(errs, errors.New("inference: breaker_threshold must not be negative, breaker_reset must be positive"))
+	}
+	if c.MaxAttempts < 1 || c.MaxConcurrent < 1 || c.MaxAnswerBytes < 1 || c.MaxStreamBytes < 1 || c.MaxChunkBytes < 1 {
+		errs = append(errs, errors.New("inference: max_attempts, max_concurrent and the size limits must be at least 1"))
+	}
+	return errors.Join(errs...)
+}
+
+// Catalog finds models.
+type Catalog interface {
+	// Model returns what calling a project's model needs, and its record.
+	Model(projectID, key string) (*agentpb.Model, *directorypb.Model, bool)
+}
+
+// Parts is what a Caller needs of the rest of the node.
+type Parts struct {
+	Catalog   Catalog
+	Providers model.Providers // of those that are not relayed; their owner closes them
+	// Book hears of every call that was made, once. It must not block.
+	Book       func(Usage)
+	Client     *http.Client          // of those that are relayed; nil = one of its own
+	Logger     *slog.Logger          // nil = nobody listens
+	Registerer prometheus.Registerer // nil = nobody collects
+}
+
+// Usage is what one call consumed.
+type Usage struct {
+	TenantID, ProjectID, UserID, TokenID string
+	Model                                string // key of the record
+	Service                              string // chat, embeddings, moderations
+	Failed                               bool
+	InputTokens, OutputTokens            int64
+	CachedInputTokens                    int64 // part of the input
+	CostNanoUSD                          int64
+	// Priced is false when the model has no price, or when the provider did not say what was consumed: then the numbers are
+	// estimates.
+	Priced bool
+}
+
+// Services, as usage names them.
+const (
+	ServiceChat        = "chat"
+	ServiceEmbeddings  = "embeddings"
+	ServiceModerations = "moderations"
+)
+
+// Call is one request.
+type Call struct {
+	TenantID, ProjectID, UserID, TokenID string
+	// RequestID is the request_id of the answer.
+	RequestID string
+	Model     string         // key of the record
+	Body      rawjson.Fields // the request's body; its values are kept until the call ends
+}
+
+// Caller makes calls. It is safe for concurrent use.
+type Caller struct {
+	config   Config
+	parts    Parts
+	client   *http.Client
+	breakers *breakers
+	metrics  *metrics
+	jitter   func() float64
+	running  atomic.Int64
+}
+
+// New returns a Caller. The configuration must be valid.
+func New(config Config, parts Parts) *Caller {
+	if parts.Logger == nil {
+		parts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if parts.Book == nil {
+		parts.Book = func(Usage) {}
+	}
+	c := &Caller{
+		config: config, parts: parts, client: parts.Client, metrics: newMetrics(parts.Registerer),
+		breakers: newBreakers(config.BreakerThreshold, config.BreakerReset), jitter: rand.Float64,
+	}
+	if c.client == nil {
+		c.client = model.NewHTTPClient(model.DefaultConfig())
+	}
+	return c
+}
+
+// Close closes the connections that no call is using. Calls under way are their contexts' business.
+func (c *Caller) Close() { c.client.CloseIdleConnections() }
+
+// enter takes a place for a call; leave gives it back.
+func (c *Caller) enter() (leave func(), failed *Error) {
+	if c.running.Add(1) > int64(c.config.MaxConcurrent) {
+		c.running.Add(-1)
+		return nil, &Error{
+			Status: http.StatusServiceUnavailable, Type: typeServer, Code: "overloaded",
+			Message: "too many calls at a time on this server, try again", RetryAfter: time.Second,
+		}
+	}
+	return func() { c.running.Add(-1) }, nil
+}
+
+// target is the model that a call is made to.
+type target struct {
+	model    *agentpb.Model
+	record   *directorypb.Model
+	settings settings
+	key      string
+	service  string
+	breaker  string
+}
+
+// find looks a model up that can do what the service asks for.
+func (c *Caller) find(call *Call, service string, categories ...string) (*target, *Error) {
+	callee, record, ok := c.parts.Catalog.Model(call.ProjectID, call.Model)
+	if !ok || callee == nil {
+		return nil, &Error{
+			Status: http.StatusNotFound, Type: typeNotFound, Code: "model_not_found", Param: "model",
+			Message: "Model `" + shorten(call.Model) + "` not found",
+		}
+	}
+	t := &target{model: callee, record: record, key: call.Model, service: service}
+	category := record.GetCategory()
+	if !contains(categories, category) {
+		return nil, &Error{
+			Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: "model",
+			Message: "Model `" + shorten(call.Model) + "` is of category " + category + ", which " + service + " cannot use",
+		}
+	}
+	t.settings = readSettings(record.GetSettings())
+	t.breaker = call.ProjectID + "\x00" + record.GetProviderKey()
+	return t, nil
+}
+
+func contains(list []string, text string) bool {
+	for _, item := range list {
+		if item == text {
+			return true
+		}
+	}
+	return false
+}
+
+// relayed says whether the model's provider speaks the wire form itself.
+func (t *target) relayed() bool { return t.model.GetProvider() == agentpb.Provider_OPENAI }
+
+// guard is the context of a call that ends with an error of ours when it takes too long.
+func (c *Caller) guard(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.config.RequestTimeout, errTimeout)
+}

@@ -1,0 +1,212 @@
+package inference_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"parley/actors/inference"
+	"parley/actors/machine/rawjson"
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+	"parley/proto/directorypb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testKey is a key that nothing may repeat.
+const testKey = "sk-test-0123456789abcdef-SECRET"
+
+// catalog is the models of project p, by key.
+type catalog map[string]entry
+
+type entry struct {
+	model  *agentpb.Model
+	record *directorypb.Model
+}
+
+func (c catalog) Model(projectID, key string) (*agentpb.Model, *directorypb.Model, bool) {
+	one, ok := c[key]
+	return one.model, one.record, ok && projectID == "p"
+}
+
+// provider is an OpenAI-compatible provider that answers as a test says and keeps what it was asked.
+type provider struct {
+	*httptest.Server
+	mu     sync.Mutex
+	asked  []asked
+	answer http.HandlerFunc
+}
+
+type asked struct {
+	path, key, header string
+	body              map[string]any
+	raw               string
+}
+
+func newProvider(t testing.TB, answer http.HandlerFunc) *provider {
+	t.Helper()
+	p := &provider{answer: answer}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		one := asked{path: r.URL.Path, key: r.Header.Get("Authorization"), header: r.Header.Get("X-Team"), raw: string(raw)}
+		_ = json.Unmarshal(raw, &one.body)
+		p.mu.Lock()
+		p.asked = append(p.asked, one)
+		p.mu.Unlock()
+		p.answer(w, r)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *provider) requests() []asked {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]asked(nil), p.asked...)
+}
+
+// says answers with a JSON document.
+func says(status int, document string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, document)
+	}
+}
+
+// streams answers with events.
+func streams(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range events {
+			_, _ = io.WriteString(w, "data: "+event+"\n\n")
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// recorded answers with a recorded stream.
+func recorded(t testing.TB, name string) http.HandlerFunc {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write(raw)
+	}
+}
+
+// kit is a Caller with one provider behind it.
+type kit struct {
+	t        testing.TB
+	caller   *inference.Caller
+	catalog  catalog
+	provider *provider
+	mu       sync.Mutex
+	booked   []inference.Usage
+}
+
+func newKit(t testing.TB, answer http.HandlerFunc, change ...func(*inference.Config)) *kit {
+	t.Helper()
+	k := &kit{t: t, provider: newProvider(t, answer)}
+	priced := func(provider agentpb.Provider, name string) *agentpb.Model {
+		return &agentpb.Model{
+			Provider: provider, Name: name, BaseUrl: k.provider.URL + "/v1", ApiKey: testKey,
+			Headers: map[string]string{"X-Team": "header-secret-value"},
+			Price:   &agentpb.Price{InputNanoUsdPerMtok: 1e9, CachedInputNanoUsdPerMtok: 1e8, OutputNanoUsdPerMtok: 2e9},
+		}
+	}
+	record := func(key, category, settings string) *directorypb.Model {
+		return &directorypb.Model{Key: key, Category: category, ProviderKey: "main", Settings: []byte(settings), Name: key}
+	}
+	k.catalog = catalog{
+		"chat":     {priced(agentpb.Provider_OPENAI, "up-model"), record("chat", "llm", "")},
+		"open":     {priced(agentpb.Provider_OPENAI, "up-model"), record("open", "llm", openSettings)},
+		"whole":    {priced(agentpb.Provider_OPENAI, "up-model"), record("whole", "llm", `{"disableStreamingWithTools":true}`)},
+		"embed":    {priced(agentpb.Provider_OPENAI, "up-embed"), record("embed", "embedding", "")},
+		"moderate": {priced(agentpb.Provider_OPENAI, "up-moderate"), record("moderate", "moderation", "")},
+		"claude":   {priced(agentpb.Provider_ANTHROPIC, "up-claude"), record("claude", "llm", "")},
+		"scripted": {&agentpb.Model{Provider: agentpb.Provider_SCRIPTED, Script: &agentpb.Script{Text: "one two three"}}, record("scripted", "llm", "")},
+		"words":    {&agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, record("words", "embedding", "")},
+	}
+	k.catalog["claude"].model.BaseUrl = k.provider.URL
+	k.catalog["claude"].model.MaxRetries = -1
+	config := inference.DefaultConfig()
+	config.RetryDelay, config.RetryMax = time.Millisecond, 2*time.Millisecond
+	for _, set := range change {
+		set(&config)
+	}
+	require.NoError(t, config.Validate())
+	providers := model.New(model.Config{})
+	k.caller = inference.New(config, inference.Parts{
+		Catalog: k.catalog, Providers: providers, Registerer: prometheus.NewRegistry(),
+		Book: func(u inference.Usage) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.booked = append(k.booked, u)
+		},
+	})
+	t.Cleanup(k.caller.Close)
+	t.Cleanup(providers.Close)
+	return k
+}
+
+const openSettings = `{"allowUnknownPassthrough":true,"requestDefaults":{"temperature":0.5,"top_k":3},` +
+	`"extraBody":{"safe":true,"model":"stolen"},"unsupportedParams":["seed"]}`
+
+func (k *kit) call(body string) *inference.Call {
+	k.t.Helper()
+	fields, err := rawjson.Object([]byte(body))
+	require.NoError(k.t, err)
+	return &inference.Call{
+		TenantID: "t", ProjectID: "p", UserID: "u", TokenID: "tok", RequestID: "req-1", Model: fields.Text("model"), Body: fields,
+	}
+}
+
+// usage is the one call that was booked.
+func (k *kit) usage() inference.Usage {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	require.Len(k.t, k.booked, 1)
+	return k.booked[0]
+}
+
+// stream makes a streamed call and returns its chunks, one a line.
+func (k *kit) stream(body string) (string, error) {
+	k.t.Helper()
+	var lines strings.Builder
+	err := k.caller.ChatStream(context.Background(), k.call(body), func(chunk []byte, _ bool) error {
+		require.True(k.t, json.Valid(chunk), "%s", chunk)
+		lines.Write(chunk)
+		lines.WriteByte('\n')
+		return nil
+	})
+	return lines.String(), err
+}
+
+// asError is what an OpenAI client is told.
+func asError(t testing.TB, err error) *inference.Error {
+	t.Helper()
+	var failed *inference.Error
+	require.ErrorAs(t, err, &failed)
+	require.NotEmpty(t, failed.Message)
+	require.NotContains(t, failed.Error()+" "+failed.Message, testKey)
+	require.NotContains(t, failed.Error()+" "+failed.Message, "header-secret-value")
+	if failed.Err != nil {
+		require.NotContains(t, failed.Err.Error(), testKey)
+	}
+	return failed
+}

@@ -1,0 +1,187 @@
+package inference_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/inference"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+const (
+	streamed  = `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	withUsage = `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}`
+)
+
+// TestRecorded: what callers get of recorded streams of providers.
+func TestRecorded(t *testing.T) {
+	for _, name := range []string{"openai", "tools", "imitator", "two"} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t, recorded(t, name+".sse"))
+			got, err := k.stream(withUsage)
+			require.NoError(t, err)
+			golden := "testdata/" + name + ".golden"
+			if *rewrite {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+			require.JSONEq(t, `{"model":"up-model","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}}`,
+				k.provider.requests()[0].raw)
+			require.False(t, k.usage().Failed)
+		})
+	}
+}
+
+func TestUsageOnlyWhenAsked(t *testing.T) {
+	k := newKit(t, recorded(t, "openai.sse"))
+	got, err := k.stream(streamed)
+	require.NoError(t, err)
+	require.NotContains(t, got, "usage")
+	require.Contains(t, k.provider.requests()[0].raw, `"stream_options":{"include_usage":true}`, "it is asked for anyway")
+	usage := k.usage()
+	require.Equal(t, int64(19), usage.InputTokens)
+	require.Equal(t, int64(4), usage.CachedInputTokens)
+	require.True(t, usage.Priced)
+}
+
+// TestStreamErrors: errors after the first chunk.
+func TestStreamErrors(t *testing.T) {
+	const first = `{"id":"a","choices":[{"index":0,"delta":{"content":"Hel"}}]}`
+	for _, c := range []struct {
+		name   string
+		answer http.HandlerFunc
+		code   string
+	}{
+		{"an error event", streams(first, `{"error":{"message":"`+testKey+`","type":"server_error"}}`), "provider_error"},
+		{"nonsense", streams(first, `nonsense`), "inference_error"},
+		{"cut", func(w http.ResponseWriter, r *http.Request) {
+			streams(first)(w, r)
+			panic(http.ErrAbortHandler)
+		}, "provider_unavailable"},
+		{"length without an answer", streams(`{"id":"a","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`,
+			`{"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, "[DONE]"), "output_token_limit_exceeded"},
+		{"too long a chunk", streams(first, `{"x":"`+strings.Repeat("y", 3<<20)+`"}`), "provider_error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newKit(t, c.answer)
+			got, err := k.stream(streamed)
+			require.Equal(t, c.code, asError(t, err).Code)
+			require.Contains(t, got, `"role":"assistant"`)
+			require.Len(t, k.provider.requests(), 1, "never again once something was passed on")
+			usage := k.usage()
+			require.True(t, usage.Failed)
+			require.Positive(t, usage.OutputTokens, "what was passed on is booked")
+		})
+	}
+}
+
+func TestFinishAdded(t *testing.T) {
+	k := newKit(t, streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`))
+	got, err := k.stream(streamed)
+	require.NoError(t, err)
+	require.Contains(t, got, `"finish_reason":"stop"`)
+	require.Regexp(t, `"id":"chatcmpl-[0-9a-f]{32}"`, got)
+}
+
+// TestStreamedWhole: a model that cannot stream tool calls is asked for a whole answer.
+func TestStreamedWhole(t *testing.T) {
+	const body = `{"model":"whole","stream":true,"messages":[],"tools":[{"type":"function","function":{"name":"f"}}]}`
+	k := newKit(t, says(200, `{"id":"w","created":5,"choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant",
+		"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`))
+	got, err := k.stream(body)
+	require.NoError(t, err)
+	require.NotContains(t, k.provider.requests()[0].raw, "stream")
+	require.Contains(t, got, `"tool_calls":[{"index":0,"id":"c"`)
+	require.Contains(t, got, `"finish_reason":"tool_calls"`)
+	require.Equal(t, int64(2), k.usage().OutputTokens)
+}
+
+// TestClientGone: the call at the provider ends, and what was passed on is booked.
+func TestClientGone(t *testing.T) {
+	ended := make(chan struct{})
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		streams(`{"choices":[{"index":0,"delta":{"content":"Hello there"}}]}`)(w, r)
+		<-r.Context().Done()
+		close(ended)
+	})
+	gone := errors.New("gone")
+	t.Run("by emit", func(t *testing.T) {
+		err := k.caller.ChatStream(t.Context(), k.call(streamed), func(chunk []byte, _ bool) error {
+			if strings.Contains(string(chunk), "Hello") {
+				return gone
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, gone)
+		waitFor(t, ended)
+		usage := k.usage()
+		require.Positive(t, usage.OutputTokens)
+		require.Positive(t, usage.CostNanoUSD)
+		require.False(t, usage.Failed, "it was cancelled")
+		require.False(t, usage.Priced, "by estimate")
+	})
+	t.Run("by context", func(t *testing.T) {
+		ended, k.booked = make(chan struct{}), nil
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := k.caller.ChatStream(ctx, k.call(streamed), func(chunk []byte, _ bool) error {
+			if strings.Contains(string(chunk), "Hello") {
+				cancel(gone)
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, gone)
+		waitFor(t, ended)
+		require.Positive(t, k.usage().OutputTokens)
+	})
+}
+
+func waitFor(t *testing.T, event <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-event:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it did not happen")
+	}
+}
+
+// TestTimeouts: no answer, and none to the end.
+func TestTimeouts(t *testing.T) {
+	short := func(c *inference.Config) { c.RequestTimeout = 100 * time.Millisecond }
+	stall := func(events ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if len(events) > 0 {
+				streams(events...)(w, r)
+			}
+			<-r.Context().Done()
+		}
+	}
+	for name, call := range map[string]func(k *kit) error{
+		"whole":    func(k *kit) error { _, err := k.caller.Chat(context.Background(), k.call(hello)); return err },
+		"streamed": func(k *kit) error { _, err := k.stream(streamed); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := asError(t, call(newKit(t, stall(), short)))
+			require.Equal(t, 504, failed.Status)
+			require.Equal(t, "provider_timeout", failed.Code)
+		})
+	}
+	t.Run("in mid-stream", func(t *testing.T) {
+		k := newKit(t, stall(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`), short)
+		got, err := k.stream(streamed)
+		require.Equal(t, "provider_timeout", asError(t, err).Code)
+		require.Contains(t, got, "Hi")
+	})
+}

@@ -1,0 +1,112 @@
+package inference
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"parley/actors/machine/rawjson"
+	"parley/actors/turn"
+)
+
+// consumed is what a call used up.
+type consumed struct {
+	input, output, cached, total int64
+	known                        bool // the provider said so
+	inputDetails, outputDetails  []byte
+}
+
+// readUsage reads the usage object of a provider. Some name what came from their cache elsewhere.
+func readUsage(raw []byte) (consumed, bool) {
+	fields, err := rawjson.Object(raw)
+	if err != nil {
+		return consumed{}, false
+	}
+	used := consumed{
+		known: true,
+		input: max(number(fields.Get("prompt_tokens")), 0), output: max(number(fields.Get("completion_tokens")), 0),
+		inputDetails: fields.Get("prompt_tokens_details"), outputDetails: fields.Get("completion_tokens_details"),
+	}
+	details, _ := rawjson.Object(used.inputDetails) // without details nothing was cached
+	for _, raw := range [][]byte{details.Get("cached_tokens"), fields.Get("cached_tokens"), fields.Get("prompt_cache_hit_tokens")} {
+		if used.cached == 0 {
+			used.cached = number(raw)
+		}
+	}
+	used.cached = min(max(used.cached, 0), used.input)
+	if used.total = number(fields.Get("total_tokens")); used.total < used.input+used.output {
+		used.total = used.input + used.output
+	}
+	return used, true
+}
+
+// append renders the usage of an answer (document 3, 10.2).
+func (u *consumed) append(dst []byte) []byte {
+	dst = append(dst, `{"prompt_tokens":`...)
+	dst = strconv.AppendInt(dst, u.input, 10)
+	dst = append(dst, `,"completion_tokens":`...)
+	dst = strconv.AppendInt(dst, u.output, 10)
+	dst = append(dst, `,"cached_tokens":`...)
+	dst = strconv.AppendInt(dst, u.cached, 10)
+	dst = append(dst, `,"total_tokens":`...)
+	dst = strconv.AppendInt(dst, max(u.total, u.input+u.output), 10)
+	if u.inputDetails != nil {
+		dst = append(append(dst, `,"prompt_tokens_details":`...), u.inputDetails...)
+	}
+	if u.outputDetails != nil {
+		dst = append(append(dst, `,"completion_tokens_details":`...), u.outputDetails...)
+	}
+	return append(dst, '}')
+}
+
+// guess fills in what the provider did not say, from the sizes of request and answer.
+func (u *consumed) guess(call *Call, answerBytes int) {
+	if u.known {
+		return
+	}
+	u.input = tokens(spokenBytes(call.Body.Get("messages")) + spokenBytes(call.Body.Get("input")))
+	u.output = tokens(answerBytes)
+	u.total = u.input + u.output
+}
+
+// tokens is about how many tokens so many bytes take, rather too many.
+func tokens(size int) int64 { return int64(2*size+6) / 7 }
+
+// spokenBytes is the size of a JSON text without the data URLs in it.
+func spokenBytes(raw []byte) int {
+	size := len(raw)
+	for {
+		at := bytes.Index(raw, []byte(`"data:`))
+		if at < 0 {
+			return size
+		}
+		raw = raw[at+1:]
+		end := bytes.IndexByte(raw, '"')
+		if end < 0 {
+			return size
+		}
+		size -= end
+		raw = raw[end:]
+	}
+}
+
+// How a call ended.
+const (
+	outcomeOK        = "ok"
+	outcomeError     = "error"
+	outcomeCancelled = "cancelled"
+)
+
+// book closes the books on a call.
+func (c *Caller) book(call *Call, t *target, used *consumed, outcome string, started time.Time) {
+	c.metrics.calls.WithLabelValues(t.service, outcome).Inc()
+	c.metrics.duration.WithLabelValues(t.service).Observe(time.Since(started).Seconds())
+	price := t.model.GetPrice()
+	c.parts.Book(Usage{
+		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
+		Model: t.key, Service: t.service, Failed: outcome == outcomeError,
+		InputTokens: used.input, OutputTokens: used.output, CachedInputTokens: used.cached,
+		CostNanoUSD: turn.Cost(price, used.input, used.cached, used.output),
+		Priced:      price != nil && (used.known || used.input+used.output == 0),
+	})
+}

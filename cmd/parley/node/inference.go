@@ -1,0 +1,85 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors/inference"
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/gateway"
+	"parley/proto/logpb"
+)
+
+// gatewayModels joins the gateway with those who call models.
+type gatewayModels struct{ caller *inference.Caller }
+
+var _ gateway.Models = gatewayModels{}
+
+// Chat implements gateway.Models.
+func (g gatewayModels) Chat(ctx context.Context, call *gateway.Call) ([]byte, error) {
+	answer, err := g.caller.Chat(ctx, inferenceCall(call))
+	return answer, inferenceProblem(err)
+}
+
+// ChatStream implements gateway.Models.
+func (g gatewayModels) ChatStream(ctx context.Context, call *gateway.Call, emit func(chunk []byte, more bool) error) error {
+	return inferenceProblem(g.caller.ChatStream(ctx, inferenceCall(call), emit))
+}
+
+// Embed implements gateway.Models.
+func (g gatewayModels) Embed(ctx context.Context, call *gateway.Call) ([]byte, error) {
+	answer, err := g.caller.Embed(ctx, inferenceCall(call))
+	return answer, inferenceProblem(err)
+}
+
+// Moderate implements gateway.Models.
+func (g gatewayModels) Moderate(ctx context.Context, call *gateway.Call) ([]byte, error) {
+	answer, err := g.caller.Moderate(ctx, inferenceCall(call))
+	return answer, inferenceProblem(err)
+}
+
+func inferenceCall(call *gateway.Call) *inference.Call {
+	made := &inference.Call{
+		TenantID: call.Caller.TenantID, ProjectID: call.Caller.ProjectID, UserID: call.Caller.UserID,
+		RequestID: call.RequestID, Model: call.Model, Body: call.Body,
+	}
+	if grant := call.Caller.Grant; grant != nil {
+		made.TokenID = grant.Token.GetId()
+	}
+	return made
+}
+
+// inferenceProblem words a failed call for the edge. What ended the call from outside stays as it is.
+func inferenceProblem(err error) error {
+	failed, ok := errors.AsType[*inference.Error](err)
+	if !ok {
+		return err
+	}
+	return &endpoint.Problem{
+		Status: failed.Status, Code: failed.Code, Message: failed.Message, RetryAfter: failed.RetryAfter, Cause: failed.Err,
+		Details: map[string]any{"type": failed.Type, "param": failed.Param},
+	}
+}
+
+// bookInference puts what calls consumed into the sums of their project.
+func bookInference(add func(*logpb.Sum)) func(inference.Usage) {
+	return func(usage inference.Usage) {
+		numbers := machine.UsageNumbers{
+			machine.UsageRequests:          1,
+			machine.UsageInputTokens:       usage.InputTokens,
+			machine.UsageOutputTokens:      usage.OutputTokens,
+			machine.UsageCachedInputTokens: usage.CachedInputTokens,
+			machine.UsageCostNanoUSD:       usage.CostNanoUSD,
+		}
+		if usage.Failed {
+			numbers[machine.UsageErrors] = 1
+		}
+		if !usage.Priced {
+			numbers[machine.UsageUnpriced] = 1
+		}
+		key := machine.UsageKey{Model: usage.Model, User: usage.UserID, Token: usage.TokenID, Service: usage.Service}
+		add(machine.UsageSum(usage.TenantID, usage.ProjectID, time.Now().UnixMilli(), key, numbers))
+	}
+}

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"parley/actors/machine/rawjson"
+	"parley/httpedge/endpoint"
+)
+
+// Models calls the models of a project. An error is an *endpoint.Problem, whose details may hold "type" and "param"; any other is
+// a fault.
+type Models interface {
+	// Chat, Embed and Moderate return the JSON of the answer. They end when ctx does.
+	Chat(ctx context.Context, call *Call) ([]byte, error)
+	Embed(ctx context.Context, call *Call) ([]byte, error)
+	// Moderate asks a model of category moderation.
+	Moderate(ctx context.Context, call *Call) ([]byte, error)
+	// ChatStream hands the JSON of each chunk to emit, from one goroutine; more says that the next follows at once. An error
+	// of emit ends the call. An error before the first chunk is of the call as a whole.
+	ChatStream(ctx context.Context, call *Call, emit func(chunk []byte, more bool) error) error
+}
+
+// Call is one request to a model.
+type Call struct {
+	Caller    endpoint.Caller
+	RequestID string // request_id of the answer
+	Model     string
+	Body      rawjson.Fields // may be kept until the call ends
+}
+
+// API is the handlers of the gateway.
+type API struct {
+	config Config
+	models Models
+	log    *slog.Logger
+
+	base    context.Context //nolint:containedctx // parent of every stream; ended by Stop
+	stop    context.CancelCauseFunc
+	mu      sync.Mutex
+	stopped bool
+	streams sync.WaitGroup
+}
+
+var errStopping = errors.New("the server is shutting down")
+
+// New returns the API. The configuration must be valid. Nil models serve only to read the routes.
+func New(config Config, models Models, log *slog.Logger) *API {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{config: config, models: models, log: log}
+	a.base, a.stop = context.WithCancelCause(context.Background())
+	return a
+}
+
+// Stop ends the streams and waits for them, or until ctx ends. It is safe twice.
+func (a *API) Stop(ctx context.Context) error {
+	a.mu.Lock()
+	a.stopped = true
+	a.mu.Unlock()
+	a.stop(errStopping)
+	done := make(chan struct{})
+	go func() {
+		a.streams.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin counts a stream, unless the API stops.
+func (a *API) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return false
+	}
+	a.streams.Add(1)
+	return true
+}

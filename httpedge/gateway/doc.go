@@ -1,0 +1,13 @@
+// Package gateway is the OpenAI-compatible surface: /chat/completions, /embeddings and /moderations, mounted where the Client
+// API is and with its tokens (document 3, section 10). The official clients work unchanged against it.
+//
+// A body is checked and split, not decoded: what is in messages passes through. Errors are {error:{message,type,code,param}}.
+//
+// A streamed answer leaves HTTP once its first chunk is there, so that what fails before has a status. One goroutine takes the
+// chunks from the model and writes them; a second waits for the client to leave, which ends the model call. A client that takes
+// nothing for WriteTimeout is gone, too. A connection on which the stream ended goes on serving requests. Stop ends what
+// still streams and waits for it.
+//
+// Moderations: guardrail keys name the built-in guardrail "default" (package moderate, rules over words: no model), and records
+// of category moderation, which are asked.
+package gateway

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+// Types of errors, as the clients know them (document 3, 1.3 and 10.4).
+const (
+	typeInvalid = "invalid_request_error"
+	typeServer  = "server_error"
+)
+
+// textInvalidJSON is what document 3, 10.1 says of a body that is none.
+const textInvalidJSON = "Invalid JSON body"
+
+// refusals is how this surface answers every failure of the edge. What models refuse comes as a Problem.
+func refusals() map[failurepb.Code]endpoint.Refusal {
+	invalid := endpoint.Refusal{Status: http.StatusBadRequest, Code: "invalid_request"}
+	down := endpoint.Refusal{Status: http.StatusServiceUnavailable, Code: "unavailable"}
+	return map[failurepb.Code]endpoint.Refusal{
+		failurepb.Code_VALIDATION:          invalid,
+		failurepb.Code_INVALID_REQUEST:     invalid,
+		failurepb.Code_AUTH_REQUIRED:       {Status: http.StatusUnauthorized, Code: "invalid_api_key"},
+		failurepb.Code_IDENTITY_REQUIRED:   {Status: http.StatusUnauthorized, Code: "invalid_api_key"},
+		failurepb.Code_FORBIDDEN:           {Status: http.StatusForbidden, Code: "permission_denied"},
+		failurepb.Code_LICENSE_REQUIRED:    {Status: http.StatusForbidden, Code: "license_required"},
+		failurepb.Code_NOT_FOUND:           {Status: http.StatusNotFound, Code: "not_found"},
+		failurepb.Code_MODEL_NOT_FOUND:     {Status: http.StatusNotFound, Code: "model_not_found"},
+		failurepb.Code_METHOD_NOT_ALLOWED:  {Status: http.StatusMethodNotAllowed, Code: "method_not_allowed"},
+		failurepb.Code_CONFLICT:            {Status: http.StatusConflict, Code: "conflict"},
+		failurepb.Code_TOO_LARGE:           {Status: http.StatusRequestEntityTooLarge, Code: "body_too_large"},
+		failurepb.Code_RATE_LIMITED:        {Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded"},
+		failurepb.Code_QUOTA_REACHED:       {Status: http.StatusTooManyRequests, Code: "quota_reached"},
+		failurepb.Code_INTERNAL:            {Status: http.StatusInternalServerError, Code: "internal_error"},
+		failurepb.Code_UNAVAILABLE:         down,
+		failurepb.Code_SECRETS_UNAVAILABLE: down,
+		failurepb.Code_STORAGE_FULL:        {Status: http.StatusInsufficientStorage, Code: "storage_full"},
+		failurepb.Code_STORAGE_FAILED:      down,
+	}
+}
+
+// fault is the body of an error.
+type fault struct {
+	Error faultBody `json:"error"`
+}
+
+type faultBody struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Code    *string `json:"code"`
+	Param   *string `json:"param"`
+}
+
+// typeOf is the type of an error that does not say its own. A missing or wrong token is the caller's mistake, as in the
+// original.
+func typeOf(status int) string {
+	switch {
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusNotFound:
+		return "not_found_error"
+	case status == http.StatusConflict:
+		return "conflict_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		return typeServer
+	default:
+		return typeInvalid
+	}
+}
+
+func appendProblem(dst []byte, p *endpoint.Problem) []byte {
+	encoded, _ := json.Marshal(fault{Error: bodyOf(p)}) // texts always encode
+	return append(dst, encoded...)
+}
+
+func bodyOf(p *endpoint.Problem) faultBody {
+	body := faultBody{Message: p.Message, Type: typeOf(p.Status)}
+	if own, ok := p.Details["type"].(string); ok && own != "" {
+		body.Type = own
+	}
+	if param, ok := p.Details["param"].(string); ok && param != "" {
+		body.Param = &param
+	}
+	if p.Code != "" {
+		body.Code = &p.Code
+	}
+	switch {
+	case p.Status == http.StatusInternalServerError && p.Code == "internal_error":
+		body.Message = "Internal server error"
+	case strings.HasPrefix(p.Message, "the body is not valid JSON"), p.Message == "the body must be a JSON object":
+		body.Message = textInvalidJSON
+	}
+	return body
+}
+
+// problemOf is an error in mid-stream, where no surface words it any more.
+func problemOf(err error) *endpoint.Problem {
+	if problem, ok := errors.AsType[*endpoint.Problem](err); ok {
+		return problem
+	}
+	if errors.Is(err, errStopping) {
+		return &endpoint.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "The server is shutting down"}
+	}
+	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Cause: err}
+}
+
+// invalid refuses a request for a field of it.
+func invalid(param, text string) *machine.Failure {
+	return machine.Fail(failurepb.Code_VALIDATION, "%s", text).With("param", param)
+}

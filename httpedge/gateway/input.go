@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"parley/actors/machine"
+	"parley/actors/machine/rawjson"
+	"parley/proto/failurepb"
+)
+
+// fields is a body that is split and not decoded.
+type fields struct{ rawjson.Fields }
+
+// take keeps a copy of the body: a stream lives longer than the request.
+func (f *fields) take(raw []byte) error {
+	split, err := rawjson.Object(bytes.Clone(raw))
+	if err != nil {
+		return machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+	}
+	f.Fields = split
+	return nil
+}
+
+// model is the key of the model, and whether the body says it.
+func (f *fields) model() (string, *machine.Failure) {
+	if f.Fields == nil { // an empty body
+		return "", machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+	}
+	key := f.Text("model")
+	if key == "" {
+		return "", invalid("model", "`model` is required")
+	}
+	return key, nil
+}
+
+// chatInput is the body of POST /chat/completions. The fields are those that the document shows.
+type chatInput struct {
+	Model               string            `json:"model" required:"true" doc:"Key of the model"`
+	Messages            []json.RawMessage `json:"messages" required:"true"`
+	Temperature         float64           `json:"temperature"`
+	TopP                float64           `json:"top_p"`
+	MaxTokens           int               `json:"max_tokens"`
+	MaxCompletionTokens int               `json:"max_completion_tokens" doc:"Wins over max_tokens"`
+	Stream              bool              `json:"stream"`
+	StreamOptions       json.RawMessage   `json:"stream_options" doc:"{include_usage}"`
+	Stop                json.RawMessage   `json:"stop" any:"true"`
+	PresencePenalty     float64           `json:"presence_penalty"`
+	FrequencyPenalty    float64           `json:"frequency_penalty"`
+	Seed                int               `json:"seed"`
+	User                string            `json:"user"`
+	Tools               []json.RawMessage `json:"tools"`
+	ToolChoice          json.RawMessage   `json:"tool_choice" any:"true"`
+	ParallelToolCalls   bool              `json:"parallel_tool_calls"`
+	ResponseFormat      json.RawMessage   `json:"response_format"`
+	Reasoning           json.RawMessage   `json:"reasoning"`
+	ReasoningEffort     string            `json:"reasoning_effort"`
+	ExtraBody           json.RawMessage   `json:"extra_body" doc:"Further fields for the provider"`
+	RequestID           string            `json:"request_id" doc:"Comes back in the answer"`
+
+	fields
+}
+
+// UnmarshalJSON keeps the body as it is.
+func (in *chatInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
+
+// Validate implements endpoint.Validator.
+func (in *chatInput) Validate() *machine.Failure {
+	if _, failure := in.model(); failure != nil {
+		return failure
+	}
+	if messages := in.Get("messages"); messages == nil || messages[0] != '[' {
+		return invalid("messages", "`messages` must be an array")
+	}
+	return nil
+}
+
+// embeddingsInput is the body of POST /embeddings.
+type embeddingsInput struct {
+	Model          string          `json:"model" required:"true" doc:"Key of the model"`
+	Input          json.RawMessage `json:"input" required:"true" any:"true" doc:"A text, or an array of texts"`
+	Dimensions     int             `json:"dimensions"`
+	EncodingFormat string          `json:"encoding_format" enum:"float,base64"`
+	User           string          `json:"user"`
+	RequestID      string          `json:"request_id" doc:"Comes back in the answer"`
+
+	fields
+}
+
+// UnmarshalJSON keeps the body as it is.
+func (in *embeddingsInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
+
+// Validate implements endpoint.Validator.
+func (in *embeddingsInput) Validate() *machine.Failure {
+	if _, failure := in.model(); failure != nil {
+		return failure
+	}
+	if !isTexts(in.Get("input")) {
+		return invalid("input", "`input` must be a string or array of strings")
+	}
+	if format := in.Get("encoding_format"); format != nil && in.Text("encoding_format") != "float" && in.Text("encoding_format") != "base64" {
+		return invalid("encoding_format", "`encoding_format` must be float or base64")
+	}
+	return nil
+}
+
+// maxTexts bounds the texts of one request.
+const maxTexts = 2048
+
+// isTexts says whether JSON is a text or an array of texts, with at least one.
+func isTexts(raw []byte) bool {
+	if raw == nil || raw[0] == '"' {
+		return raw != nil
+	}
+	items, err := rawjson.Array(raw, maxTexts)
+	if err != nil || len(items) == 0 {
+		return false
+	}
+	for _, item := range items {
+		if item[0] != '"' {
+			return false
+		}
+	}
+	return true
+}
+
+// moderationsInput is the body of POST /moderations.
+type moderationsInput struct {
+	Input json.RawMessage `json:"input" required:"true" any:"true" doc:"A text, an array of texts, or parts of text"`
+	Model string          `json:"model" doc:"Key of the guardrail; default: the built-in one"`
+
+	fields
+	key   string
+	texts []string
+}
+
+// UnmarshalJSON keeps the body as it is.
+func (in *moderationsInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
+
+// Validate implements endpoint.Validator.
+func (in *moderationsInput) Validate() *machine.Failure {
+	if in.Fields == nil {
+		return machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+	}
+	if raw := in.Get("model"); raw != nil && raw[0] != '"' {
+		return invalid("model", "`model` must be a guardrail key string")
+	}
+	in.key = in.Text("model")
+	raw := in.Get("input")
+	if raw == nil {
+		return invalid("input", "`input` is required")
+	}
+	var failure *machine.Failure
+	in.texts, failure = readTexts(raw)
+	return failure
+}
+
+// readTexts takes a text, an array of texts (each judged by itself), or parts of text (judged as one).
+func readTexts(raw []byte) ([]string, *machine.Failure) {
+	const form = "`input` must be a string, an array of strings or an array of text parts"
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []string{text}, nil
+	}
+	if isTexts(raw) {
+		var texts []string
+		_ = json.Unmarshal(raw, &texts) // it is texts
+		return texts, nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > maxTexts {
+		return nil, invalid("input", form)
+	}
+	for _, part := range parts {
+		if part.Type != "text" && part.Type != "input_text" {
+			return nil, invalid("input", form)
+		}
+		text += part.Text + "\n"
+	}
+	return []string{text}, nil
+}

@@ -1,0 +1,96 @@
+// Package moderate is the built-in moderation guardrail: it judges a text by the words in it, for the 26 categories of document 3,
+// 10.8. It is pure.
+//
+// It is not a model and understands nothing: it finds phrases from short lists in English, whole words only, whatever their case.
+// What is put otherwise it misses, and a text about a topic it may take for the thing itself. It is a first net, for tests and for
+// servers without a moderation model; whoever needs judgement names a model of category moderation.
+package moderate
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Key is the guardrail's key.
+const Key = "default"
+
+// Severity says how bad a finding is.
+type severity int
+
+const (
+	low severity = iota
+	medium
+	high
+)
+
+func (s severity) name() string { return [...]string{"low", "medium", "high"}[s] }
+
+func (s severity) score() float64 { return [...]float64{0.3, 0.6, 0.9}[s] }
+
+// Result is the judgement of one text.
+type Result struct {
+	Flagged        bool               `json:"flagged"`
+	Categories     map[string]bool    `json:"categories"`
+	CategoryScores map[string]float64 `json:"category_scores"`
+	Findings       []Finding          `json:"findings"`
+}
+
+// Finding is one phrase that was found.
+type Finding struct {
+	Type     string `json:"type" enum:"moderation"`
+	Category string `json:"category"`
+	Severity string `json:"severity" enum:"low,medium,high"`
+	Message  string `json:"message"`
+	Action   string `json:"action" enum:"flag"`
+	Block    bool   `json:"block"`
+	Value    string `json:"value" doc:"The phrase"`
+}
+
+// maxFindings bounds the findings of a result; further ones count and are not listed.
+const maxFindings = 64
+
+// longest is how many words a phrase has at most.
+const longest = 5
+
+// Judge judges a text. Its time grows with the text only.
+func Judge(text string) Result {
+	result := Result{
+		Categories: make(map[string]bool, len(categories)), CategoryScores: make(map[string]float64, len(categories)),
+		Findings: []Finding{},
+	}
+	for _, category := range categories {
+		result.Categories[category], result.CategoryScores[category] = false, 0
+	}
+	words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\''
+	})
+	seen := make(map[string]bool)
+	for i := range words {
+		phrase := ""
+		for _, word := range words[i:min(i+longest, len(words))] {
+			if phrase != "" {
+				phrase += " "
+			}
+			phrase += word
+			for _, rule := range rules[phrase] {
+				result.add(rule, phrase, seen)
+			}
+		}
+	}
+	return result
+}
+
+func (r *Result) add(found rule, phrase string, seen map[string]bool) {
+	r.Flagged = true
+	r.Categories[found.category] = true
+	r.CategoryScores[found.category] = max(r.CategoryScores[found.category], found.severity.score())
+	key := found.category + "\x00" + phrase
+	if seen[key] || len(r.Findings) == maxFindings {
+		return
+	}
+	seen[key] = true
+	r.Findings = append(r.Findings, Finding{
+		Type: "moderation", Category: found.category, Severity: found.severity.name(), Action: "flag", Value: phrase,
+		Message: "The text holds a phrase of category " + found.category,
+	})
+}

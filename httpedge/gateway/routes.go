@@ -1,0 +1,33 @@
+package gateway
+
+import (
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+)
+
+const tag = "Inference"
+
+// Surface returns the routes with the way in which clients of this form are told of errors. Who serves it adds authenticator,
+// permit and headers.
+func (a *API) Surface() endpoint.Surface {
+	return endpoint.Surface{Name: "gateway", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem}
+}
+
+func (a *API) rows() []endpoint.Row {
+	refused := endpoint.Errors(
+		failurepb.Code_VALIDATION, failurepb.Code_FORBIDDEN, failurepb.Code_MODEL_NOT_FOUND, failurepb.Code_TOO_LARGE,
+		failurepb.Code_RATE_LIMITED,
+	)
+	common := func(summary string) []endpoint.Option {
+		return []endpoint.Option{
+			refused, endpoint.Tag(tag), endpoint.Summary(summary),
+			endpoint.Timeout(a.config.CallTimeout), endpoint.MaxBody(a.config.MaxBody),
+		}
+	}
+	return []endpoint.Row{
+		endpoint.OnStream("POST /chat/completions", "models:write", a.chatCompletions,
+			common("Let a model answer; with stream as server-sent events")...),
+		endpoint.On("POST /embeddings", "models:write", a.embeddings, common("Make embeddings of texts")...),
+		endpoint.On("POST /moderations", "guardrails:write", a.moderations, common("Judge texts by a guardrail")...),
+	}
+}

@@ -1,0 +1,263 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/failurepb"
+)
+
+var errClientGone = errors.New("the client has left")
+
+// head is the response's status and headers; those of the edge come between.
+const (
+	statusLine = "HTTP/1.1 200 OK\r\n"
+	streamHead = "Content-Type: text/event-stream\r\n" +
+		"Cache-Control: no-cache, no-transform\r\n" +
+		"Connection: keep-alive\r\n" +
+		"X-Accel-Buffering: no\r\n" +
+		"Transfer-Encoding: chunked\r\n\r\n"
+	endMark   = "data: [DONE]\n\n"
+	lastChunk = "0\r\n\r\n"
+)
+
+// fullBuffer is how many bytes are held back at most while more chunks follow at once.
+const fullBuffer = 16 << 10
+
+// stream answers with the chunks of a model. It returns once the first one is there, or the call has failed.
+func (a *API) stream(ctx context.Context, call *Call, out endpoint.Stream) error {
+	if err := out.Admit(); err != nil {
+		return err
+	}
+	if !a.begin() {
+		return machine.Fail(failurepb.Code_UNAVAILABLE, "the server is shutting down")
+	}
+	bounded, release := context.WithTimeout(a.base, a.config.StreamTimeout)
+	//nolint:contextcheck // it outlives the request
+	streamed, cancel := context.WithCancelCause(endpoint.WithCall(bounded, &endpoint.Call{Caller: call.Caller}))
+	s := &stream{
+		api: a, call: call, ctx: streamed, cancel: cancel,
+		begun: make(chan struct{}), over: make(chan error, 1), conn: make(chan endpoint.Takeover, 1),
+	}
+	go func() {
+		defer a.streams.Done()
+		defer release()
+		defer cancel(context.Canceled)
+		s.run()
+	}()
+	select {
+	case <-s.begun:
+		err := out.Start(func(t endpoint.Takeover) { s.conn <- t })
+		if err != nil {
+			close(s.conn)
+		}
+		return err
+	case err := <-s.over:
+		return err
+	case <-ctx.Done():
+		close(s.conn)
+		cancel(errClientGone) // nobody waits for it any more
+		return ctx.Err()
+	}
+}
+
+// stream is one streamed answer. Its goroutine is the only one that uses it, but for the channels.
+type stream struct {
+	api    *API
+	call   *Call
+	ctx    context.Context //nolint:containedctx // of the stream, which is one call
+	cancel context.CancelCauseFunc
+	begun  chan struct{}          // closed with the first chunk
+	over   chan error             // the call failed before its first chunk
+	conn   chan endpoint.Takeover // closed when none comes
+
+	started bool
+	take    endpoint.Takeover
+	watch   *watch
+	buffer  []byte
+	room    int // of the buffer before the text
+}
+
+func (s *stream) run() {
+	err := s.chat()
+	if !s.started {
+		if err == nil {
+			err = errors.New("the model ended a stream that had not begun")
+		}
+		s.over <- err
+		return
+	}
+	s.end(err)
+}
+
+// chat calls the model. A panic is a fault of this call, not of the process.
+func (s *stream) chat() (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+		}
+	}()
+	return s.api.models.ChatStream(s.ctx, s.call, s.emit)
+}
+
+// emit takes a chunk. With the first one the connection is taken over.
+func (s *stream) emit(chunk []byte, more bool) error {
+	if !s.started {
+		s.started = true
+		close(s.begun)
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	if s.take.Conn == nil {
+		return errClientGone
+	}
+	s.buffer = append(s.buffer, "data: "...)
+	s.buffer = append(s.buffer, chunk...)
+	s.buffer = append(s.buffer, '\n', '\n')
+	if more && len(s.buffer) < fullBuffer {
+		return nil
+	}
+	return s.flush("")
+}
+
+// begin waits for the connection and sends the head.
+func (s *stream) begin() error {
+	select {
+	case s.take = <-s.conn:
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+	if s.take.Conn == nil {
+		return errClientGone
+	}
+	s.watch = newWatch(s.take.Conn, s.cancel)
+	head := make([]byte, 0, len(statusLine)+len(s.take.Head)+len(streamHead))
+	head = append(append(append(head, statusLine...), s.take.Head...), streamHead...)
+	s.buffer = sse.Begin(fullBuffer)
+	s.room = len(s.buffer)
+	return s.write(head)
+}
+
+// flush writes what is in the buffer as one piece of the body, and what follows the body.
+func (s *stream) flush(tail string) error {
+	if len(s.buffer) == s.room {
+		return nil
+	}
+	piece := append([]byte(sse.Seal(s.buffer)), tail...)
+	s.buffer = s.buffer[:s.room]
+	return s.write(piece)
+}
+
+func (s *stream) write(data []byte) error {
+	if err := s.take.Conn.SetWriteDeadline(time.Now().Add(s.api.config.WriteTimeout)); err != nil {
+		return errClientGone
+	}
+	if _, err := s.take.Conn.Write(data); err != nil {
+		s.cancel(errClientGone)
+		return errClientGone
+	}
+	return nil
+}
+
+// end says how the stream ended, and gives the connection back.
+func (s *stream) end(err error) {
+	if s.take.Release == nil { // ended before the connection came: it comes, or the handler has failed
+		s.abandon()
+		return
+	}
+	defer s.take.Release()
+	if s.take.Conn == nil {
+		return
+	}
+	left := errors.Is(err, errClientGone)
+	if err != nil && !left {
+		s.report(err)
+	}
+	clean := false
+	if !left {
+		s.buffer = append(s.buffer, endMark...)
+		clean = s.flush(lastChunk) == nil
+	}
+	unread := s.watch.stop()
+	if _, plain := s.take.Conn.(*net.TCPConn); clean && plain && unread && s.take.Reuse != nil && s.ctx.Err() == nil {
+		_ = s.take.Conn.SetDeadline(time.Time{}) // of a dead connection: the next read says so
+		s.take.Reuse(s.take.Conn)
+		return
+	}
+	_ = s.take.Conn.Close() // nothing depends on it any more
+}
+
+// abandon closes a connection that comes when the stream is over.
+func (s *stream) abandon() {
+	patience := time.NewTimer(s.api.config.WriteTimeout)
+	defer patience.Stop()
+	select {
+	case take, comes := <-s.conn:
+		if take.Conn != nil {
+			_ = take.Conn.Close() // nothing depends on it any more
+		}
+		if comes {
+			take.Release()
+		}
+	case <-patience.C:
+	}
+}
+
+// report is an error in mid-stream.
+func (s *stream) report(err error) {
+	problem := problemOf(err)
+	if problem.Cause != nil {
+		s.api.log.LogAttrs(s.ctx, slog.LevelWarn, "stream of a model ended with an error",
+			slog.String("request", s.call.RequestID), slog.String("model", s.call.Model), slog.String("err", problem.Cause.Error()))
+	}
+	frame := struct {
+		Error     faultBody `json:"error"`
+		RequestID string    `json:"request_id"`
+	}{bodyOf(problem), s.call.RequestID}
+	encoded, _ := json.Marshal(frame) // texts always encode
+	s.buffer = append(s.buffer, "data: "...)
+	s.buffer = append(s.buffer, encoded...)
+	s.buffer = append(s.buffer, '\n', '\n')
+}
+
+// watch notices that a client has left while it is being answered.
+type watch struct {
+	conn   net.Conn
+	done   chan struct{}
+	unread bool // nothing came
+}
+
+func newWatch(conn net.Conn, cancel context.CancelCauseFunc) *watch {
+	w := &watch{conn: conn, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		var one [1]byte
+		n, err := conn.Read(one[:])
+		var timeout net.Error
+		switch {
+		case n > 0: // the next request, before this one was answered
+		case errors.As(err, &timeout) && timeout.Timeout():
+			w.unread = true
+		default:
+			cancel(errClientGone)
+		}
+	}()
+	return w
+}
+
+// stop ends the watch and says whether the connection can go on as it is.
+func (w *watch) stop() bool {
+	_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // of a dead connection: the read has ended
+	<-w.done
+	return w.unread
+}
