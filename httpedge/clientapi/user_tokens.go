@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -192,6 +193,10 @@ func (a *API) deleteUserToken(ctx context.Context, in *deleteUserTokenInput) (*u
 		return nil, noToken
 	}
 	if err := a.Records.Delete(ctx, endpoint.Tokens, record.Key, record.Version); err != nil {
+		var refused *machine.Failure
+		if errors.As(err, &refused) && refused.Code == failurepb.Code_CONFLICT {
+			return nil, noToken // somebody else has just deleted it: they never change
+		}
 		return nil, err
 	}
 	if used, ok := a.Records.Get(endpoint.TokenUses, in.TokenID); ok {

@@ -269,7 +269,11 @@ func nullable(text string) *string {
 	return &text
 }
 
-func timeText(unixMilli int64) string { return string(wire.AppendTime(nil, unixMilli)) }
+// timeText is a time as the wire has it, without the quotes.
+func timeText(unixMilli int64) string {
+	quoted := wire.AppendTime(nil, unixMilli)
+	return string(quoted[1 : len(quoted)-1])
+}
 
 // nullableTime is a time that is null when it is 0.
 func nullableTime(unixMilli int64) *string {
