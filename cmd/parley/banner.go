@@ -36,3 +36,15 @@ Ctrl-C stops it gracefully.
 
 `, api)
 }
+
+// writeFirstToken shows the API token that the first start has made. It is shown this once.
+func writeFirstToken(w io.Writer, c *config.Config, n *node.Node, token string) {
+	fmt.Fprintf(w, `
+The first API token, shown this once (parley token create makes others):
+
+  export TOKEN=%[1]s
+  curl -s -H "Authorization: Bearer $TOKEN" http://%[2]s%[3]s/agents
+  curl -s -H "Authorization: Bearer $TOKEN" http://%[2]s%[3]s/agents/responses -d '{"model":"assistant","input":"Hello!"}'
+
+`, token, n.Addr(), c.Client.BasePath)
+}

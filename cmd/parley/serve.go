@@ -29,7 +29,10 @@ func serve(ctx context.Context, args []string, s surroundings) int {
 	for _, name := range request.Unknown {
 		logger.Warn("environment variable is not a setting", slog.String("name", name))
 	}
-	greet := func(n *node.Node) { writeBanner(s.stdout, request.Config, n) }
+	greet := func(n *node.Node) {
+		writeBanner(s.stdout, request.Config, n)
+		n.FirstToken(func(token string) { writeFirstToken(s.stdout, request.Config, n, token) })
+	}
 	if err := node.Run(ctx, request.Config, logger, greet); err != nil {
 		logger.Error("node failed", slog.Any("err", err))
 		return exitFailed

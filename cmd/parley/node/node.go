@@ -56,6 +56,9 @@ type Node struct {
 	filePace              filePace
 	changes               *changes
 	agents                *registry
+	records               *records
+	seal                  *sealer
+	roster                atomic.Pointer[people] // nil until the directory is there
 	shards                shard.Map
 	system                *actors.System
 	reads                 *reader
@@ -66,9 +69,11 @@ type Node struct {
 	// undo stops what was started, the last first.
 	undo []func(context.Context)
 
-	mu       sync.Mutex
-	ready    bool
-	stopping bool
+	mu         sync.Mutex
+	ready      bool
+	stopping   bool
+	firstToken string             // API token that this start has made, until it is shown
+	showToken  func(token string) // nil = nobody wants it yet
 }
 
 // Run starts a node, hands it to started (nil is fine), serves until ctx ends or a part fails, and stops it within the
@@ -119,7 +124,9 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		{"open store", n.openStore},
 		{"start conversations", n.startActors},
 		{"join the members", n.startLinks},
+		{"start the directory", n.startDirectory},
 		{"recover the log", n.startStore},
+		{"make the first tenant", n.startFounding},
 		{"start streams", n.startHub},
 		{"start placement", n.startPlacing},
 		{"start http server", n.startServer},
@@ -220,7 +227,7 @@ func (n *Node) listen(ctx context.Context) error {
 func (n *Node) startOps(context.Context) error {
 	ops, err := opsapi.New(opsConfig(n.config), opsapi.Parts{
 		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
-		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup},
+		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, People: &early{node: n}},
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,340 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/httpedge/access"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/opsapi"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// people is how an operator makes tenants, projects, users and API tokens (opsapi.People). He may do all: what the Client API
+// asks of callers is not asked of him.
+type people struct {
+	records endpoint.Records
+	ids     endpoint.IDs
+	now     func() time.Time
+}
+
+var _ opsapi.People = (*people)(nil)
+
+// Bounds of what an operator can say.
+const (
+	maxName     = 200
+	minLabel    = 3
+	defaultName = "Owner"
+)
+
+// said is what an operator says about any of them.
+type said struct {
+	Name               string            `json:"name"`
+	Slug               string            `json:"slug"`
+	Tier               string            `json:"tier"`
+	Owner              string            `json:"owner"`
+	TenantID           string            `json:"tenantId"`
+	Key                string            `json:"key"`
+	Email              string            `json:"email"`
+	Role               string            `json:"role"`
+	ServicePermissions map[string]string `json:"servicePermissions"`
+	UserID             string            `json:"userId"`
+	ProjectID          string            `json:"projectId"`
+	Label              string            `json:"label"`
+	ExpiresAt          string            `json:"expiresAt"`
+}
+
+func readSaid(body json.RawMessage) (*said, error) {
+	s := &said{}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, s); err != nil {
+			return nil, invalid("the body is not such a JSON object: %v", err)
+		}
+	}
+	for _, text := range []string{s.Name, s.Slug, s.Owner, s.Key, s.Email, s.Label} {
+		if len(text) > maxName {
+			return nil, invalid("a name has at most %d bytes", maxName)
+		}
+	}
+	for service, level := range s.ServicePermissions {
+		if _, ok := access.ParseLevel(level); !ok {
+			return nil, invalid("%s: %q is no level: none, read, write, admin", service, level)
+		}
+	}
+	return s, nil
+}
+
+func invalid(format string, args ...any) *machine.Failure {
+	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+}
+
+func missing(what, id string) *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "there is no %s %q", what, id)
+}
+
+// List returns all of a kind, of one tenant or of all.
+func (p *people) List(_ context.Context, kind opsapi.PeopleKind, tenant string) (any, error) {
+	switch kind {
+	case opsapi.Tenants:
+		return shown(all[directorypb.Tenant](p, endpoint.Tenants), func(t *directorypb.Tenant) bool { return tenant == "" || t.GetId() == tenant }, p.tenant), nil
+	case opsapi.Projects:
+		return shown(all[directorypb.Project](p, endpoint.Projects), func(r *directorypb.Project) bool { return tenant == "" || r.GetTenantId() == tenant }, projectView), nil
+	case opsapi.Users:
+		return shown(all[directorypb.User](p, endpoint.Users), func(u *directorypb.User) bool { return tenant == "" || u.GetTenantId() == tenant }, userView), nil
+	case opsapi.Tokens:
+		return shown(all[directorypb.Token](p, endpoint.Tokens), func(t *directorypb.Token) bool { return tenant == "" || t.GetTenantId() == tenant }, p.token), nil
+	}
+	return nil, missing("kind", string(kind))
+}
+
+// record is a record with its version and key.
+type record[M any] struct {
+	key     string
+	version uint64
+	value   *M
+}
+
+type message[M any] interface {
+	*M
+	proto.Message
+}
+
+func all[M any, P message[M]](p *people, collection string) []*M {
+	var found []*M
+	for _, stored := range p.records.List(collection, "") {
+		value := P(new(M))
+		if proto.Unmarshal(stored.Value, value) == nil {
+			found = append(found, (*M)(value))
+		}
+	}
+	return found
+}
+
+func one[M any, P message[M]](ctx context.Context, p *people, collection, id, what string) (record[M], error) {
+	stored, found, err := p.records.Find(ctx, collection, id)
+	if err != nil {
+		return record[M]{}, err
+	}
+	if !found {
+		return record[M]{}, missing(what, id)
+	}
+	value := P(new(M))
+	if err := proto.Unmarshal(stored.Value, value); err != nil {
+		return record[M]{}, err
+	}
+	return record[M]{key: id, version: stored.Version, value: (*M)(value)}, nil
+}
+
+func shown[M, V any](records []*M, keep func(*M) bool, view func(*M) V) []V {
+	views := []V{}
+	for _, r := range records {
+		if keep(r) {
+			views = append(views, view(r))
+		}
+	}
+	return views
+}
+
+func (p *people) put(ctx context.Context, collection, key string, version uint64, value proto.Message) error {
+	encoded, err := proto.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = p.records.Put(ctx, collection, key, version, encoded)
+	return err
+}
+
+// Create makes one.
+func (p *people) Create(ctx context.Context, kind opsapi.PeopleKind, body json.RawMessage) (any, error) {
+	s, err := readSaid(body)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case opsapi.Tenants:
+		return p.createTenant(ctx, s)
+	case opsapi.Projects:
+		return p.createProject(ctx, s)
+	case opsapi.Users:
+		return p.createUser(ctx, s)
+	case opsapi.Tokens:
+		return p.createToken(ctx, s)
+	}
+	return nil, missing("kind", string(kind))
+}
+
+// Update changes what was said of one.
+func (p *people) Update(ctx context.Context, kind opsapi.PeopleKind, id string, body json.RawMessage) (any, error) {
+	s, err := readSaid(body)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case opsapi.Tenants:
+		return p.updateTenant(ctx, id, s)
+	case opsapi.Projects:
+		found, err := one[directorypb.Project](ctx, p, endpoint.Projects, id, "project")
+		if err != nil {
+			return nil, err
+		}
+		if s.Name == "" {
+			return nil, invalid("a project needs a name")
+		}
+		found.value.Name = s.Name
+		return projectView(found.value), p.put(ctx, endpoint.Projects, id, found.version, found.value)
+	case opsapi.Users:
+		return p.updateUser(ctx, id, s)
+	case opsapi.Tokens:
+	}
+	return nil, invalid("%s cannot be changed: make another", kind)
+}
+
+func (p *people) updateTenant(ctx context.Context, id string, s *said) (any, error) {
+	found, err := one[directorypb.Tenant](ctx, p, endpoint.Tenants, id, "tenant")
+	if err != nil {
+		return nil, err
+	}
+	if s.Tier != "" {
+		if err := checkTier(s.Tier); err != nil {
+			return nil, err
+		}
+		found.value.Tier = s.Tier
+	}
+	if s.Name != "" {
+		found.value.Name = s.Name
+	}
+	return p.tenant(found.value), p.put(ctx, endpoint.Tenants, id, found.version, found.value)
+}
+
+func (p *people) updateUser(ctx context.Context, id string, s *said) (any, error) {
+	found, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+	if err != nil {
+		return nil, err
+	}
+	user := found.value
+	if s.Name == "" {
+		s.Name = user.GetName()
+	}
+	if s.Role == "" {
+		s.Role = user.GetRole()
+	}
+	if err := checkUser(s); err != nil {
+		return nil, err
+	}
+	user.Name, user.Role, user.UpdatedAt = s.Name, s.Role, p.now().UnixMilli()
+	if s.ServicePermissions != nil {
+		user.ServicePermissions = s.ServicePermissions
+	}
+	return userView(user), p.put(ctx, endpoint.Users, id, found.version, user)
+}
+
+// Delete removes one. A user's tokens go with him; a project or a tenant has to be empty of tokens, and the first ones stay.
+func (p *people) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) error {
+	switch kind {
+	case opsapi.Tokens:
+		return p.deleteTokens(ctx, "token", id, func(t *directorypb.Token) bool { return t.GetId() == id })
+	case opsapi.Users:
+		found, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+		if err != nil {
+			return err
+		}
+		if err := p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
+			return err
+		}
+		return p.records.Delete(ctx, endpoint.Users, id, found.version)
+	case opsapi.Projects:
+		found, err := one[directorypb.Project](ctx, p, endpoint.Projects, id, "project")
+		if err != nil {
+			return err
+		}
+		if id == firstProject || p.inUse(func(t *directorypb.Token) bool { return t.GetProjectId() == id }) {
+			return invalid("project %s is the first one, or has API tokens", id)
+		}
+		return p.records.Delete(ctx, endpoint.Projects, id, found.version)
+	case opsapi.Tenants:
+		found, err := one[directorypb.Tenant](ctx, p, endpoint.Tenants, id, "tenant")
+		if err != nil {
+			return err
+		}
+		if id == firstTenant || p.inUse(func(t *directorypb.Token) bool { return t.GetTenantId() == id }) {
+			return invalid("tenant %s is the first one, or has API tokens", id)
+		}
+		return p.records.Delete(ctx, endpoint.Tenants, id, found.version)
+	}
+	return missing("kind", string(kind))
+}
+
+func (p *people) inUse(by func(*directorypb.Token) bool) bool {
+	return slices.ContainsFunc(all[directorypb.Token](p, endpoint.Tokens), by)
+}
+
+// deleteTokens removes those that match. what, if not empty, is missed when there is none.
+func (p *people) deleteTokens(ctx context.Context, what, id string, match func(*directorypb.Token) bool) error {
+	found := false
+	for _, stored := range p.records.List(endpoint.Tokens, "") {
+		record := &directorypb.Token{}
+		if proto.Unmarshal(stored.Value, record) != nil || !match(record) {
+			continue
+		}
+		found = true
+		if err := p.records.Delete(ctx, endpoint.Tokens, stored.Key, stored.Version); err != nil {
+			return err
+		}
+	}
+	if !found && what != "" {
+		return missing(what, id)
+	}
+	return nil
+}
+
+// early is people for an operations surface that is there before the directory is.
+type early struct{ node *Node }
+
+func (e *early) people() (*people, error) {
+	if made := e.node.roster.Load(); made != nil {
+		return made, nil
+	}
+	return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
+}
+
+// List implements opsapi.People.
+func (e *early) List(ctx context.Context, kind opsapi.PeopleKind, tenant string) (any, error) {
+	p, err := e.people()
+	if err != nil {
+		return nil, err
+	}
+	return p.List(ctx, kind, tenant)
+}
+
+// Create implements opsapi.People.
+func (e *early) Create(ctx context.Context, kind opsapi.PeopleKind, body json.RawMessage) (any, error) {
+	p, err := e.people()
+	if err != nil {
+		return nil, err
+	}
+	return p.Create(ctx, kind, body)
+}
+
+// Update implements opsapi.People.
+func (e *early) Update(ctx context.Context, kind opsapi.PeopleKind, id string, body json.RawMessage) (any, error) {
+	p, err := e.people()
+	if err != nil {
+		return nil, err
+	}
+	return p.Update(ctx, kind, id, body)
+}
+
+// Delete implements opsapi.People.
+func (e *early) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) error {
+	p, err := e.people()
+	if err != nil {
+		return err
+	}
+	return p.Delete(ctx, kind, id)
+}

@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/access"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/token"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// slugRunes are what a slug is not made of.
+var slugRunes = regexp.MustCompile(`[^a-z0-9]+`) //nolint:gochecknoglobals // a constant
+
+func slugOf(name string) string {
+	return strings.Trim(slugRunes.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
+
+// createTenant makes a tenant with an owner and a first project.
+func (p *people) createTenant(ctx context.Context, s *said) (any, error) {
+	if s.Name == "" {
+		return nil, invalid("a tenant needs a name")
+	}
+	if s.Slug == "" {
+		s.Slug = slugOf(s.Name)
+	}
+	if s.Slug == "" || s.Slug != slugOf(s.Slug) {
+		return nil, invalid("slug %q: lower case letters, digits and single hyphens", s.Slug)
+	}
+	if s.Tier == "" {
+		s.Tier = string(access.Free)
+	}
+	if err := checkTier(s.Tier); err != nil {
+		return nil, err
+	}
+	for _, other := range all[directorypb.Tenant](p, endpoint.Tenants) {
+		if other.GetSlug() == s.Slug {
+			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a tenant with the slug %q", s.Slug)
+		}
+	}
+	if s.Owner == "" {
+		s.Owner = defaultName
+	}
+	now := p.now().UnixMilli()
+	tenant := &directorypb.Tenant{
+		Id: p.ids.NewID("tenant"), Name: s.Name, Slug: s.Slug, Tier: s.Tier, OwnerId: p.ids.NewID("usr"), CreatedAt: now,
+	}
+	project := &directorypb.Project{
+		Id: p.ids.NewID("proj"), TenantId: tenant.GetId(), Key: "default", Name: "Default Project", CreatedAt: now,
+	}
+	owner := &directorypb.User{
+		Id: tenant.GetOwnerId(), TenantId: tenant.GetId(), Name: s.Owner, Email: strings.ToLower(s.Email), Role: access.RoleOwner,
+		ProjectIds: []string{project.GetId()}, CreatedAt: now, UpdatedAt: now,
+	}
+	// The tenant last: until it is there nothing of it counts.
+	if err := errors.Join(
+		p.put(ctx, endpoint.Users, owner.GetId(), 0, owner),
+		p.put(ctx, endpoint.Projects, project.GetId(), 0, project),
+	); err != nil {
+		return nil, err
+	}
+	if err := p.put(ctx, endpoint.Tenants, tenant.GetId(), 0, tenant); err != nil {
+		return nil, err
+	}
+	return struct {
+		tenantJSON
+		ProjectID string `json:"projectId"`
+	}{p.tenant(tenant), project.GetId()}, nil
+}
+
+func checkTier(tier string) error {
+	if string(access.ParseTier(tier)) != tier {
+		return invalid("tier %q: FREE, STARTER, PROFESSIONAL, ENTERPRISE or ON_PREMISE", tier)
+	}
+	return nil
+}
+
+func (p *people) createProject(ctx context.Context, s *said) (any, error) {
+	tenant, err := p.tenantOf(ctx, s.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	if s.Key == "" {
+		s.Key = slugOf(s.Name)
+	}
+	if s.Key == "" || s.Key != slugOf(s.Key) {
+		return nil, invalid("key %q: lower case letters, digits and single hyphens", s.Key)
+	}
+	if s.Name == "" {
+		s.Name = s.Key
+	}
+	for _, other := range all[directorypb.Project](p, endpoint.Projects) {
+		if other.GetTenantId() == tenant.GetId() && other.GetKey() == s.Key {
+			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a project with the key %q", s.Key)
+		}
+	}
+	project := &directorypb.Project{
+		Id: p.ids.NewID("proj"), TenantId: tenant.GetId(), Key: s.Key, Name: s.Name, CreatedAt: p.now().UnixMilli(),
+	}
+	return projectView(project), p.put(ctx, endpoint.Projects, project.GetId(), 0, project)
+}
+
+func (p *people) tenantOf(ctx context.Context, id string) (*directorypb.Tenant, error) {
+	if id == "" {
+		id = firstTenant
+	}
+	found, err := one[directorypb.Tenant](ctx, p, endpoint.Tenants, id, "tenant")
+	return found.value, err
+}
+
+func (p *people) createUser(ctx context.Context, s *said) (any, error) {
+	tenant, err := p.tenantOf(ctx, s.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	if s.Role == "" {
+		s.Role = access.RoleUser
+	}
+	if err = checkUser(s); err != nil {
+		return nil, err
+	}
+	email := strings.ToLower(strings.TrimSpace(s.Email))
+	var projects []string
+	for _, project := range all[directorypb.Project](p, endpoint.Projects) {
+		if project.GetTenantId() == tenant.GetId() {
+			projects = append(projects, project.GetId())
+		}
+	}
+	for _, other := range all[directorypb.User](p, endpoint.Users) {
+		if email != "" && other.GetTenantId() == tenant.GetId() && other.GetEmail() == email {
+			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a user with the address %q", email)
+		}
+	}
+	now := p.now().UnixMilli()
+	user := &directorypb.User{
+		Id: p.ids.NewID("usr"), TenantId: tenant.GetId(), Name: s.Name, Email: email, Role: s.Role, ProjectIds: projects,
+		ServicePermissions: s.ServicePermissions, CreatedAt: now, UpdatedAt: now,
+	}
+	return userView(user), p.put(ctx, endpoint.Users, user.GetId(), 0, user)
+}
+
+func checkUser(s *said) error {
+	if strings.TrimSpace(s.Name) == "" {
+		return invalid("a user needs a name")
+	}
+	if !slices.Contains([]string{access.RoleOwner, access.RoleAdmin, access.RoleProjectAdmin, access.RoleUser}, s.Role) {
+		return invalid("role %q: owner, admin, project_admin or user", s.Role)
+	}
+	return nil
+}
+
+func (p *people) createToken(ctx context.Context, s *said) (any, error) {
+	if s.UserID == "" {
+		s.UserID = firstOwner
+	}
+	owner, err := one[directorypb.User](ctx, p, endpoint.Users, s.UserID, "user")
+	if err != nil {
+		return nil, err
+	}
+	tenantID := owner.value.GetTenantId()
+	if s.ProjectID == "" {
+		s.ProjectID = p.firstProjectOf(tenantID)
+	}
+	project, err := one[directorypb.Project](ctx, p, endpoint.Projects, s.ProjectID, "project")
+	if err != nil {
+		return nil, err
+	}
+	if project.value.GetTenantId() != tenantID {
+		return nil, invalid("project %s is another tenant's", s.ProjectID)
+	}
+	if s.Label == "" {
+		s.Label = "made by the operator"
+	}
+	if len(strings.TrimSpace(s.Label)) < minLabel {
+		return nil, invalid("a label has at least %d characters", minLabel)
+	}
+	now := p.now()
+	secret, made := newToken()
+	made.Id, made.TenantId, made.ProjectId, made.UserId = p.ids.NewID("tok"), tenantID, s.ProjectID, s.UserID
+	made.Label, made.CreatedAt = s.Label, now.UnixMilli()
+	if s.ServicePermissions != nil {
+		made.Scoped, made.Scope = true, s.ServicePermissions
+	}
+	if s.ExpiresAt != "" {
+		at, err := time.Parse(time.RFC3339, s.ExpiresAt)
+		if err != nil || !at.After(now) {
+			return nil, invalid("expiresAt %q is not a time to come (RFC 3339)", s.ExpiresAt)
+		}
+		made.ExpiresAt = at.UnixMilli()
+	}
+	if err := p.put(ctx, endpoint.Tokens, token.Key(made.GetHash()), 0, made); err != nil {
+		return nil, err
+	}
+	view := p.token(made)
+	view.Token = secret
+	return view, nil
+}
+
+// firstProjectOf is the oldest project of a tenant.
+func (p *people) firstProjectOf(tenantID string) string {
+	var first *directorypb.Project
+	for _, project := range all[directorypb.Project](p, endpoint.Projects) {
+		if project.GetTenantId() == tenantID && (first == nil || project.GetCreatedAt() < first.GetCreatedAt()) {
+			first = project
+		}
+	}
+	return first.GetId()
+}
