@@ -18,6 +18,8 @@ type Parts struct {
 	Files    endpoint.Files
 	IDs      endpoint.IDs
 	Hub      *sse.Hub // carries the streams
+	// Gateway is the routes of the OpenAI-compatible gateway, for the document only.
+	Gateway []endpoint.Row
 	// CheckAgent says what is wrong with an agent's config that only shows where agents are run: its tools. nil = nothing is.
 	CheckAgent func(*definition.Config) error
 }

@@ -16,7 +16,7 @@ func (a *API) Surface() endpoint.Surface {
 
 // rows is the map of this surface; each part of it is in the file of its subject.
 func (a *API) rows() []endpoint.Row {
-	return slices.Concat(
+	rows := slices.Concat(
 		a.agentRows(),
 		a.modelRows(),
 		a.responseRows(),
@@ -24,4 +24,5 @@ func (a *API) rows() []endpoint.Row {
 		a.runRows(),
 		a.userRows(),
 	)
+	return append(rows, a.documentRow(rows))
 }

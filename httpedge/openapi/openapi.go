@@ -12,6 +12,7 @@ package openapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -33,41 +34,41 @@ type Info struct {
 	BearerAuth                  bool   // callers authenticate with a bearer token
 	Refusals                    map[failurepb.Code]endpoint.Refusal
 	Error                       any // a value of the error body's type
+	// Others are routes of other surfaces in the same document.
+	Others []Part
+}
+
+// Part is the routes of a surface that words errors in its own way.
+type Part struct {
+	Rows     []endpoint.Row
+	Refusals map[failurepb.Code]endpoint.Refusal // nil = as in Info
+	Error    any                                 // a value of the error body's type; named after it
 }
 
 type object = map[string]any
 
 // Document renders the document.
 func Document(info Info, rows []endpoint.Row) []byte {
-	b := &builder{info: info, schemas: object{}}
-	b.schemas["Error"] = b.structSchema(reflect.TypeOf(info.Error), answer)
-	paths := object{}
-	var tags []object
-	seen := map[string]bool{}
-	for i := range rows {
-		row := &rows[i]
-		if row.Hidden {
-			continue
+	b := &builder{info: info, schemas: object{}, types: map[string]reflect.Type{}, paths: object{}}
+	b.problem, b.refusals = "Error", info.Refusals
+	b.schemas[b.problem] = b.structSchema(reflect.TypeOf(info.Error), answer)
+	b.types[b.problem] = reflect.TypeOf(info.Error)
+	b.add(rows)
+	for _, part := range info.Others {
+		b.refusals = info.Refusals
+		if part.Refusals != nil {
+			b.refusals = part.Refusals
 		}
-		path := strings.Replace(row.Path, ":*}", "}", 1) // a parameter that takes the rest of the path
-		item, ok := paths[path].(object)
-		if !ok {
-			item = object{}
-			paths[path] = item
-		}
-		item[strings.ToLower(row.Method)] = b.operation(row)
-		if !seen[row.Tag] {
-			seen[row.Tag] = true
-			tags = append(tags, object{"name": row.Tag})
-		}
+		b.problem = strings.TrimPrefix(fmt.Sprint(b.component(reflect.TypeOf(part.Error), answer)["$ref"]), componentPath)
+		b.add(part.Rows)
 	}
 	components := object{"schemas": b.schemas}
 	document := object{
 		"openapi":    "3.0.3",
 		"info":       object{"title": info.Title, "version": info.Version, "description": info.Description},
 		"servers":    []object{{"url": serverURL(info.Server)}},
-		"tags":       tags,
-		"paths":      paths,
+		"tags":       b.tags,
+		"paths":      b.paths,
 		"components": components,
 	}
 	if info.BearerAuth {
@@ -97,8 +98,34 @@ func render(document object) []byte {
 }
 
 type builder struct {
-	info    Info
-	schemas object
+	info     Info
+	schemas  object
+	types    map[string]reflect.Type // of the schemas
+	paths    object
+	tags     []object
+	problem  string // schema of the errors of the part that is added
+	refusals map[failurepb.Code]endpoint.Refusal
+}
+
+// add puts the routes of one surface into the document.
+func (b *builder) add(rows []endpoint.Row) {
+	for i := range rows {
+		row := &rows[i]
+		if row.Hidden {
+			continue
+		}
+		path := strings.Replace(row.Path, ":*}", "}", 1) // a parameter that takes the rest of the path
+		item, ok := b.paths[path].(object)
+		if !ok {
+			item = object{}
+			b.paths[path] = item
+		}
+		item[strings.ToLower(row.Method)] = b.operation(row)
+		tagged := slices.ContainsFunc(b.tags, func(tag object) bool { return tag["name"] == row.Tag })
+		if !tagged {
+			b.tags = append(b.tags, object{"name": row.Tag})
+		}
+	}
 }
 
 // use says where a schema stands: what a body must hold is checked by its handler, what an answer holds is promised.
@@ -192,7 +219,7 @@ func (b *builder) responses(row *endpoint.Row) object {
 		part["description"] = "The range that was asked for"
 		responses["206"] = part
 		responses["304"] = object{"description": "Not changed since the entity tag of If-None-Match"}
-		responses["416"] = refused("range_not_satisfiable")
+		responses["416"] = b.refused("range_not_satisfiable")
 	}
 	codes := append([]failurepb.Code{failurepb.Code_UNAVAILABLE, failurepb.Code_INTERNAL}, row.Errors...)
 	if b.info.BearerAuth {
@@ -203,22 +230,22 @@ func (b *builder) responses(row *endpoint.Row) object {
 	}
 	byStatus := map[int][]string{}
 	for _, code := range codes {
-		refusal, ok := b.info.Refusals[code]
+		refusal, ok := b.refusals[code]
 		if ok && !slices.Contains(byStatus[refusal.Status], refusal.Code) {
 			byStatus[refusal.Status] = append(byStatus[refusal.Status], refusal.Code)
 		}
 	}
 	for status, names := range byStatus {
 		slices.Sort(names)
-		responses[strconv.Itoa(status)] = refused(strings.Join(names, ", "))
+		responses[strconv.Itoa(status)] = b.refused(strings.Join(names, ", "))
 	}
 	return responses
 }
 
-func refused(codes string) object {
+func (b *builder) refused(codes string) object {
 	return object{
 		"description": codes,
-		"content":     object{"application/json": object{"schema": reference("Error")}},
+		"content":     object{"application/json": object{"schema": reference(b.problem)}},
 	}
 }
 
@@ -250,4 +277,6 @@ func (b *builder) success(row *endpoint.Row) object {
 // binary is bytes as they are.
 func binary() object { return object{"type": "string", "format": "binary"} }
 
-func reference(name string) object { return object{"$ref": "#/components/schemas/" + name} }
+const componentPath = "#/components/schemas/"
+
+func reference(name string) object { return object{"$ref": componentPath + name} }

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"path"
 	"reflect"
 	"strings"
 )
@@ -64,6 +65,10 @@ func (b *builder) component(t reflect.Type, in use) object {
 	if name == "" {
 		return b.structSchema(t, in)
 	}
+	if taken, ok := b.types[name]; ok && taken != t { // of another package
+		name = exported(path.Base(t.PkgPath())) + name
+	}
+	b.types[name] = t
 	if _, ok := b.schemas[name]; !ok {
 		b.schemas[name] = object{} // a type that holds itself finds this
 		b.schemas[name] = b.structSchema(t, in)
@@ -80,12 +85,14 @@ func componentName(t reflect.Type, in use) string {
 	if name == "" {
 		return ""
 	}
-	name = strings.ToUpper(name[:1]) + name[1:]
+	name = exported(name)
 	if in == body {
 		return name + "Input"
 	}
 	return name
 }
+
+func exported(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
 func (b *builder) structSchema(t reflect.Type, in use) object {
 	properties := object{}

@@ -1,0 +1,245 @@
+package clientapi
+
+import (
+	"encoding/json"
+	"math"
+	"net/url"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/turns"
+	"parley/proto/failurepb"
+)
+
+// responsePrefix stands before a session's id in the id of its responses.
+const responsePrefix = "resp_"
+
+// createResponseIn is the body of the Responses routes (document 1, "Responses request fields"; document 3, 8.1). Fields of
+// the format that it does not have are ignored.
+type createResponseIn struct {
+	Model              anyText           `json:"model" required:"true" doc:"Key of an active agent"`
+	Input              messageInput      `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text and input_file"`
+	Version            versionInput      `json:"version" doc:"Pins a published version"`
+	PreviousResponseID anyText           `json:"previous_response_id" doc:"resp_ and the id of the session to continue"`
+	SessionID          anyText           `json:"session_id" doc:"Session to continue"`
+	Conversation       conversationInput `json:"conversation" any:"true" doc:"Session to continue: its id, or {id}"`
+	Budget             budgetInput       `json:"budget" doc:"Of the session that this request creates; ignored when one is continued"`
+	Background         bool              `json:"background" doc:"Answer with a run (202) and carry it out in the background"`
+	CallbackURL        anyText           `json:"callback_url" doc:"Where changes of the run are posted; goes with background"`
+	CallbackSecret     anyText           `json:"callback_secret" doc:"Signs the posts; at least 16 characters"`
+	RuntimeContext     runtimeContext    `json:"runtime_context" doc:"Handed to tools and connected agents that let it pass; never shown"`
+}
+
+// anyText is a text, or something else that its reader refuses in its own words.
+type anyText struct {
+	Text  string
+	Wrong bool
+}
+
+// UnmarshalJSON never fails. null is no text.
+func (t *anyText) UnmarshalJSON(raw []byte) error {
+	*t = anyText{}
+	if !isNull(raw) {
+		t.Wrong = json.Unmarshal(raw, &t.Text) != nil
+	}
+	return nil
+}
+
+// Described implements openapi.Described.
+func (t anyText) Described() (value any, nullable bool) { return "", true }
+
+// versionInput is a version; null is none.
+type versionInput struct {
+	Number int64
+	Wrong  bool
+}
+
+// UnmarshalJSON never fails.
+func (v *versionInput) UnmarshalJSON(raw []byte) error {
+	*v = versionInput{}
+	if isNull(raw) {
+		return nil
+	}
+	var number float64
+	if json.Unmarshal(raw, &number) != nil || number < 1 || number != math.Trunc(number) || number > math.MaxInt32 {
+		v.Wrong = true
+		return nil
+	}
+	v.Number = int64(number)
+	return nil
+}
+
+// Described implements openapi.Described.
+func (v versionInput) Described() (value any, nullable bool) { return 0, true }
+
+// conversationInput is a session's id, or an object with it.
+type conversationInput struct {
+	ID    string
+	Wrong bool
+}
+
+// UnmarshalJSON never fails.
+func (c *conversationInput) UnmarshalJSON(raw []byte) error {
+	*c = conversationInput{}
+	var object struct {
+		ID *string `json:"id"`
+	}
+	switch {
+	case isNull(raw):
+	case json.Unmarshal(raw, &c.ID) == nil:
+	case json.Unmarshal(raw, &object) == nil && object.ID != nil:
+		c.ID = *object.ID
+	default:
+		c.Wrong = true
+	}
+	return nil
+}
+
+// Described implements openapi.Described.
+func (c conversationInput) Described() (value any, nullable bool) { return json.RawMessage(nil), true }
+
+// messageInput is the message to answer: its text, and the files that it names. Empty when the input has none.
+type messageInput struct {
+	Text  string
+	Files []string
+}
+
+// UnmarshalJSON never fails: an input that says nothing is refused in its own words.
+func (m *messageInput) UnmarshalJSON(raw []byte) error {
+	*m = messageInput{}
+	if json.Unmarshal(raw, &m.Text) == nil {
+		return nil
+	}
+	m.Text = ""
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for i := len(items) - 1; i >= 0; i-- {
+		var item struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if json.Unmarshal(items[i], &item) == nil && item.Role == "user" {
+			m.read(item.Content)
+			return nil
+		}
+	}
+	return nil
+}
+
+// read takes the content of a message item: a text, or parts.
+func (m *messageInput) read(content []byte) {
+	if json.Unmarshal(content, &m.Text) == nil {
+		return
+	}
+	m.Text = ""
+	var parts []struct {
+		Type   string `json:"type"`
+		Text   string `json:"text"`
+		FileID string `json:"file_id"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return
+	}
+	var texts []string
+	for _, part := range parts {
+		switch part.Type {
+		case "input_text", "text":
+			texts = append(texts, part.Text)
+		case "input_file", "input_image", "file":
+			if part.FileID != "" {
+				m.Files = append(m.Files, part.FileID)
+			}
+		}
+	}
+	m.Text = strings.Join(texts, "\n")
+}
+
+// Described implements openapi.Described.
+func (m messageInput) Described() (value any, nullable bool) { return json.RawMessage(nil), false }
+
+// checkForm refuses what can be told from the body alone, in the order of document 3, 8.1, up to where the agent is looked up.
+func (in *createResponseIn) checkForm() *machine.Failure {
+	switch {
+	case in.Model.Wrong || strings.TrimSpace(in.Model.Text) == "":
+		return invalid("model field is required and must contain the agent key")
+	case in.Version.Wrong:
+		return invalid("version must be a positive integer")
+	}
+	return nil
+}
+
+// Validate implements endpoint.Validator.
+func (in *createResponseIn) Validate() *machine.Failure { return in.checkForm() }
+
+// checkInput refuses what comes after the agent.
+func (in *createResponseIn) checkInput() *machine.Failure {
+	if strings.TrimSpace(in.Input.Text) == "" {
+		return invalid("input field is required (string or array of message items)")
+	}
+	return in.checkCallback()
+}
+
+func (in *createResponseIn) checkCallback() *machine.Failure {
+	const shortest, longest, longestURL = 16, 1024, 2048
+	to, secret := in.CallbackURL.Text, in.CallbackSecret.Text
+	switch {
+	case in.CallbackURL.Wrong || in.CallbackSecret.Wrong:
+		return invalid("callback_url and callback_secret must be strings")
+	case to == "" && secret == "":
+		return nil
+	case to == "":
+		return invalid("callback_secret needs a callback_url")
+	case !in.Background:
+		return invalid("callback_url needs background: true")
+	case secret != "" && len([]rune(secret)) < shortest:
+		return invalid("callback_secret must be at least %d characters", shortest)
+	case len(secret) > longest:
+		return invalid("callback_secret must be at most %d bytes", longest)
+	case len(to) > longestURL:
+		return invalid("callback_url must be at most %d characters", longestURL)
+	}
+	parsed, err := url.Parse(to)
+	switch {
+	case err != nil || parsed.Host == "":
+		return invalid("callback_url is not a valid URL")
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return invalid("callback_url must use http or https")
+	}
+	return nil
+}
+
+// named is the session that the request continues, "" for a new one, and how its absence is worded.
+func (in *createResponseIn) named() (id, missing string, failure *machine.Failure) {
+	if in.SessionID.Wrong || in.PreviousResponseID.Wrong || in.Conversation.Wrong {
+		return "", "", invalid("session_id, previous_response_id and conversation must be strings")
+	}
+	previous, ok := strings.CutPrefix(in.PreviousResponseID.Text, responsePrefix)
+	if !ok && previous != "" {
+		return "", "", invalid("previous_response_id must begin with %s", responsePrefix)
+	}
+	session, conversation := in.SessionID.Text, in.Conversation.ID
+	switch {
+	case session != "" && previous != "" && session != previous:
+		return "", "", machine.Fail(failurepb.Code_SESSION_CONFLICT, "session_id and previous_response_id name different sessions")
+	case conversation != "" && session != "" && conversation != session,
+		conversation != "" && previous != "" && conversation != previous:
+		return "", "", invalid("conversation names another session")
+	case session != "":
+		return session, "Session not found", nil
+	case conversation != "":
+		return conversation, "Session not found", nil
+	}
+	return previous, "previous_response_id does not match a valid conversation", nil
+}
+
+// plausibleFiles says whether the ids of files could be some.
+func plausibleFiles(ids []string) bool {
+	for _, id := range ids {
+		if !turns.Plausible(id) {
+			return false
+		}
+	}
+	return true
+}

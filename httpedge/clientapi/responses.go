@@ -1,0 +1,244 @@
+package clientapi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+// draftVersion names what was last saved of an agent, published or not (conversationpb.Lease.agent_version).
+const draftVersion = -1
+
+// createAgentResponse runs the published version of an agent.
+func (a *API) createAgentResponse(ctx context.Context, in *createResponseIn) (*createdResponse, error) {
+	return a.respond(ctx, in, in.Version.Number)
+}
+
+// createResponse runs the draft of an agent, unless a version is pinned.
+func (a *API) createResponse(ctx context.Context, in *createResponseIn) (*createdResponse, error) {
+	if in.Version.Number != 0 {
+		return a.respond(ctx, in, in.Version.Number)
+	}
+	return a.respond(ctx, in, draftVersion)
+}
+
+// responding is what a Responses request comes to, once it is known to be in order.
+type responding struct {
+	in      *createResponseIn
+	agent   *agentpb.Agent
+	version int64
+	state   *conversationpb.State // of the session that is continued, nil = a new one
+	id      string                // of the session
+	context []byte                // sealed
+}
+
+func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) (*createdResponse, error) {
+	r, err := a.prepare(ctx, in, version)
+	if err != nil {
+		return nil, err
+	}
+	if r.state == nil {
+		if _, err := a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{Title: r.title()}); err != nil {
+			return nil, err
+		}
+	}
+	if in.Background {
+		return a.runInBackground(ctx, r)
+	}
+	command := a.command(ctx, r.id, "send")
+	command.AgentVersion, command.RuntimeContext = version, r.context
+	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
+		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: in.Input.Files, Wait: true,
+	}}
+	reply, err := a.askUntilSettled(ctx, command)
+	if err != nil {
+		a.takeBack(ctx, r, err)
+		return nil, err
+	}
+	a.nameSession(ctx, r)
+	record, err := a.responseOf(ctx, r.id, in.Model.Text, reply.GetTurn())
+	if err != nil {
+		return nil, err
+	}
+	record.previous, record.version = in.PreviousResponseID.Text, r.runningVersion()
+	return &createdResponse{response: record}, nil
+}
+
+// prepare checks a request against agent and session, in the order of document 3, 8.1.
+func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) (*responding, error) {
+	agent, err := a.activeAgent(ctx, in.Model.Text)
+	if err != nil {
+		return nil, err
+	}
+	if version > 0 {
+		if err = a.knownVersion(ctx, agent, version); err != nil {
+			return nil, err
+		}
+	}
+	if failure := in.checkInput(); failure != nil {
+		return nil, failure
+	}
+	if in.Background && !agent.GetBackground() {
+		return nil, backgroundDisabled()
+	}
+	r := &responding{in: in, agent: agent, version: version}
+	id, missing, failure := in.named()
+	switch {
+	case failure != nil:
+		return nil, failure
+	case !plausibleFiles(in.Input.Files):
+		return nil, invalid("a file_id of the input is none")
+	case id != "":
+		r.id = id
+		if r.state, err = a.continued(ctx, r, missing); err != nil {
+			return nil, err
+		}
+	case len(in.Input.Files) > 0:
+		return nil, invalid("files belong to a session: store them in one, and continue it")
+	default:
+		r.id = a.mint(ctx, "conv", "")
+		if failure := in.Budget.may(agent); failure != nil {
+			return nil, failure
+		}
+	}
+	r.context, err = a.sealContext(ctx, r.id, in.RuntimeContext)
+	return r, err
+}
+
+// continued is the session that a request names: one of the caller's, and of the agent.
+func (a *API) continued(ctx context.Context, r *responding, missing string) (*conversationpb.State, error) {
+	state, err := a.session(ctx, r.id)
+	if isCode(err, failurepb.Code_SESSION_NOT_FOUND) || err == nil && state.GetAgentId() != r.agent.GetId() {
+		return nil, machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "%s", missing)
+	}
+	return state, err
+}
+
+// knownVersion refuses a version that was never published.
+func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version int64) error {
+	missing := machine.Fail(failurepb.Code_VERSION_NOT_FOUND, "Agent version not found")
+	if a.Records == nil || agent.GetProjectId() == "" { // an agent of the configuration has none
+		return missing
+	}
+	key := endpoint.VersionKey(endpoint.RecordKey(agent.GetProjectId(), agent.GetId()), version)
+	_, ok, err := a.Records.Find(ctx, endpoint.AgentVersions, key)
+	if err == nil && !ok {
+		return missing
+	}
+	return err
+}
+
+// runningVersion is the published version that the request runs, 0 = none.
+func (r *responding) runningVersion() int64 {
+	if r.version == 0 {
+		return r.agent.GetRunningVersion()
+	}
+	return max(r.version, 0)
+}
+
+// runInBackground answers with a run once that has its place.
+func (a *API) runInBackground(ctx context.Context, r *responding) (*createdResponse, error) {
+	create := &runpb.Create{
+		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
+		Order:       &runpb.Order{Content: r.in.Input.Text, FileIds: r.in.Input.Files, RuntimeContext: r.context},
+		CallbackUrl: r.in.CallbackURL.Text, PreviousResponseId: r.in.PreviousResponseID.Text,
+	}
+	id := a.mint(ctx, "run", r.id)
+	if secret := r.in.CallbackSecret.Text; secret != "" {
+		sealed, err := a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id))
+		if err != nil {
+			a.takeBack(ctx, r, err)
+			return nil, err
+		}
+		create.SealedSecret = sealed
+	}
+	reply, err := a.askNewRun(ctx, id, create)
+	if err != nil {
+		a.takeBack(ctx, r, err)
+		return nil, err
+	}
+	a.nameSession(ctx, r)
+	return &createdResponse{run: newRunRecord(reply)}, nil
+}
+
+// takeBack removes a session that was made for a request that was then refused. What an answer leaves open stays, and so does
+// what a repetition of the request may be answered from.
+func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
+	if r.state != nil || !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	command := a.command(ctx, r.id, "take back")
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}}
+	_, _ = a.ask(limited, command) // as well as it can: an empty session is no harm
+}
+
+const cleanUpTimeout = 5 * time.Second
+
+// title is the name that a message gives a session without one (document 1, "Agent session"). Agents that make titles of
+// their own name it after the first exchange instead.
+func (r *responding) title() string {
+	const longest = 200
+	if r.agent.GetExperience().GetTitles() {
+		return ""
+	}
+	title := strings.Join(strings.Fields(r.in.Input.Text), " ")
+	if runes := []rune(title); len(runes) > longest {
+		return strings.TrimSpace(string(runes[:longest]))
+	}
+	return title
+}
+
+// nameSession gives a session that had no name that of its first message.
+func (a *API) nameSession(ctx context.Context, r *responding) {
+	title := r.title()
+	if r.state == nil || r.state.GetTitle() != "" || r.state.GetNextMessage() > 1 || title == "" {
+		return
+	}
+	command := a.command(ctx, r.id, "name")
+	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{Title: &title}}}
+	_, _ = a.ask(ctx, command) // a session without a name is whole, too
+}
+
+// responseOf is the result of a turn as a response.
+func (a *API) responseOf(
+	ctx context.Context, id, agent string, turn *conversationpb.TurnResult,
+) (*responseRecord, error) {
+	if err := a.asker().Complete(ctx, id, turn); err != nil {
+		return nil, sessionFailure(err)
+	}
+	return &responseRecord{session: id, agent: agent, turn: turn}, nil
+}
+
+// createdResponse is a response, or the run that it comes from.
+type createdResponse struct {
+	response *responseRecord
+	run      *runRecord
+}
+
+// HTTPStatus implements endpoint.Statuser.
+func (c *createdResponse) HTTPStatus() int {
+	if c.run != nil {
+		return statusAccepted
+	}
+	return statusOK
+}
+
+// AppendJSON implements endpoint.Appender.
+func (c *createdResponse) AppendJSON(dst []byte) []byte {
+	if c.run != nil {
+		return c.run.AppendJSON(dst)
+	}
+	return c.response.AppendJSON(dst)
+}
+
+// Described implements openapi.Described.
+func (c *createdResponse) Described() (value any, nullable bool) { return responseSchema{}, false }

@@ -1,0 +1,257 @@
+package clientapi
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint/wire"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+type resolveSessionActionIn struct {
+	ID             string          `path:"id"`
+	ActionID       string          `path:"actionId"`
+	Resolution     resolutionInput `json:"resolution" required:"true"`
+	RuntimeContext runtimeContext  `json:"runtime_context" doc:"For the rest of the turn"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *resolveSessionActionIn) Validate() *machine.Failure {
+	if in.Resolution.failure == nil && in.Resolution.resolve == nil {
+		return invalid("resolution is required")
+	}
+	return in.Resolution.failure
+}
+
+// resolveSessionAction decides a pending action; the turn goes on once none is pending any more. A turn of a background run
+// is not waited for: the run is answered.
+func (a *API) resolveSessionAction(ctx context.Context, in *resolveSessionActionIn) (*resolvedAction, error) {
+	state, err := a.session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	run := state.GetBackgroundRun()
+	resolve := in.Resolution.resolve
+	resolve.ActionId, resolve.Agent, resolve.Wait = in.ActionID, a.knownAgent(state), run == ""
+	command := a.command(ctx, in.ID, "resolve")
+	if command.RuntimeContext, err = a.sealContext(ctx, in.ID, in.RuntimeContext); err != nil {
+		return nil, err
+	}
+	command.Body = &conversationpb.Command_Resolve{Resolve: resolve}
+	reply, err := a.asker().AskResumed(ctx, command, a.config.TurnTimeout)
+	if err != nil {
+		return nil, sessionFailure(err)
+	}
+	turn := reply.GetTurn()
+	if turn == nil {
+		return a.resumedRun(ctx, state, reply.GetAccepted().GetRunId())
+	}
+	response, err := a.responseOf(ctx, in.ID, state.GetAgentId(), turn)
+	if err != nil {
+		return nil, err
+	}
+	response.version = max(state.GetPaused().GetAgentVersion(), 0)
+	return &resolvedAction{response: response}, nil
+}
+
+// resumedRun is what is answered for a turn that goes on.
+func (a *API) resumedRun(ctx context.Context, state *conversationpb.State, turn string) (*resolvedAction, error) {
+	goesOn := &resolvedAction{session: state.GetId(), turn: turn}
+	if id := state.GetBackgroundRun(); id != "" {
+		reply, err := a.run(ctx, id)
+		if err == nil {
+			goesOn.run = newRunRecord(reply)
+		} else if !isCode(err, failurepb.Code_RUN_NOT_FOUND) {
+			return nil, err
+		}
+	}
+	return goesOn, nil
+}
+
+// resolvedAction is the result of the turn that went on, or that it goes on: as a run, where it is one's.
+type resolvedAction struct {
+	response      *responseRecord
+	run           *runRecord
+	session, turn string
+}
+
+// HTTPStatus implements endpoint.Statuser.
+func (r *resolvedAction) HTTPStatus() int {
+	if r.response == nil {
+		return statusAccepted
+	}
+	return statusOK
+}
+
+// AppendJSON implements endpoint.Appender.
+func (r *resolvedAction) AppendJSON(dst []byte) []byte {
+	switch {
+	case r.response != nil:
+		return r.response.AppendJSON(dst)
+	case r.run != nil:
+		return r.run.AppendJSON(dst)
+	}
+	dst = append(dst, `{"id":"`+responsePrefix...)
+	dst = append(dst, r.session...)
+	dst = append(dst, `","object":"response","status":"in_progress"`...)
+	dst = wire.AppendMember(dst, `,"session_id":`, r.session)
+	return append(wire.AppendMember(dst, `,"turn_id":`, r.turn), '}')
+}
+
+// Described implements openapi.Described.
+func (r *resolvedAction) Described() (value any, nullable bool) { return responseSchema{}, false }
+
+// cancelSession stops the session's turn or gives up what a person should decide; a background run that holds the session is
+// cancelled with it, also one that is still queued.
+func (a *API) cancelSession(ctx context.Context, in *sessionIn) (*cancelledSession, error) {
+	state, err := a.session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &cancelledSession{}
+	if run := state.GetBackgroundRun(); run != "" {
+		command := a.runCommand(ctx, run, "cancel run")
+		command.Body = &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}
+		switch _, err = a.askRun(ctx, command); {
+		case err == nil:
+			out.backgroundRun = run
+		case !isCode(err, failurepb.Code_RUN_NOT_FOUND):
+			return nil, err
+		}
+	}
+	command := a.command(ctx, in.ID, "cancel")
+	command.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{SettleWaitMs: a.config.CancelWait.Milliseconds()}}
+	reply, err := a.ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	out.told = reply.GetCancelled()
+	return out, nil
+}
+
+// cancelledSession is what became of a cancel.
+type cancelledSession struct {
+	told          *conversationpb.Cancelled
+	backgroundRun string
+}
+
+// HTTPStatus implements endpoint.Statuser.
+func (c *cancelledSession) HTTPStatus() int {
+	if c.told.GetSettled() {
+		return statusOK
+	}
+	return statusAccepted
+}
+
+// AppendJSON implements endpoint.Appender.
+func (c *cancelledSession) AppendJSON(dst []byte) []byte {
+	told := c.told
+	dst = append(dst, `{"cancelled":`...)
+	dst = strconv.AppendBool(dst, told.GetCancelled() || c.backgroundRun != "")
+	dst = append(dst, `,"settled":`...)
+	dst = strconv.AppendBool(dst, told.GetSettled())
+	dst = wire.AppendOptional(dst, `,"turn_id":`, told.GetRunId())
+	dst = wire.AppendOptional(dst, `,"run_id":`, c.backgroundRun)
+	dst = append(dst, `,"cancelled_action_ids":`...)
+	dst = wire.AppendStrings(dst, told.GetCancelledActionIds())
+	dst = append(dst, `,"session":`...)
+	return append((&sessionRecord{told.GetState()}).AppendJSON(dst), '}')
+}
+
+// Described implements openapi.Described.
+func (c *cancelledSession) Described() (value any, nullable bool) {
+	return cancelledSessionSchema{}, false
+}
+
+// Kinds of pending actions, and types of what resolves them.
+const (
+	kindApproval = "tool_approval"
+	kindQuestion = "user_question"
+	kindClient   = "client_tool"
+)
+
+// resolutionInput is a decision in one of its three forms (document 2, POST /conversations/:id/actions/:actionId, in
+// snake_case).
+type resolutionInput struct {
+	resolve *conversationpb.Resolve
+	failure *machine.Failure
+}
+
+type resolutionSchema struct {
+	Type               string          `json:"type" enum:"tool_approval,user_question,client_tool"`
+	Decision           string          `json:"decision" enum:"allow,deny" doc:"tool_approval"`
+	RememberForSession bool            `json:"remember_for_session" doc:"tool_approval: the tool needs no approval any more in this session"`
+	ApprovedArgs       json.RawMessage `json:"approved_args" doc:"tool_approval: run the tool with these arguments instead"`
+	Comment            string          `json:"comment" doc:"tool_approval: shown to the model with a denial"`
+	Answers            json.RawMessage `json:"answers" doc:"user_question: question to answer"`
+	Cancelled          bool            `json:"cancelled" doc:"user_question: the person will not answer"`
+	Output             json.RawMessage `json:"output" any:"true" doc:"client_tool: any JSON value"`
+	Error              string          `json:"error" doc:"client_tool: why the tool failed"`
+}
+
+// Described implements openapi.Described.
+func (r resolutionInput) Described() (value any, nullable bool) { return resolutionSchema{}, false }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
+	if isNull(raw) {
+		return nil
+	}
+	var in resolutionSchema
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return err
+	}
+	r.resolve = &conversationpb.Resolve{}
+	switch in.Type {
+	case kindApproval:
+		r.approve(&in)
+	case kindQuestion:
+		r.answer(&in)
+	case kindClient:
+		r.result(&in)
+	default:
+		r.failure = invalid("resolution.type must be tool_approval, user_question or client_tool")
+	}
+	return nil
+}
+
+func (r *resolutionInput) approve(in *resolutionSchema) {
+	args := compact(in.ApprovedArgs)
+	switch {
+	case in.Decision != "allow" && in.Decision != "deny":
+		r.failure = invalid("resolution.decision must be allow or deny")
+	case len(args) > 0 && args[0] != '{':
+		r.failure = machine.Fail(failurepb.Code_INVALID_APPROVED_ARGS, "approved_args must be an object")
+	}
+	r.resolve.Resolution = &conversationpb.Resolve_Approval{Approval: &conversationpb.ToolApproval{
+		Allow: in.Decision == "allow", Remember: in.RememberForSession, ApprovedArgs: args, Comment: in.Comment,
+	}}
+}
+
+func (r *resolutionInput) answer(in *resolutionSchema) {
+	answers := compact(in.Answers)
+	switch {
+	case len(answers) == 0 && !in.Cancelled:
+		r.failure = invalid("resolution.answers is required")
+	case len(answers) > 0 && answers[0] != '{':
+		r.failure = invalid("resolution.answers must be an object: question to answer")
+	}
+	r.resolve.Resolution = &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{
+		Answers: answers, Cancelled: in.Cancelled,
+	}}
+}
+
+func (r *resolutionInput) result(in *resolutionSchema) {
+	if len(in.Output) == 0 && in.Error == "" {
+		r.failure = invalid("resolution.output is required, or error")
+	}
+	output := in.Output // null is a result, too
+	if len(output) > 0 {
+		output = oneLine(output)
+	}
+	r.resolve.Resolution = &conversationpb.Resolve_Client{Client: &conversationpb.ClientResult{Output: output, Error: in.Error}}
+}

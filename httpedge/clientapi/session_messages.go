@@ -1,0 +1,147 @@
+package clientapi
+
+import (
+	"context"
+	"strconv"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
+	"parley/httpedge/turns"
+	"parley/proto/conversationpb"
+)
+
+type listSessionMessagesIn struct {
+	ID     string `path:"id"`
+	Limit  int    `query:"limit" default:"20" max:"100"`
+	Before string `query:"before" doc:"Message id: messages older than it"`
+	After  string `query:"after" doc:"Message id: messages newer than it"`
+	Order  string `query:"order" enum:"asc,desc" default:"asc"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *listSessionMessagesIn) Validate() *machine.Failure {
+	if in.Before != "" && in.After != "" {
+		return invalid("before and after cannot be used together")
+	}
+	for _, id := range []string{in.Before, in.After} {
+		if id != "" && !turns.Plausible(id) {
+			return invalid("before and after are message ids")
+		}
+	}
+	return nil
+}
+
+// listSessionMessages pages through the messages of a session: the newest, or those around one.
+func (a *API) listSessionMessages(ctx context.Context, in *listSessionMessagesIn) (*sessionMessages, error) {
+	if _, err := a.session(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{
+		ConversationID: in.ID, Before: in.Before, After: in.After, Offset: -1, Limit: in.Limit, Descending: in.Order == "desc",
+	})
+	if err != nil {
+		return nil, sessionFailure(err)
+	}
+	return &sessionMessages{page}, nil
+}
+
+// sessionMessages is a page of messages.
+type sessionMessages struct{ page *endpoint.MessagePage }
+
+// AppendJSON implements endpoint.Appender.
+func (m *sessionMessages) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"object":"list","data":[`...)
+	for i, message := range m.page.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendMessage(dst, m.page.State.GetId(), message)
+	}
+	dst = append(dst, `],"has_more_before":`...)
+	dst = strconv.AppendBool(dst, m.page.HasMoreBefore)
+	dst = append(dst, `,"has_more_after":`...)
+	return append(strconv.AppendBool(dst, m.page.HasMoreAfter), '}')
+}
+
+// Described implements openapi.Described.
+func (m *sessionMessages) Described() (value any, nullable bool) {
+	return sessionMessagesSchema{}, false
+}
+
+func appendMessage(dst []byte, session string, message *conversationpb.Message) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, message.GetId())
+	dst = append(dst, `,"object":"agent.session.message"`...)
+	dst = wire.AppendMember(dst, `,"session_id":`, session)
+	assistant := message.GetRole() == conversationpb.Role_ASSISTANT
+	if assistant {
+		dst = append(dst, `,"role":"assistant"`...)
+	} else {
+		dst = append(dst, `,"role":"user"`...)
+	}
+	dst = wire.AppendMember(dst, `,"content":`, message.GetContent())
+	if assistant {
+		dst = wire.AppendOptional(dst, `,"status":`, message.GetStatus())
+		dst = wire.AppendOptional(dst, `,"stop_reason":`, message.GetStopReason().WireName())
+		dst = wire.AppendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
+		dst = appendMessageCalls(dst, message.GetToolCalls())
+		if message.GetUsage() != nil {
+			dst = append(dst, `,"usage":`...)
+			dst = appendUsage(dst, message.GetUsage())
+		}
+		if len(message.GetPending()) > 0 {
+			dst = append(dst, `,"pending_actions":`...)
+			dst = appendActions(dst, message.GetPending())
+		}
+	}
+	dst = appendMessageFiles(dst, message.GetFiles())
+	dst = append(dst, `,"metadata":`...)
+	dst = wire.AppendObjectLine(dst, message.GetMetadata())
+	dst = appendTimeOrNull(dst, `,"created_at":`, message.GetCreatedAt())
+	dst = appendTimeOrNull(dst, `,"updated_at":`, message.GetUpdatedAt())
+	return append(dst, '}')
+}
+
+func appendMessageCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
+	if len(calls) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"tool_calls":[`...)
+	for i, call := range calls {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
+		dst = append(dst, `,"args":`...)
+		dst = eventlog.AppendArguments(dst, call.GetArguments())
+		if call.GetResult() != "" || call.GetError() != "" {
+			dst = append(dst, `,"result":`...)
+			dst = eventlog.AppendOutcome(dst, call)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func appendMessageFiles(dst []byte, files []*conversationpb.FileRef) []byte {
+	if len(files) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"files":[`...)
+	for i, file := range files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, file.GetId())
+		dst = wire.AppendMember(dst, `,"name":`, file.GetName())
+		dst = wire.AppendMember(dst, `,"mime_type":`, file.GetMimeType())
+		dst = append(dst, `,"size":`...)
+		dst = append(strconv.AppendInt(dst, file.GetSize(), 10), '}')
+	}
+	return append(dst, ']')
+}

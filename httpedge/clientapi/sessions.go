@@ -1,0 +1,153 @@
+package clientapi
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+type createSessionIn struct {
+	Agent          string         `json:"agent" required:"true" doc:"Key of an active agent"`
+	Title          string         `json:"title" doc:"At most 200 characters; without one the first message names the session"`
+	Metadata       metadataInput  `json:"metadata" doc:"Up to 16 pairs of strings: keys of 1 to 64 characters, values of at most 512"`
+	Budget         budgetInput    `json:"budget" doc:"null = none; left out = the agent's"`
+	RuntimeContext runtimeContext `json:"runtime_context" doc:"Merged under every turn's own; never shown"`
+}
+
+// Validate implements endpoint.Validator.
+func (in *createSessionIn) Validate() *machine.Failure {
+	if in.Agent == "" {
+		return invalid("agent is required")
+	}
+	return in.Metadata.failure
+}
+
+// createSession makes a session. Nothing runs and nothing is spent.
+func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionRecord, error) {
+	agent, err := a.activeAgent(ctx, in.Agent)
+	if err != nil {
+		return nil, err
+	}
+	id := a.mint(ctx, "conv", "")
+	sealed, err := a.sealContext(ctx, id, in.RuntimeContext)
+	if err != nil {
+		return nil, err
+	}
+	state, err := a.create(ctx, id, agent, &in.Budget, &conversationpb.Create{
+		Title: in.Title, Metadata: in.Metadata.pairs, RuntimeContext: sealed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionRecord{state}, nil
+}
+
+// create makes a session of an agent under the budget that the request has for it.
+func (a *API) create(
+	ctx context.Context, id string, agent *agentpb.Agent, budget *budgetInput, create *conversationpb.Create,
+) (*conversationpb.State, error) {
+	if failure := budget.may(agent); failure != nil {
+		return nil, failure
+	}
+	create.Agent, create.Budget, create.Source = budget.agentFor(agent), budget.budget, conversationpb.SourceSession
+	command := a.command(ctx, id, "create")
+	command.Body = &conversationpb.Command_Create{Create: create}
+	reply, err := a.askUntilSettled(ctx, command)
+	if isCode(err, failurepb.Code_ALREADY_EXISTS) { // the request was given before: the id is its own
+		return a.session(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply.GetState(), nil
+}
+
+type listSessionsIn struct {
+	Agent  string `query:"agent" doc:"Only sessions of this agent"`
+	Status string `query:"status" doc:"idle (never-run sessions included), running, requires_action or budget_paused"`
+	Limit  string `query:"limit" doc:"1 to 100; 20 when left out"`
+	After  string `query:"after" doc:"next_cursor of the page before"`
+
+	limit int
+}
+
+// Validate implements endpoint.Validator.
+func (in *listSessionsIn) Validate() *machine.Failure {
+	const usual, most = 20, 100
+	in.limit = usual
+	if in.Limit != "" {
+		limit, err := strconv.Atoi(in.Limit)
+		if err != nil || limit < 1 || limit > most {
+			return machine.Fail(failurepb.Code_INVALID_LIMIT, "limit must be a whole number from 1 to %d", most)
+		}
+		in.limit = limit
+	}
+	if in.Status != "" && !slices.Contains(runtimeStatuses(), in.Status) {
+		return machine.Fail(failurepb.Code_INVALID_STATUS, "status must be one of: %s", strings.Join(runtimeStatuses(), ", "))
+	}
+	return nil
+}
+
+func runtimeStatuses() []string {
+	return []string{
+		conversationpb.RuntimeIdle, conversationpb.RuntimeRunning, conversationpb.RuntimeRequiresAction,
+		conversationpb.RuntimeBudgetPaused,
+	}
+}
+
+// listSessions lists the sessions that the caller may see, newest created first.
+func (a *API) listSessions(ctx context.Context, in *listSessionsIn) (*sessionList, error) {
+	caller := endpoint.CallerFrom(ctx)
+	after, failure := parseCursor(caller, in.After)
+	if failure != nil {
+		return nil, failure
+	}
+	page, err := a.Sessions.Sessions(ctx, endpoint.SessionQuery{
+		TenantID: caller.TenantID, ProjectID: caller.ProjectID, Anybody: caller.Trusted, UserID: caller.UserID,
+		AgentID: in.Agent, Status: in.Status, After: after, Limit: in.limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := &sessionList{rows: page.Sessions}
+	if page.Next != nil {
+		list.next = cursorText(caller, page.Next)
+	}
+	return list, nil
+}
+
+type sessionIn struct {
+	ID string `path:"id"`
+}
+
+func (a *API) getSession(ctx context.Context, in *sessionIn) (*sessionRecord, error) {
+	state, err := a.session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &sessionRecord{state}, nil
+}
+
+// deleteSession removes a session with all that belongs to it, unless a run is queued or running on it. One that waits for a
+// person goes with what it waits for.
+func (a *API) deleteSession(ctx context.Context, in *sessionIn) (*deletedSession, error) {
+	state, err := a.session(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	command := a.command(ctx, in.ID, "delete")
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{
+		OnlyIdle: state.RuntimeStatus() != conversationpb.RuntimeRequiresAction,
+	}}
+	if _, err = a.askUntilSettled(ctx, command); err != nil {
+		return nil, err
+	}
+	return &deletedSession{ID: in.ID, Object: objectSession, Deleted: true}, nil
+}

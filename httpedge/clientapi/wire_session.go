@@ -1,0 +1,163 @@
+package clientapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/eventlog"
+	"parley/proto/conversationpb"
+)
+
+const (
+	objectSession = "agent.session"
+
+	statusOK       = http.StatusOK
+	statusAccepted = http.StatusAccepted
+)
+
+// sessionRecord is a session on the wire (document 1, "Agent session").
+type sessionRecord struct{ state *conversationpb.State }
+
+// AppendJSON implements endpoint.Appender.
+func (r *sessionRecord) AppendJSON(dst []byte) []byte {
+	dst = appendSessionHead(dst, r.state)
+	dst = append(dst, `,"spent_usd":`...)
+	dst = wire.AppendUSD(dst, r.state.GetSpentNanoUsd())
+	dst = append(dst, `,"pending_actions":`...)
+	return append(appendActions(dst, r.state.GetPending()), '}')
+}
+
+// Described implements openapi.Described.
+func (r *sessionRecord) Described() (value any, nullable bool) { return sessionSchema{}, false }
+
+// sessionList is a page of sessions.
+type sessionList struct {
+	rows []*conversationpb.State
+	next string
+}
+
+// AppendJSON implements endpoint.Appender.
+func (l *sessionList) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"object":"list","data":[`...)
+	for i, state := range l.rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendSessionSummary(dst, state)
+	}
+	dst = append(dst, `],"has_more":`...)
+	dst = strconv.AppendBool(dst, l.next != "")
+	return append(wire.AppendNullable(dst, `,"next_cursor":`, l.next), '}')
+}
+
+// Described implements openapi.Described.
+func (l *sessionList) Described() (value any, nullable bool) { return sessionListSchema{}, false }
+
+// appendSessionSummary writes a row of the list: what is not known to have been spent is null there.
+func appendSessionSummary(dst []byte, state *conversationpb.State) []byte {
+	dst = appendSessionHead(dst, state)
+	dst = append(dst, `,"spent_usd":`...)
+	if state.GetSpentUnknown() {
+		dst = append(dst, "null"...)
+	} else {
+		dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())
+	}
+	dst = append(dst, `,"message_count":`...)
+	return append(strconv.AppendUint(dst, state.GetMessageCount(), 10), '}')
+}
+
+// appendSessionHead writes what a session and its row have in common, without the closing brace.
+func appendSessionHead(dst []byte, state *conversationpb.State) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, state.GetId())
+	dst = append(dst, `,"object":"`+objectSession+`"`...)
+	dst = wire.AppendMember(dst, `,"agent":`, state.GetAgentId())
+	dst = wire.AppendNullable(dst, `,"title":`, state.GetTitle())
+	dst = appendTimeOrNull(dst, `,"created_at":`, state.GetCreatedAt())
+	dst = appendTimeOrNull(dst, `,"updated_at":`, state.GetUpdatedAt())
+	dst = append(dst, `,"metadata":`...)
+	dst = appendPairs(dst, state.GetMetadata())
+	dst = wire.AppendMember(dst, `,"runtime_status":`, state.RuntimeStatus())
+	dst = wire.AppendNullable(dst, `,"stop_reason":`, state.GetStopReason().WireName())
+	dst = append(dst, `,"last_event_seq":`...)
+	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
+	dst = append(dst, `,"budget":`...)
+	return appendBudget(dst, state.GetBudget())
+}
+
+func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
+	if budget == nil {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"max_cost_usd":`...)
+	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	return append(wire.AppendMember(dst, `,"on_reach":`, budget.GetOnReach()), '}')
+}
+
+// appendPairs writes the pairs of a session's metadata. The object of a conversation that was made elsewhere may hold more than
+// texts: only those are shown.
+func appendPairs(dst, object []byte) []byte {
+	const none = len("{}")
+	if len(object) <= none {
+		return append(dst, '{', '}')
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return append(dst, '{', '}')
+	}
+	before := len(members)
+	for key, value := range members {
+		if value[0] != '"' {
+			delete(members, key)
+		}
+	}
+	if len(members) == before {
+		return wire.AppendObjectLine(dst, object)
+	}
+	var kept bytes.Buffer
+	encoder := json.NewEncoder(&kept)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(members) != nil {
+		return append(dst, '{', '}')
+	}
+	return append(dst, bytes.TrimSpace(kept.Bytes())...)
+}
+
+func appendActions(dst []byte, actions []*conversationpb.PendingAction) []byte {
+	dst = append(dst, '[')
+	for i, action := range actions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendAction(dst, action)
+	}
+	return append(dst, ']')
+}
+
+func appendAction(dst []byte, action *conversationpb.PendingAction) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = wire.AppendString(dst, action.GetId())
+	dst = wire.AppendMember(dst, `,"kind":`, action.GetKind())
+	dst = append(dst, `,"status":"pending"`...)
+	dst = wire.AppendNullable(dst, `,"tool_name":`, action.GetToolName())
+	dst = wire.AppendOptional(dst, `,"tool_call_id":`, action.GetToolCallId())
+	dst = append(dst, `,"args":`...)
+	dst = wire.AppendObjectLine(dst, action.GetArgs())
+	if questions := eventlog.Questions(action); questions != nil {
+		dst = append(dst, `,"questions":`...)
+		dst = append(dst, questions...)
+	}
+	dst = append(dst, `,"details":`...)
+	dst = wire.AppendObjectLine(dst, action.GetDetails())
+	if action.GetUnknownOutcome() {
+		dst = append(dst, `,"unknown_outcome":true`...)
+	}
+	dst = appendTimeOrNull(dst, `,"created_at":`, action.GetCreatedAt())
+	dst = appendTimeOrNull(dst, `,"expires_at":`, action.GetExpiresAt())
+	return append(dst, '}')
+}
+
+func oneLine(raw []byte) []byte { return wire.Line(raw) }

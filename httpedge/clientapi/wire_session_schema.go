@@ -1,0 +1,173 @@
+package clientapi
+
+import "encoding/json"
+
+// The structs of this file are the wire records as data types: the API document is made from them, and tests hold what is
+// served against it. What is served never passes through them.
+
+type (
+	usd     int64 // nano-dollars, on the wire a number of dollars
+	isoTime int64 // Unix milliseconds, on the wire ISO 8601 with milliseconds and Z
+)
+
+// Described implements openapi.Described.
+func (usd) Described() (value any, nullable bool) { return float64(0), false }
+
+type budgetSchema struct {
+	MaxCostUSD usd    `json:"max_cost_usd"`
+	OnReach    string `json:"on_reach,omitempty" enum:"pause,stop" doc:"pause when left out"`
+}
+
+type sessionSchema struct {
+	ID             string            `json:"id" doc:"Pass it as session_id; responses have the id resp_<id>"`
+	Object         string            `json:"object" enum:"agent.session"`
+	Agent          string            `json:"agent" doc:"Agent key"`
+	Title          *string           `json:"title"`
+	CreatedAt      *isoTime          `json:"created_at" format:"date-time"`
+	UpdatedAt      *isoTime          `json:"updated_at" format:"date-time"`
+	Metadata       map[string]string `json:"metadata"`
+	RuntimeStatus  string            `json:"runtime_status" doc:"idle, running, requires_action, budget_paused; more may come"`
+	StopReason     *string           `json:"stop_reason" doc:"end_turn, requires_action, limit, cancelled, error, budget_reached; more may come"`
+	LastEventSeq   uint64            `json:"last_event_seq" doc:"Newest event of the log, 0 = none"`
+	Budget         *budgetSchema     `json:"budget"`
+	SpentUSD       usd               `json:"spent_usd"`
+	PendingActions []actionSchema    `json:"pending_actions"`
+}
+
+type sessionSummarySchema struct {
+	ID            string            `json:"id"`
+	Object        string            `json:"object" enum:"agent.session"`
+	Agent         string            `json:"agent" doc:"Agent key"`
+	Title         *string           `json:"title"`
+	CreatedAt     *isoTime          `json:"created_at" format:"date-time"`
+	UpdatedAt     *isoTime          `json:"updated_at" format:"date-time"`
+	Metadata      map[string]string `json:"metadata"`
+	RuntimeStatus string            `json:"runtime_status"`
+	StopReason    *string           `json:"stop_reason"`
+	LastEventSeq  uint64            `json:"last_event_seq"`
+	Budget        *budgetSchema     `json:"budget"`
+	SpentUSD      *usd              `json:"spent_usd" doc:"null = not known"`
+	MessageCount  uint64            `json:"message_count"`
+}
+
+type sessionListSchema struct {
+	Object     string                 `json:"object" enum:"list"`
+	Data       []sessionSummarySchema `json:"data"`
+	HasMore    bool                   `json:"has_more"`
+	NextCursor *string                `json:"next_cursor"`
+}
+
+type actionSchema struct {
+	ID             string            `json:"id"`
+	Kind           string            `json:"kind" doc:"tool_approval, user_question, client_tool"`
+	Status         string            `json:"status" enum:"pending"`
+	ToolName       *string           `json:"tool_name"`
+	ToolCallID     string            `json:"tool_call_id,omitempty"`
+	Args           json.RawMessage   `json:"args"`
+	Questions      []json.RawMessage `json:"questions,omitempty" doc:"Of a user_question"`
+	Details        json.RawMessage   `json:"details" doc:"What the tool wants the person to know"`
+	UnknownOutcome bool              `json:"unknown_outcome,omitempty" doc:"The tool may have run already: allow runs it again"`
+	CreatedAt      *isoTime          `json:"created_at" format:"date-time"`
+	ExpiresAt      *isoTime          `json:"expires_at" format:"date-time"`
+}
+
+type deletedSession struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" enum:"agent.session"`
+	Deleted bool   `json:"deleted"`
+}
+
+type sessionEventsSchema struct {
+	Object  string        `json:"object" enum:"list"`
+	Data    []eventSchema `json:"data"`
+	HasMore bool          `json:"has_more"`
+	LastSeq uint64        `json:"last_seq" doc:"Newest seq of the whole log"`
+}
+
+type eventSchema struct {
+	Seq       uint64          `json:"seq"`
+	Type      string          `json:"type"`
+	Data      json.RawMessage `json:"data"`
+	RunID     string          `json:"run_id,omitempty" doc:"Of the turn"`
+	CreatedAt isoTime         `json:"created_at" format:"date-time"`
+}
+
+type cancelledSessionSchema struct {
+	Cancelled          bool          `json:"cancelled"`
+	Settled            bool          `json:"settled" doc:"Nothing of the turn can appear any more"`
+	TurnID             string        `json:"turn_id,omitempty"`
+	RunID              string        `json:"run_id,omitempty" doc:"Background run that was cancelled with it"`
+	CancelledActionIDs []string      `json:"cancelled_action_ids"`
+	Session            sessionSchema `json:"session"`
+}
+
+// resumedSchema is a turn that goes on.
+type resumedSchema struct {
+	ID        string `json:"id"`
+	Object    string `json:"object" enum:"response,agent.run"`
+	Status    string `json:"status" doc:"in_progress; of a run, its own"`
+	SessionID string `json:"session_id"`
+	TurnID    string `json:"turn_id,omitempty"`
+}
+
+type sessionMessagesSchema struct {
+	Object        string                 `json:"object" enum:"list"`
+	Data          []sessionMessageSchema `json:"data"`
+	HasMoreBefore bool                   `json:"has_more_before" doc:"Older messages exist"`
+	HasMoreAfter  bool                   `json:"has_more_after" doc:"Newer messages exist"`
+}
+
+type sessionMessageSchema struct {
+	ID             string               `json:"id"`
+	Object         string               `json:"object" enum:"agent.session.message"`
+	SessionID      string               `json:"session_id"`
+	Role           string               `json:"role" enum:"user,assistant"`
+	Content        string               `json:"content"`
+	Status         string               `json:"status,omitempty" doc:"Assistants: completed, cancelled, incomplete, requires_action"`
+	StopReason     string               `json:"stop_reason,omitempty" doc:"Assistants"`
+	InReplyTo      string               `json:"in_reply_to,omitempty" doc:"Assistants: id of the user message"`
+	ToolCalls      []messageCallSchema  `json:"tool_calls,omitempty"`
+	Usage          *responseUsageSchema `json:"usage,omitempty"`
+	PendingActions []actionSchema       `json:"pending_actions,omitempty"`
+	Files          []fileRefSchema      `json:"files,omitempty"`
+	Metadata       json.RawMessage      `json:"metadata"`
+	CreatedAt      *isoTime             `json:"created_at" format:"date-time"`
+	UpdatedAt      *isoTime             `json:"updated_at" format:"date-time"`
+}
+
+type messageCallSchema struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	Result json.RawMessage `json:"result,omitempty" any:"true" doc:"Text, an object or a list; {error} of a call that failed"`
+}
+
+type fileRefSchema struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	MimeType string `json:"mime_type"`
+	Size     int64  `json:"size"`
+}
+
+type sessionFileSchema struct {
+	ID        string            `json:"id"`
+	Object    string            `json:"object" enum:"agent.session.file"`
+	SessionID string            `json:"session_id"`
+	Name      string            `json:"name"`
+	MimeType  string            `json:"mime_type" doc:"Told from the bytes"`
+	Size      int64             `json:"size" doc:"Bytes"`
+	Metadata  map[string]string `json:"metadata"`
+	CreatedAt *isoTime          `json:"created_at" format:"date-time"`
+	ExpiresAt *isoTime          `json:"expires_at" format:"date-time"`
+}
+
+type sessionFilesSchema struct {
+	Object string              `json:"object" enum:"list"`
+	Data   []sessionFileSchema `json:"data"`
+}
+
+type deletedFile struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" enum:"agent.session.file"`
+	Deleted bool   `json:"deleted"`
+}
