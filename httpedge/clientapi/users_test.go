@@ -167,8 +167,8 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, secret[:16], one["tokenPrefix"])
 	require.NotContains(t, fmt.Sprint(body), secret)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, body := p.ask(owner, "GET", "/users/"+id+"/tokens", "")
-		require.Contains(c, fmt.Sprint(body), "lastUsed:20", "the refused request used it")
+		_, shown := p.ask(owner, "GET", "/users/"+id+"/tokens", "")
+		require.Contains(c, fmt.Sprint(shown), "lastUsed:20", "the refused request used it")
 	}, 30*time.Second, 10*time.Millisecond)
 	for _, stored := range p.records.List(endpoint.Tokens, "") {
 		require.NotContains(t, string(stored.Value), secret[8:])

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"bytes"
 	"context"
 	"strings"
 
@@ -25,7 +26,11 @@ func First(tokens *Authenticator, next endpoint.Authenticator) endpoint.Authenti
 
 // Authenticate returns who asks, or why that is not known.
 func (f *first) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
-	secret, failure := f.tokens.secret(peek(request))
+	header := peek(request)
+	if !bytes.HasPrefix(header, []byte(scheme)) { // the usual case where nobody has to say who they are
+		return f.next.Authenticate(ctx, request)
+	}
+	secret, failure := f.tokens.secret(header)
 	if failure != nil {
 		return f.next.Authenticate(ctx, request)
 	}
