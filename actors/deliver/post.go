@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,9 @@ type PosterConfig struct {
 	MaxAnswer int64
 	// UserAgent names this server. Default "parley".
 	UserAgent string
+	// Carry has what signs and names a post (headers X-Service-...) go along with a redirect to another host, which else
+	// hears none of them: for receivers that may move, and nothing in such headers but what the body is proved with.
+	Carry bool
 	// Now is the clock of the signatures. Default time.Now.
 	Now func() time.Time
 }
@@ -52,9 +56,23 @@ func NewPoster(config PosterConfig) (*Poster, error) {
 		if next.Method != http.MethodPost { // 301, 302 and 303 would deliver nothing
 			return fmt.Errorf("%w: it turns a POST into a %s", ErrRedirect, next.Method)
 		}
-		return follow(next, before)
+		if err := follow(next, before); err != nil {
+			return err
+		}
+		if config.Carry {
+			carry(next, before[0])
+		}
+		return nil
 	}
 	return &Poster{config: config, client: client}, nil
+}
+
+func carry(next, first *http.Request) {
+	for name, values := range first.Header {
+		if strings.HasPrefix(name, "X-Service-") {
+			next.Header[name] = values
+		}
+	}
 }
 
 // Post is one push.

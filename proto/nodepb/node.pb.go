@@ -15,6 +15,7 @@ import (
 	conversationpb "parley/proto/conversationpb"
 	failurepb "parley/proto/failurepb"
 	logpb "parley/proto/logpb"
+	runpb "parley/proto/runpb"
 	taskpb "parley/proto/taskpb"
 	reflect "reflect"
 	sync "sync"
@@ -129,7 +130,7 @@ func (x ChangeMembers_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeMembers_Change.Descriptor instead.
 func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{35, 0}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37, 0}
 }
 
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
@@ -2392,6 +2393,103 @@ func (x *TaskReply) GetResult() *taskpb.Result {
 	return nil
 }
 
+// RunQuery reads a background run with its result, of one moment.
+type RunQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunQuery) Reset() {
+	*x = RunQuery{}
+	mi := &file_nodepb_node_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunQuery) ProtoMessage() {}
+
+func (x *RunQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunQuery.ProtoReflect.Descriptor instead.
+func (*RunQuery) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *RunQuery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type RunReply struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Run           *runpb.State               `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Result        *conversationpb.TurnResult `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunReply) Reset() {
+	*x = RunReply{}
+	mi := &file_nodepb_node_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunReply) ProtoMessage() {}
+
+func (x *RunReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunReply.ProtoReflect.Descriptor instead.
+func (*RunReply) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RunReply) GetRun() *runpb.State {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *RunReply) GetResult() *conversationpb.TurnResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
 // ChangeMembers is one step of a change of a shard's members, at the node that leads it. It is refused unless the
 // members are what the sender believes.
 type ChangeMembers struct {
@@ -2407,7 +2505,7 @@ type ChangeMembers struct {
 
 func (x *ChangeMembers) Reset() {
 	*x = ChangeMembers{}
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2517,7 @@ func (x *ChangeMembers) String() string {
 func (*ChangeMembers) ProtoMessage() {}
 
 func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[35]
+	mi := &file_nodepb_node_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2530,7 @@ func (x *ChangeMembers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeMembers.ProtoReflect.Descriptor instead.
 func (*ChangeMembers) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{35}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ChangeMembers) GetShard() uint32 {
@@ -2481,7 +2579,7 @@ type TransferLeader struct {
 
 func (x *TransferLeader) Reset() {
 	*x = TransferLeader{}
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2493,7 +2591,7 @@ func (x *TransferLeader) String() string {
 func (*TransferLeader) ProtoMessage() {}
 
 func (x *TransferLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[36]
+	mi := &file_nodepb_node_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2506,7 +2604,7 @@ func (x *TransferLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferLeader.ProtoReflect.Descriptor instead.
 func (*TransferLeader) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{36}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TransferLeader) GetShard() uint32 {
@@ -2534,7 +2632,7 @@ type DropReplica struct {
 
 func (x *DropReplica) Reset() {
 	*x = DropReplica{}
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2644,7 @@ func (x *DropReplica) String() string {
 func (*DropReplica) ProtoMessage() {}
 
 func (x *DropReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[37]
+	mi := &file_nodepb_node_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2657,7 @@ func (x *DropReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropReplica.ProtoReflect.Descriptor instead.
 func (*DropReplica) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{37}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DropReplica) GetShard() uint32 {
@@ -2587,7 +2685,7 @@ type SetNodeState struct {
 
 func (x *SetNodeState) Reset() {
 	*x = SetNodeState{}
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2599,7 +2697,7 @@ func (x *SetNodeState) String() string {
 func (*SetNodeState) ProtoMessage() {}
 
 func (x *SetNodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[38]
+	mi := &file_nodepb_node_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2612,7 +2710,7 @@ func (x *SetNodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeState.ProtoReflect.Descriptor instead.
 func (*SetNodeState) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{38}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetNodeState) GetName() string {
@@ -2637,7 +2735,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +2747,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[39]
+	mi := &file_nodepb_node_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +2760,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{39}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
 }
 
 // The directory. Put goes to the node that leads its shard; a reply with conflict set says that nothing was written.
@@ -2679,7 +2777,7 @@ type PutRecord struct {
 
 func (x *PutRecord) Reset() {
 	*x = PutRecord{}
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2789,7 @@ func (x *PutRecord) String() string {
 func (*PutRecord) ProtoMessage() {}
 
 func (x *PutRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[40]
+	mi := &file_nodepb_node_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2802,7 @@ func (x *PutRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecord.ProtoReflect.Descriptor instead.
 func (*PutRecord) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{40}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PutRecord) GetCollection() string {
@@ -2753,7 +2851,7 @@ type PutRecordReply struct {
 
 func (x *PutRecordReply) Reset() {
 	*x = PutRecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2863,7 @@ func (x *PutRecordReply) String() string {
 func (*PutRecordReply) ProtoMessage() {}
 
 func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[41]
+	mi := &file_nodepb_node_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2876,7 @@ func (x *PutRecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRecordReply.ProtoReflect.Descriptor instead.
 func (*PutRecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{41}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PutRecordReply) GetVersion() uint64 {
@@ -2813,7 +2911,7 @@ type RecordQuery struct {
 
 func (x *RecordQuery) Reset() {
 	*x = RecordQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2923,7 @@ func (x *RecordQuery) String() string {
 func (*RecordQuery) ProtoMessage() {}
 
 func (x *RecordQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[42]
+	mi := &file_nodepb_node_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2936,7 @@ func (x *RecordQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
 func (*RecordQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{42}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RecordQuery) GetCollection() string {
@@ -2866,7 +2964,7 @@ type RecordReply struct {
 
 func (x *RecordReply) Reset() {
 	*x = RecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +2976,7 @@ func (x *RecordReply) String() string {
 func (*RecordReply) ProtoMessage() {}
 
 func (x *RecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[43]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +2989,7 @@ func (x *RecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
 func (*RecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{43}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RecordReply) GetFound() bool {
@@ -2925,7 +3023,7 @@ type AwaitRecords struct {
 
 func (x *AwaitRecords) Reset() {
 	*x = AwaitRecords{}
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +3035,7 @@ func (x *AwaitRecords) String() string {
 func (*AwaitRecords) ProtoMessage() {}
 
 func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +3048,7 @@ func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
 func (*AwaitRecords) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AwaitRecords) GetVersion() uint64 {
@@ -2969,7 +3067,7 @@ type VersionQuery struct {
 
 func (x *VersionQuery) Reset() {
 	*x = VersionQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3079,7 @@ func (x *VersionQuery) String() string {
 func (*VersionQuery) ProtoMessage() {}
 
 func (x *VersionQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3092,7 @@ func (x *VersionQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionQuery.ProtoReflect.Descriptor instead.
 func (*VersionQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
 }
 
 type VersionReply struct {
@@ -3006,7 +3104,7 @@ type VersionReply struct {
 
 func (x *VersionReply) Reset() {
 	*x = VersionReply{}
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3116,7 @@ func (x *VersionReply) String() string {
 func (*VersionReply) ProtoMessage() {}
 
 func (x *VersionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3129,7 @@ func (x *VersionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionReply.ProtoReflect.Descriptor instead.
 func (*VersionReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *VersionReply) GetVersion() uint64 {
@@ -3053,7 +3151,7 @@ type AddSums struct {
 
 func (x *AddSums) Reset() {
 	*x = AddSums{}
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3163,7 @@ func (x *AddSums) String() string {
 func (*AddSums) ProtoMessage() {}
 
 func (x *AddSums) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3176,7 @@ func (x *AddSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSums.ProtoReflect.Descriptor instead.
 func (*AddSums) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AddSums) GetShard() uint32 {
@@ -3099,7 +3197,7 @@ var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x0frunpb/run.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -3276,7 +3374,12 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\tTaskReply\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.parley.task.StateR\x04task\x120\n" +
 	"\bcomments\x18\x02 \x03(\v2\x14.parley.task.CommentR\bcomments\x12+\n" +
-	"\x06result\x18\x03 \x01(\v2\x13.parley.task.ResultR\x06result\"\x8e\x02\n" +
+	"\x06result\x18\x03 \x01(\v2\x13.parley.task.ResultR\x06result\"\x1a\n" +
+	"\bRunQuery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"h\n" +
+	"\bRunReply\x12#\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.parley.run.StateR\x03run\x127\n" +
+	"\x06result\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"\x8e\x02\n" +
 	"\rChangeMembers\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x129\n" +
 	"\x06change\x18\x02 \x01(\x0e2!.parley.node.ChangeMembers.ChangeR\x06change\x12\x12\n" +
@@ -3347,99 +3450,105 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_nodepb_node_proto_goTypes = []any{
-	(Kind)(0),                      // 0: parley.node.Kind
-	(ChangeMembers_Change)(0),      // 1: parley.node.ChangeMembers.Change
-	(*Hello)(nil),                  // 2: parley.node.Hello
-	(*Request)(nil),                // 3: parley.node.Request
-	(*Response)(nil),               // 4: parley.node.Response
-	(*Fault)(nil),                  // 5: parley.node.Fault
-	(*NotOwner)(nil),               // 6: parley.node.NotOwner
-	(*Report)(nil),                 // 7: parley.node.Report
-	(*Replica)(nil),                // 8: parley.node.Replica
-	(*Lag)(nil),                    // 9: parley.node.Lag
-	(*StateQuery)(nil),             // 10: parley.node.StateQuery
-	(*StateReply)(nil),             // 11: parley.node.StateReply
-	(*MessagesQuery)(nil),          // 12: parley.node.MessagesQuery
-	(*MessagesReply)(nil),          // 13: parley.node.MessagesReply
-	(*EventsQuery)(nil),            // 14: parley.node.EventsQuery
-	(*EventsReply)(nil),            // 15: parley.node.EventsReply
-	(*ListQuery)(nil),              // 16: parley.node.ListQuery
-	(*ListReply)(nil),              // 17: parley.node.ListReply
-	(*ListRow)(nil),                // 18: parley.node.ListRow
-	(*HeadsQuery)(nil),             // 19: parley.node.HeadsQuery
-	(*HeadsReply)(nil),             // 20: parley.node.HeadsReply
-	(*SumsQuery)(nil),              // 21: parley.node.SumsQuery
-	(*SumsReply)(nil),              // 22: parley.node.SumsReply
-	(*SumsRow)(nil),                // 23: parley.node.SumsRow
-	(*StepsQuery)(nil),             // 24: parley.node.StepsQuery
-	(*StepsReply)(nil),             // 25: parley.node.StepsReply
-	(*MessageQuery)(nil),           // 26: parley.node.MessageQuery
-	(*MessageReply)(nil),           // 27: parley.node.MessageReply
-	(*PutChunk)(nil),               // 28: parley.node.PutChunk
-	(*CommitBlob)(nil),             // 29: parley.node.CommitBlob
-	(*DeleteBlob)(nil),             // 30: parley.node.DeleteBlob
-	(*BlobQuery)(nil),              // 31: parley.node.BlobQuery
-	(*BlobReply)(nil),              // 32: parley.node.BlobReply
-	(*ChunkQuery)(nil),             // 33: parley.node.ChunkQuery
-	(*ChunkReply)(nil),             // 34: parley.node.ChunkReply
-	(*TaskQuery)(nil),              // 35: parley.node.TaskQuery
-	(*TaskReply)(nil),              // 36: parley.node.TaskReply
-	(*ChangeMembers)(nil),          // 37: parley.node.ChangeMembers
-	(*TransferLeader)(nil),         // 38: parley.node.TransferLeader
-	(*DropReplica)(nil),            // 39: parley.node.DropReplica
-	(*SetNodeState)(nil),           // 40: parley.node.SetNodeState
-	(*Done)(nil),                   // 41: parley.node.Done
-	(*PutRecord)(nil),              // 42: parley.node.PutRecord
-	(*PutRecordReply)(nil),         // 43: parley.node.PutRecordReply
-	(*RecordQuery)(nil),            // 44: parley.node.RecordQuery
-	(*RecordReply)(nil),            // 45: parley.node.RecordReply
-	(*AwaitRecords)(nil),           // 46: parley.node.AwaitRecords
-	(*VersionQuery)(nil),           // 47: parley.node.VersionQuery
-	(*VersionReply)(nil),           // 48: parley.node.VersionReply
-	(*AddSums)(nil),                // 49: parley.node.AddSums
-	(*anypb.Any)(nil),              // 50: google.protobuf.Any
-	(failurepb.Code)(0),            // 51: parley.failure.Code
-	(*conversationpb.State)(nil),   // 52: parley.conversation.State
-	(*conversationpb.Message)(nil), // 53: parley.conversation.Message
-	(*conversationpb.Event)(nil),   // 54: parley.conversation.Event
-	(*conversationpb.Step)(nil),    // 55: parley.conversation.Step
-	(*taskpb.State)(nil),           // 56: parley.task.State
-	(*taskpb.Comment)(nil),         // 57: parley.task.Comment
-	(*taskpb.Result)(nil),          // 58: parley.task.Result
-	(*logpb.Sum)(nil),              // 59: parley.log.Sum
+	(Kind)(0),                         // 0: parley.node.Kind
+	(ChangeMembers_Change)(0),         // 1: parley.node.ChangeMembers.Change
+	(*Hello)(nil),                     // 2: parley.node.Hello
+	(*Request)(nil),                   // 3: parley.node.Request
+	(*Response)(nil),                  // 4: parley.node.Response
+	(*Fault)(nil),                     // 5: parley.node.Fault
+	(*NotOwner)(nil),                  // 6: parley.node.NotOwner
+	(*Report)(nil),                    // 7: parley.node.Report
+	(*Replica)(nil),                   // 8: parley.node.Replica
+	(*Lag)(nil),                       // 9: parley.node.Lag
+	(*StateQuery)(nil),                // 10: parley.node.StateQuery
+	(*StateReply)(nil),                // 11: parley.node.StateReply
+	(*MessagesQuery)(nil),             // 12: parley.node.MessagesQuery
+	(*MessagesReply)(nil),             // 13: parley.node.MessagesReply
+	(*EventsQuery)(nil),               // 14: parley.node.EventsQuery
+	(*EventsReply)(nil),               // 15: parley.node.EventsReply
+	(*ListQuery)(nil),                 // 16: parley.node.ListQuery
+	(*ListReply)(nil),                 // 17: parley.node.ListReply
+	(*ListRow)(nil),                   // 18: parley.node.ListRow
+	(*HeadsQuery)(nil),                // 19: parley.node.HeadsQuery
+	(*HeadsReply)(nil),                // 20: parley.node.HeadsReply
+	(*SumsQuery)(nil),                 // 21: parley.node.SumsQuery
+	(*SumsReply)(nil),                 // 22: parley.node.SumsReply
+	(*SumsRow)(nil),                   // 23: parley.node.SumsRow
+	(*StepsQuery)(nil),                // 24: parley.node.StepsQuery
+	(*StepsReply)(nil),                // 25: parley.node.StepsReply
+	(*MessageQuery)(nil),              // 26: parley.node.MessageQuery
+	(*MessageReply)(nil),              // 27: parley.node.MessageReply
+	(*PutChunk)(nil),                  // 28: parley.node.PutChunk
+	(*CommitBlob)(nil),                // 29: parley.node.CommitBlob
+	(*DeleteBlob)(nil),                // 30: parley.node.DeleteBlob
+	(*BlobQuery)(nil),                 // 31: parley.node.BlobQuery
+	(*BlobReply)(nil),                 // 32: parley.node.BlobReply
+	(*ChunkQuery)(nil),                // 33: parley.node.ChunkQuery
+	(*ChunkReply)(nil),                // 34: parley.node.ChunkReply
+	(*TaskQuery)(nil),                 // 35: parley.node.TaskQuery
+	(*TaskReply)(nil),                 // 36: parley.node.TaskReply
+	(*RunQuery)(nil),                  // 37: parley.node.RunQuery
+	(*RunReply)(nil),                  // 38: parley.node.RunReply
+	(*ChangeMembers)(nil),             // 39: parley.node.ChangeMembers
+	(*TransferLeader)(nil),            // 40: parley.node.TransferLeader
+	(*DropReplica)(nil),               // 41: parley.node.DropReplica
+	(*SetNodeState)(nil),              // 42: parley.node.SetNodeState
+	(*Done)(nil),                      // 43: parley.node.Done
+	(*PutRecord)(nil),                 // 44: parley.node.PutRecord
+	(*PutRecordReply)(nil),            // 45: parley.node.PutRecordReply
+	(*RecordQuery)(nil),               // 46: parley.node.RecordQuery
+	(*RecordReply)(nil),               // 47: parley.node.RecordReply
+	(*AwaitRecords)(nil),              // 48: parley.node.AwaitRecords
+	(*VersionQuery)(nil),              // 49: parley.node.VersionQuery
+	(*VersionReply)(nil),              // 50: parley.node.VersionReply
+	(*AddSums)(nil),                   // 51: parley.node.AddSums
+	(*anypb.Any)(nil),                 // 52: google.protobuf.Any
+	(failurepb.Code)(0),               // 53: parley.failure.Code
+	(*conversationpb.State)(nil),      // 54: parley.conversation.State
+	(*conversationpb.Message)(nil),    // 55: parley.conversation.Message
+	(*conversationpb.Event)(nil),      // 56: parley.conversation.Event
+	(*conversationpb.Step)(nil),       // 57: parley.conversation.Step
+	(*taskpb.State)(nil),              // 58: parley.task.State
+	(*taskpb.Comment)(nil),            // 59: parley.task.Comment
+	(*taskpb.Result)(nil),             // 60: parley.task.Result
+	(*runpb.State)(nil),               // 61: parley.run.State
+	(*conversationpb.TurnResult)(nil), // 62: parley.conversation.TurnResult
+	(*logpb.Sum)(nil),                 // 63: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	50, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	50, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	52, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	52, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	51, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	53, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
 	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	52, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	52, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	53, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	54, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	54, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
+	54, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	55, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	56, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
 	18, // 13: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
 	23, // 14: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
-	55, // 15: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	52, // 16: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	53, // 17: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	53, // 18: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	56, // 19: parley.node.TaskReply.task:type_name -> parley.task.State
-	57, // 20: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	58, // 21: parley.node.TaskReply.result:type_name -> parley.task.Result
-	1,  // 22: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	59, // 23: parley.node.AddSums.sums:type_name -> parley.log.Sum
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	57, // 15: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	54, // 16: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	55, // 17: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	55, // 18: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	58, // 19: parley.node.TaskReply.task:type_name -> parley.task.State
+	59, // 20: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	60, // 21: parley.node.TaskReply.result:type_name -> parley.task.Result
+	61, // 22: parley.node.RunReply.run:type_name -> parley.run.State
+	62, // 23: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
+	1,  // 24: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	63, // 25: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }
@@ -3458,7 +3567,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

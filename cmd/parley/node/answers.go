@@ -53,6 +53,8 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 		return &nodepb.EventsReply{Events: page.Events, HasMore: page.HasMore, LastSeq: page.LastSeq}, nil
 	case *nodepb.TaskQuery:
 		return a.local.Task(ctx, q)
+	case *nodepb.RunQuery:
+		return a.local.Run(ctx, q)
 	case *nodepb.ListQuery:
 		return a.list(ctx, q)
 	case *nodepb.HeadsQuery:

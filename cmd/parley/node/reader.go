@@ -32,7 +32,7 @@ func notFound() *machine.Failure {
 }
 
 // otherKind says that an id is of an entity that is no conversation, whose records mean something else.
-func otherKind(id string) bool { return strings.HasPrefix(id, "task_") }
+func otherKind(id string) bool { return !strings.HasPrefix(id, "conv_") }
 
 func (r *reader) group(id string) (uint32, *machine.Failure) {
 	in, ok := r.shards.Of(id)

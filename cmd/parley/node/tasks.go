@@ -188,7 +188,9 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if err != nil {
 		return nil, err
 	}
-	turn := &conversationpb.TurnResult{RunId: runID}
+	turn := &conversationpb.TurnResult{
+		RunId: runID, Budget: state.GetBudget(), SpentNanoUsd: state.GetSpentNanoUsd(), Title: state.GetTitle(),
+	}
 	row, ended, err := view.Item(conversationID, conversation.TableRuns, []byte(runID))
 	run := &conversationpb.Run{}
 	if err = errors.Join(err, proto.Unmarshal(row, run)); err != nil {
