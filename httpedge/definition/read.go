@@ -265,7 +265,8 @@ func unmarshal(what string, raw []byte, into any) *machine.Failure {
 	case wrong.Field == "":
 		return invalid("%s must be an object", what)
 	}
-	return invalid("%s.%s has the wrong type", what, wrong.Field)
+	field := strings.NewReplacer(".Connection.", ".", ".Policy.", ".").Replace(wrong.Field) // which are embedded
+	return invalid("%s.%s has the wrong type", what, field)
 }
 
 // isURL says whether something can be called there. A user name or password in it would not stay secret.
