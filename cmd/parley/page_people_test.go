@@ -158,7 +158,7 @@ func TestPageOfMoney(t *testing.T) {
 }
 
 const pageLapse = `
-hitl: {timeout: 8s}
+hitl: {timeout: 20s}
 agents:
   - id: asking
     model: {provider: scripted, script: {steps: [{text: "Several things.", tool_calls: [

@@ -137,7 +137,7 @@ const pageAgents = `
 agents:
   - id: slow
     name: Slow counter
-    model: {provider: scripted, script: {tokens: 60, token_interval: 80ms}}
+    model: {provider: scripted, script: {tokens: 60, token_interval: 150ms}}
 `
 
 // TestPage is the playground in a real browser: a streamed answer, the event log, a stop, and a server that is killed

@@ -33,10 +33,10 @@ agents:
       - {name: wipe, url: URL/tools/wipe, approval: always, approval_prompt: "Really?", schema: {type: object, properties: {disk: {type: string}}, required: [disk]}}
       - {name: sweep, url: URL/tools/sweep, approval: always}
       - {name: pay, url: URL/tools/pay, approval: when, when: args.amount > 100}
-      - {name: soon, url: URL/tools/soon, approval: always, action_timeout: 300ms}
-      - {name: later, url: URL/tools/later, approval: always, action_timeout: 1500ms}
+      - {name: soon, url: URL/tools/soon, approval: always, action_timeout: 1s}
+      - {name: later, url: URL/tools/later, approval: always, action_timeout: 3s}
       - {name: camera, client: true, schema: {type: object, properties: {zoom: {type: integer}}}}
-      - {name: snap, client: true, action_timeout: 300ms}
+      - {name: snap, client: true, action_timeout: 1s}
     tool_sources:
       - {openapi_file: FILE, base_url: URL/shop, policies: [{tool: order, policy: {approval: when, when: args.count > 10}}]}
       - {name: box, mcp_url: URL/mcp}
