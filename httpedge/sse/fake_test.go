@@ -312,7 +312,7 @@ func newEdgeOf(tb testing.TB, cfg Config, upstream *fakeUpstream) *edge {
 		_ = e.listener.Close()
 		<-accepting
 		e.serving.Wait()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		require.NoError(tb, hub.Stop(ctx))
 		require.NoError(tb, hub.Stop(ctx))
@@ -323,7 +323,7 @@ func newEdgeOf(tb testing.TB, cfg Config, upstream *fakeUpstream) *edge {
 		require.Zero(tb, hub.streams)
 		if _, benchmark := tb.(*testing.B); !benchmark {
 			goleak.VerifyNone(tb, before)
-			require.Eventually(tb, func() bool { return openFiles(tb) <= fds }, 5*time.Second, 5*time.Millisecond, "descriptors leak")
+			require.Eventually(tb, func() bool { return openFiles(tb) <= fds }, 30*time.Second, 5*time.Millisecond, "descriptors leak")
 		}
 	})
 	return e
