@@ -1,6 +1,7 @@
 // Package conversation is the rules of a conversation: one turn at a time, its tools, its pauses for people, its money,
-// cancel, recovery, title, pin, metadata, files, and the rows by which it is listed. It is a machine.Machine over package conversationpb: pure, one file
-// per command, state.go for what events do, project.go for the rows that follow.
+// cancel, recovery, title, pin, metadata, files, background runs, the rows by which it is listed and those of what it used.
+// It is a machine.Machine over package conversationpb: pure, one file per command, state.go for what events do, project.go
+// for the rows that follow.
 //
 // Transitions, with the row of document 2, section A, "States and transitions" that each one serves ("-" where the
 // document is silent and the architecture decides):

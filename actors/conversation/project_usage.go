@@ -14,27 +14,23 @@ const usageService = "agents"
 // projectUsage adds what model calls used to the rows of their hour: once, with the event that charges them (charge,
 // turnEnded, updated). was is nil only where nothing can have been used yet.
 func projectUsage(was *conversationpb.State, events []proto.Message, into *logpb.Append) {
-	turn := turnOf(was)
+	turn, rows := turnOf(was), usageRows{was, into}
 	priced := false // what the turn ends with: of that, and of nothing else in its append, a priced usage was told before
 	for _, message := range events {
 		event, _ := message.(*conversationpb.Event)
 		switch body := event.GetBody().(type) {
 		case *conversationpb.Event_ToolUse:
-			addSum(was, turn, event, body.ToolUse.GetUsage(), 0, into)
+			rows.add(event, turn, body.ToolUse.GetUsage())
 		case *conversationpb.Event_TurnRecovered:
 			lost := addUsage(&conversationpb.Usage{Model: turn.GetUsage().GetModel()}, lostCall(turn))
-			addSum(was, turn, event, lost, 0, into)
+			rows.add(event, turn, lost)
 		case *conversationpb.Event_Updated:
 			by := &conversationpb.Lease{ByUser: body.Updated.GetByUser(), ByToken: body.Updated.GetByToken()}
-			addSum(was, by, event, body.Updated.GetUsage(), 0, into)
+			rows.add(event, by, body.Updated.GetUsage())
 		case *conversationpb.Event_SessionUsage:
 			priced = true
 		case *conversationpb.Event_TurnEnded:
-			failed := int64(0)
-			if body.TurnEnded.GetStopReason() == conversationpb.StopReason_ERROR {
-				failed = 1
-			}
-			addSum(was, turn, event, usedSince(turn.GetUsage(), body.TurnEnded.GetUsage(), priced), failed, into)
+			rows.add(event, turn, usedSince(turn.GetUsage(), body.TurnEnded.GetUsage(), priced))
 		}
 	}
 }
@@ -52,12 +48,19 @@ func usedSince(then, now *conversationpb.Usage, priced bool) *conversationpb.Usa
 	}
 }
 
-// addSum puts usage down to those whose turn it was of. An error stands beside a request, also when no model was reached.
-func addSum(
-	s *conversationpb.State, turn *conversationpb.Lease, event *conversationpb.Event, usage *conversationpb.Usage, failed int64,
-	into *logpb.Append,
-) {
-	calls := int64(usage.GetModelCalls())
+// usageRows raises the rows of a conversation's usage.
+type usageRows struct {
+	of   *conversationpb.State
+	into *logpb.Append
+}
+
+// add puts usage down to whose turn it was of. A turn that failed is an error beside a request, also when it did not reach
+// a model.
+func (r usageRows) add(event *conversationpb.Event, turn *conversationpb.Lease, usage *conversationpb.Usage) {
+	calls, failed := int64(usage.GetModelCalls()), int64(0)
+	if event.GetTurnEnded().GetStopReason() == conversationpb.StopReason_ERROR {
+		failed = 1
+	}
 	numbers := machine.UsageNumbers{
 		machine.UsageRequests:          max(calls, failed),
 		machine.UsageErrors:            failed,
@@ -69,10 +72,10 @@ func addSum(
 	if !usage.GetPriced() {
 		numbers[machine.UsageUnpriced] = calls
 	}
-	sum := machine.UsageSum(s.GetTenantId(), s.GetProjectId(), event.GetCreatedAt(), machine.UsageKey{
-		Model: usage.GetModel(), User: turn.GetByUser(), Token: turn.GetByToken(), Service: usageService, Agent: s.GetAgentId(),
+	sum := machine.UsageSum(r.of.GetTenantId(), r.of.GetProjectId(), event.GetCreatedAt(), machine.UsageKey{
+		Model: usage.GetModel(), User: turn.GetByUser(), Token: turn.GetByToken(), Service: usageService, Agent: r.of.GetAgentId(),
 	}, numbers)
 	if sum != nil {
-		into.Sums = append(into.Sums, sum)
+		r.into.Sums = append(r.into.Sums, sum)
 	}
 }

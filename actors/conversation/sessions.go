@@ -23,20 +23,16 @@ type SessionList struct {
 
 // Name is the list's name in storage.
 func (l SessionList) Name() string {
-	kind, part := "session/a/", ""
+	project := machine.ListPart(l.TenantID) + "/" + machine.ListPart(l.ProjectID)
 	switch {
 	case l.Status != "":
-		kind, part = "session/s/", l.Status
+		return "session/s/" + project + "/" + machine.ListPart(l.Status)
 	case l.ByUser:
-		kind, part = "session/u/", l.UserID
+		return "session/u/" + project + "/" + machine.ListPart(l.UserID)
 	case l.AgentID != "":
-		kind, part = "session/g/", l.AgentID
+		return "session/g/" + project + "/" + machine.ListPart(l.AgentID)
 	}
-	name := kind + machine.ListPart(l.TenantID) + "/" + machine.ListPart(l.ProjectID)
-	if kind == "session/a/" {
-		return name
-	}
-	return name + "/" + machine.ListPart(part)
+	return "session/a/" + project
 }
 
 // projectSessions puts the conversation into the lists of its project, agent and user when it is made and takes it out when

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"strings"
 
 	"parley/proto/logpb"
@@ -47,7 +46,13 @@ const (
 // UsageHour is how the members of the hour in which a time (Unix ms) lies begin, and a bound of ranges of members: those
 // from UsageHour(a) until below UsageHour(b) are of the hours of a up to, without it, b.
 func UsageHour(unixMS int64) string {
-	return fmt.Sprintf("%010d", min(max(0, unixMS)/usageHour, lastUsageHour))
+	hour := min(max(0, unixMS)/usageHour, lastUsageHour)
+	var digits [len("9999999999")]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + hour%10)
+		hour /= 10
+	}
+	return string(digits[:])
 }
 
 // UsageMember is the member of the row for usage at a time (Unix ms). It is at most 255 bytes.

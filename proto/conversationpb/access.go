@@ -11,8 +11,9 @@ const (
 )
 
 // AccessOf is the one rule of ownership, for commands and reads alike (document 2, "Authentication": an established
-// identity sees only its own). A conversation without an owner is open to those without an identity only; a caller
-// of a server that does not authenticate may touch everything in the project.
+// identity sees only its own). A conversation without an owner is open to those without an identity only. Who is trusted
+// may touch everything in the project: anybody where the server does not authenticate, and the API tokens of owners and
+// administrators.
 func (x *State) AccessOf(caller *Caller) Access {
 	switch {
 	case x == nil || x.GetTenantId() != caller.GetTenantId() || x.GetProjectId() != caller.GetProjectId():
