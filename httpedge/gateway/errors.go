@@ -46,12 +46,13 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 	}
 }
 
-// fault is the body of an error.
-type fault struct {
-	Error faultBody `json:"error"`
+// ErrorBody is the body of an error.
+type ErrorBody struct {
+	Error ErrorFields `json:"error"`
 }
 
-type faultBody struct {
+// ErrorFields is what an error says.
+type ErrorFields struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Code    *string `json:"code"`
@@ -78,12 +79,12 @@ func typeOf(status int) string {
 }
 
 func appendProblem(dst []byte, p *endpoint.Problem) []byte {
-	encoded, _ := json.Marshal(fault{Error: bodyOf(p)}) // texts always encode
+	encoded, _ := json.Marshal(ErrorBody{Error: bodyOf(p)}) // texts always encode
 	return append(dst, encoded...)
 }
 
-func bodyOf(p *endpoint.Problem) faultBody {
-	body := faultBody{Message: p.Message, Type: typeOf(p.Status)}
+func bodyOf(p *endpoint.Problem) ErrorFields {
+	body := ErrorFields{Message: p.Message, Type: typeOf(p.Status)}
 	if own, ok := p.Details["type"].(string); ok && own != "" {
 		body.Type = own
 	}

@@ -29,7 +29,6 @@ type chatCompletion struct {
 type chatChoice struct {
 	Index        int             `json:"index"`
 	FinishReason string          `json:"finish_reason"`
-	Logprobs     json.RawMessage `json:"logprobs,omitempty" any:"true"`
 	Message      json.RawMessage `json:"message"`
 }
 

@@ -221,8 +221,8 @@ func (s *stream) report(err error) {
 			slog.String("request", s.call.RequestID), slog.String("model", s.call.Model), slog.String("err", problem.Cause.Error()))
 	}
 	frame := struct {
-		Error     faultBody `json:"error"`
-		RequestID string    `json:"request_id"`
+		Error     ErrorFields `json:"error"`
+		RequestID string      `json:"request_id"`
 	}{bodyOf(problem), s.call.RequestID}
 	encoded, _ := json.Marshal(frame) // texts always encode
 	s.buffer = append(s.buffer, "data: "...)

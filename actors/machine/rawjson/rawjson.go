@@ -58,7 +58,7 @@ func Object(raw []byte) (Fields, error) {
 	if at >= len(raw) || raw[at] != '{' {
 		return nil, ErrShape
 	}
-	var fields Fields
+	fields := Fields{} // not nil: there is an object
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != '}' {
 		if raw[at] != '"' || len(fields) == MaxFields {

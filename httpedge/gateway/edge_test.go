@@ -1,0 +1,253 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/httpedge/gateway"
+)
+
+// TestRefusals: what the edge itself refuses, word by word.
+func TestRefusals(t *testing.T) {
+	k := serve(t, says(200, answer))
+	for _, c := range []struct {
+		path, body string
+		status     int
+		message    string
+		param      string
+	}{
+		{"/chat/completions", ``, 400, "Invalid JSON body", "null"},
+		{"/chat/completions", `{`, 400, "Invalid JSON body", "null"},
+		{"/chat/completions", `[]`, 400, "Invalid JSON body", "null"},
+		{"/chat/completions", `null`, 400, "Invalid JSON body", "null"},
+		{"/chat/completions", `{}`, 400, "`model` is required", `"model"`},
+		{"/chat/completions", `{"model":5}`, 400, "`model` is required", `"model"`},
+		{"/chat/completions", `{"model":"relayed"}`, 400, "`messages` must be an array", `"messages"`},
+		{"/chat/completions", `{"model":"relayed","messages":{}}`, 400, "`messages` must be an array", `"messages"`},
+		{"/chat/completions", `{"model":"none","messages":[]}`, 404, "Model `none` not found", `"model"`},
+		{"/embeddings", ``, 400, "Invalid JSON body", "null"},
+		{"/embeddings", `{"model":"embed"}`, 400, "`input` must be a string or array of strings", `"input"`},
+		{"/embeddings", `{"model":"embed","input":[]}`, 400, "`input` must be a string or array of strings", `"input"`},
+		{"/embeddings", `{"model":"embed","input":[1,2]}`, 400, "`input` must be a string or array of strings", `"input"`},
+		{"/embeddings", `{"model":"embed","input":"x","encoding_format":"int8"}`, 400, "`encoding_format` must be float or base64", `"encoding_format"`},
+		{"/moderations", `{}`, 400, "`input` is required", `"input"`},
+		{"/moderations", `{"input":"x","model":7}`, 400, "`model` must be a guardrail key string", `"model"`},
+		{"/moderations", `{"input":[{"type":"image_url"}]}`, 400, "`input` must be a string, an array of strings or an array of text parts", `"input"`},
+		{"/moderations", `{"input":"x","model":"none"}`, 404, "No moderation guardrail with this key: leave `model` out, or name `default` or a model of category moderation", `"model"`},
+	} {
+		t.Run(c.path+" "+c.body, func(t *testing.T) {
+			status, _, body := k.post(c.path, c.body)
+			require.Equal(t, c.status, status, body)
+			kind, code := "invalid_request_error", "invalid_request"
+			if status == 404 {
+				kind, code = "not_found_error", "model_not_found"
+			}
+			require.JSONEq(t, fmt.Sprintf(`{"error":{"message":%q,"type":%q,"code":%q,"param":%s}}`, c.message, kind, code, c.param), body)
+		})
+	}
+	require.Empty(t, k.asked, "nothing reached the provider")
+}
+
+// TestEmbeddingForms: a client gets the form that it asked for, whatever the provider answers with.
+func TestEmbeddingForms(t *testing.T) {
+	for _, form := range []string{`[0.5,-1]`, `"AAAAPwAAgL8="`} {
+		k := serve(t, says(200, `{"data":[{"index":0,"embedding":`+form+`}],"usage":{"prompt_tokens":3,"total_tokens":3}}`))
+		for asked, want := range map[string]string{"": `[0.5,-1]`, `,"encoding_format":"float"`: `[0.5,-1]`, `,"encoding_format":"base64"`: `"AAAAPwAAgL8="`} {
+			status, _, body := k.post("/embeddings", `{"model":"embed","input":["hi"],"request_id":"r"`+asked+`}`)
+			require.Equal(t, 200, status)
+			require.JSONEq(t, `{"object":"list","model":"embed","data":[{"object":"embedding","index":0,"embedding":`+want+`}],`+
+				`"usage":{"prompt_tokens":3,"total_tokens":3},"request_id":"r"}`, body)
+		}
+	}
+}
+
+func TestModerations(t *testing.T) {
+	k := serve(t, says(200, `{"id":"modr-1","model":"up","results":[{"flagged":false,"categories":{},"category_scores":{},"findings":[]}]}`))
+	status, _, body := k.post("/moderations", `{"input":[{"type":"text","text":"I will"},{"type":"text","text":"kill you"}]}`)
+	require.Equal(t, 200, status)
+	require.Regexp(t, `^\{"id":"modr_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}","model":"default","results":\[\{"flagged":true`, body)
+	require.Contains(t, body, `"harassment/threatening":0.9`)
+	status, _, body = k.post("/moderations", `{"input":"x","model":"moderate"}`)
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"id":"modr-1","model":"moderate","results":[{"flagged":false,"categories":{},"category_scores":{},"findings":[]}]}`, body)
+	require.JSONEq(t, `{"model":"up","input":"x"}`, string(<-k.asked))
+	require.Equal(t, "moderations", k.usages()[0].Service)
+}
+
+// TestRequestID: the body's, or a UUID.
+func TestRequestID(t *testing.T) {
+	k := serve(t, says(200, answer))
+	_, header, body := k.post("/chat/completions", strings.Replace(hello, `{`, `{"request_id":"mine",`, 1))
+	require.Contains(t, body, `"request_id":"mine"`)
+	require.NotEmpty(t, header.Get("X-Request-Id"))
+	_, _, body = k.post("/chat/completions", hello)
+	require.Regexp(t, `"request_id":"[0-9a-f-]{36}"`, body)
+}
+
+// raw opens a connection and sends a streamed request on it.
+func (k *kit) raw(body string) (net.Conn, *bufio.Reader) {
+	k.t.Helper()
+	address := strings.TrimPrefix(k.url, "http://")
+	host, path, _ := strings.Cut(address, "/")
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", host)
+	require.NoError(k.t, err)
+	k.t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(k.t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	k.ask(conn, path, body)
+	return conn, bufio.NewReader(conn)
+}
+
+func (k *kit) ask(conn net.Conn, path, body string) {
+	k.t.Helper()
+	_, err := fmt.Fprintf(conn, "POST /%s/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer me\r\nX-Request-Id: abc\r\nContent-Length: %d\r\n\r\n%s",
+		path, len(body), body)
+	require.NoError(k.t, err)
+}
+
+const streamedHello = `{"model":"relayed","stream":true,"request_id":"mine","messages":[{"role":"user","content":"hi"}]}`
+
+// TestWire: head and frames as they go over the wire, and the connection goes on.
+func TestWire(t *testing.T) {
+	k := serve(t, streams(`{"id":"c","created":5,"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, `{"error":{"message":"oops","type":"rate_limit_error"}}`))
+	conn, reader := k.raw(streamedHello)
+	for range 2 {
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, response.StatusCode)
+		require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+		require.Equal(t, "no-cache, no-transform", response.Header.Get("Cache-Control"))
+		require.Equal(t, "no", response.Header.Get("X-Accel-Buffering"))
+		require.Equal(t, "abc", response.Header.Get("X-Request-Id"))
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, `data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Hi"},"logprobs":null,"finish_reason":null}]}
+
+data: {"error":{"message":"oops","type":"rate_limit_error","code":"rate_limit_exceeded","param":null},"request_id":"mine"}
+
+data: [DONE]
+
+`, string(body))
+		k.ask(conn, "api/client/v1", streamedHello) // on the same connection
+	}
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+}
+
+// TestPipelined: a client that does not wait for the end of a stream gets that stream whole, and then the end.
+func TestPipelined(t *testing.T) {
+	k := serve(t, streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, `[DONE]`))
+	conn, reader := k.raw(streamedHello)
+	k.ask(conn, "api/client/v1", streamedHello)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.True(t, bytes.HasSuffix(body, []byte("data: [DONE]\n\n")))
+}
+
+// TestStopEndsStreams: a stream under way ends with an error and the end mark, and none begins any more.
+func TestStopEndsStreams(t *testing.T) {
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`)(w, r)
+		<-r.Context().Done()
+	})
+	_, reader := k.raw(streamedHello)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Hi") {
+		continue
+	}
+	require.NoError(t, k.api.Stop(t.Context()))
+	rest := ""
+	for lines.Scan() {
+		rest += lines.Text()
+	}
+	require.NoError(t, response.Body.Close())
+	require.Contains(t, rest, "shutting down")
+	require.True(t, strings.HasSuffix(rest, "data: [DONE]"))
+	status, _, body := k.post("/chat/completions", streamedHello)
+	require.Equal(t, 503, status, body)
+}
+
+// TestStalledClient: a client that takes nothing is let go, and the provider's call with it.
+func TestStalledClient(t *testing.T) {
+	ended := make(chan struct{})
+	piece := `{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", 64<<10) + `"}}]}`
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, "data: "+piece+"\n\n"); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}, func(c *gateway.Config) { c.WriteTimeout = 200 * time.Millisecond })
+	k.raw(streamedHello) // and never read
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the call went on")
+	}
+}
+
+// TestGoneBeforeFirstChunk: the handler's time is up before the provider says anything.
+func TestGoneBeforeFirstChunk(t *testing.T) {
+	ended := make(chan struct{})
+	k := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(ended)
+	}, func(c *gateway.Config) { c.CallTimeout = 100 * time.Millisecond })
+	status, _, body := k.post("/chat/completions", streamedHello)
+	require.Equal(t, 503, status, body)
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the call went on")
+	}
+}
+
+// TestLargeBody: pictures pass through, up to the limit.
+func TestLargeBody(t *testing.T) {
+	k := serve(t, says(200, answer))
+	picture := strings.Repeat("A", 3<<20)
+	status, _, body := k.post("/chat/completions", `{"model":"relayed","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+picture+`"}}]}]}`)
+	require.Equal(t, 200, status, body)
+	require.Greater(t, len(<-k.asked), 3<<20)
+	status, _, body = k.post("/chat/completions", `{"model":"relayed","messages":["`+strings.Repeat("A", 11<<20)+`"]}`)
+	require.Equal(t, 413, status, body)
+}
+
+// TestConfig: settings that cannot be are refused.
+func TestConfig(t *testing.T) {
+	require.NoError(t, gateway.DefaultConfig().Validate())
+	for _, change := range []func(*gateway.Config){
+		func(c *gateway.Config) { c.BasePath = "x" },
+		func(c *gateway.Config) { c.CallTimeout = 0 },
+		func(c *gateway.Config) { c.StreamTimeout = time.Second },
+		func(c *gateway.Config) { c.WriteTimeout = -1 },
+		func(c *gateway.Config) { c.MaxBody = 0 },
+	} {
+		config := gateway.DefaultConfig()
+		change(&config)
+		require.Error(t, config.Validate())
+	}
+}
