@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"parley/actors"
 	"parley/actors/machine"
 	"parley/cluster"
 	"parley/cluster/shard"
@@ -50,8 +47,7 @@ func newRecords(n *Node) (r *records, stop func(context.Context)) {
 		node: n.config.Node.Name, directory: n.store.Directory(), await: n.store.AwaitRecords,
 		router: n.router, owners: &n.owners, others: n.otherNames,
 	}
-	r.fresh.confirm = r.confirm
-	r.fresh.ctx, r.fresh.cancel = context.WithCancel(context.Background())
+	r.fresh.start(r.confirm)
 	return r, func(context.Context) { r.fresh.stop() }
 }
 
@@ -290,87 +286,4 @@ func directoryFault(what string, err error) error {
 		return fmt.Errorf("%s: %w: %w", what, unavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// callRecords answers calls about the directory and sums; known is false for any other call.
-func (n *Node) callRecords(ctx context.Context, request proto.Message) (answer proto.Message, known bool, err error) {
-	switch r := request.(type) {
-	case *nodepb.PutRecord:
-		answer, err = n.putRecord(ctx, r)
-	case *nodepb.AwaitRecords:
-		answer, err = &nodepb.Done{}, n.store.AwaitRecords(ctx, r.GetVersion())
-	case *nodepb.AddSums:
-		answer, err = &nodepb.Done{}, writeFault(r.GetShard(), n.store.AddSums(ctx, r.GetShard(), r.GetSums()))
-	default:
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, true, err
-	}
-	return answer, true, nil
-}
-
-// putRecord writes a record, if this node leads the directory.
-func (n *Node) putRecord(ctx context.Context, put *nodepb.PutRecord) (*nodepb.PutRecordReply, error) {
-	var version uint64
-	var err error
-	records := n.store.Directory()
-	if put.GetDelete() {
-		err = records.Delete(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion())
-		version = records.Version()
-	} else {
-		version, err = records.Put(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion(), put.GetValue())
-	}
-	var conflict *directory.ConflictError
-	if errors.As(err, &conflict) {
-		return &nodepb.PutRecordReply{Conflict: true, Stored: conflict.Stored, Version: max(conflict.Stored, records.Version())}, nil
-	}
-	if err != nil {
-		return nil, writeFault(uint32(shard.Directory), err)
-	}
-	return &nodepb.PutRecordReply{Version: version}, nil
-}
-
-// writeFault says in a form that travels what a failed write means: that nothing was done and who to ask, that it is worth
-// another try, or why not.
-func writeFault(in uint32, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrUnknownGroup):
-		return fmt.Errorf("%w: %w", &actors.NotOwnerError{Shard: in}, err)
-	case errors.Is(err, persistence.ErrFull):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FULL, "The disk is full: nothing was written"), err)
-	case errors.Is(err, persistence.ErrFailed), errors.Is(err, persistence.ErrCorrupt):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FAILED, "The store has failed"), err)
-	case errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrTooLarge):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_TOO_LARGE, "The record is too large"), err)
-	case errors.Is(err, persistence.ErrBusy), errors.Is(err, persistence.ErrStopped):
-		busy := machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again").With(detailUnwritten, true)
-		return fmt.Errorf("%w: %w", busy, err)
-	case errors.Is(err, persistence.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again"), err)
-	}
-	return err
-}
-
-// record answers what is stored under a key.
-func (a *answerer) record(ctx context.Context, q *nodepb.RecordQuery) (*nodepb.RecordReply, error) {
-	if _, err := a.version(ctx); err != nil {
-		return nil, err
-	}
-	stored, found := a.local.store.Directory().Get(q.GetCollection(), q.GetKey())
-	return &nodepb.RecordReply{Found: found, Version: stored.Version, Value: stored.Value}, nil
-}
-
-// version answers how far the directory is, of which everything acknowledged is in memory then.
-func (a *answerer) version(ctx context.Context) (*nodepb.VersionReply, error) {
-	store := a.local.store
-	if err := store.Confirm(ctx, uint32(shard.Directory)); err != nil {
-		return nil, readFault("confirm the directory", err)
-	}
-	if err := store.Directory().Refresh(); err != nil {
-		return nil, readFault("read the directory", err)
-	}
-	return &nodepb.VersionReply{Version: store.Directory().Version()}, nil
 }

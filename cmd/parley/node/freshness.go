@@ -41,6 +41,11 @@ const (
 	questionTimeout = 5 * time.Second
 )
 
+func (f *freshness) start(confirm func(context.Context) error) {
+	f.confirm = confirm
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+}
+
 // missed says that a record was found missing a moment ago.
 func (f *freshness) missed(collection, key string) bool {
 	f.mu.Lock()

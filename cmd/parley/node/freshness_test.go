@@ -15,8 +15,8 @@ import (
 )
 
 func newFreshness(confirm func(context.Context) error) *freshness {
-	f := &freshness{confirm: confirm}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f := &freshness{}
+	f.start(confirm)
 	return f
 }
 

@@ -143,9 +143,9 @@ func (s scatteredRows) page(ctx context.Context, query persistence.ListQuery) ([
 // heads asks every owner once for what it owns, and again for what did not fit into its answer.
 func (s scatteredRows) heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error) {
 	heads := make([][]byte, len(page))
-	left := make([]int, len(page)) // places in the page
-	for i := range left {
-		left[i] = i
+	left := make([]int, 0, len(page)) // places in the page
+	for i := range page {
+		left = append(left, i)
 	}
 	for len(left) > 0 {
 		asked := make(map[shard.ID][]int)

@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/conversation"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
@@ -31,20 +29,20 @@ const (
 
 // listSessions reads the narrowest list that holds what is asked for, and picks out of it by the heads.
 func listSessions(ctx context.Context, from rows, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
-	page := &endpoint.SessionPage{}
-	limit := min(query.Limit, maxSessionPage)
-	if limit <= 0 {
-		return page, nil
+	query.Limit = min(query.Limit, maxSessionPage)
+	if query.Limit <= 0 {
+		return &endpoint.SessionPage{}, nil
 	}
 	list, all := sessionList(query)
 	read := persistence.ListQuery{List: list.Name(), Descending: true}
 	if query.After != nil {
 		read.After = &persistence.ListCursor{Score: query.After.CreatedAt, Member: query.After.ID}
 	}
-	size := limit
+	size := query.Limit
 	if !all {
-		size = min(2*limit, maxSessionPage)
+		size = min(2*size, maxSessionPage)
 	}
+	page := &endpoint.SessionPage{}
 	for range sessionRounds {
 		read.Limit = size + 1 // one more tells whether there are more
 		found, err := from.page(ctx, read)
@@ -53,38 +51,44 @@ func listSessions(ctx context.Context, from rows, query endpoint.SessionQuery) (
 		}
 		more := len(found) > size
 		found = found[:min(size, len(found))]
-		heads, err := from.heads(ctx, found)
+		taken, err := pick(ctx, from, query, found, page)
 		if err != nil {
 			return nil, err
 		}
-		for i, row := range found {
-			if heads[i] == nil {
-				continue // deleted since the list was read
-			}
-			state := &conversationpb.State{}
-			if err := proto.Unmarshal(heads[i], state); err != nil {
-				return nil, readFault("decode head", err)
-			}
-			if !selected(query, state) {
-				continue
-			}
-			page.Sessions = append(page.Sessions, state)
-			if len(page.Sessions) == limit {
-				if more || i < len(found)-1 {
-					page.Next = &endpoint.SessionCursor{CreatedAt: row.Score, ID: row.Member}
-				}
-				return page, nil
-			}
-		}
-		if !more {
+		if taken == len(found) && !more {
+			page.Next = nil
 			return page, nil
 		}
-		last := found[len(found)-1]
-		read.After = &persistence.ListCursor{Score: last.Score, Member: last.Member}
+		if len(page.Sessions) == query.Limit {
+			return page, nil
+		}
+		read.After = &persistence.ListCursor{Score: page.Next.CreatedAt, Member: page.Next.ID}
 		size = min(2*size, maxSessionPage)
 	}
-	page.Next = &endpoint.SessionCursor{CreatedAt: read.After.Score, ID: read.After.Member}
 	return page, nil
+}
+
+// pick adds what is asked for to a page until that is full, moves its end on, and says how many rows it has taken.
+func pick(ctx context.Context, from rows, query endpoint.SessionQuery, found []persistence.ListRow, page *endpoint.SessionPage) (taken int, err error) {
+	heads, err := from.heads(ctx, found)
+	if err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(found) && len(page.Sessions) < query.Limit; i++ {
+		taken++
+		page.Next = &endpoint.SessionCursor{CreatedAt: found[i].Score, ID: found[i].Member}
+		if heads[i] == nil {
+			continue // deleted since the list was read
+		}
+		state, err := decodeState(heads[i])
+		if err != nil {
+			return taken, err
+		}
+		if selected(query, state) {
+			page.Sessions = append(page.Sessions, state)
+		}
+	}
+	return taken, nil
 }
 
 // sessionList is the list to read; all says that it holds nothing else. Most sessions are idle, which has no list: few
