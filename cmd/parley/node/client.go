@@ -2,7 +2,15 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"time"
+
+	"parley/actors/inference"
+	"parley/cmd/parley/config"
+	"parley/httpedge/clientapi"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/gateway"
+	"parley/httpedge/token"
 )
 
 // startDirectory opens the directory to the edge and to the runner. Before the log is recovered: what it recovers may be turns
@@ -11,12 +19,92 @@ func (n *Node) startDirectory(context.Context) error {
 	records, stop := newRecords(n) //nolint:contextcheck // it lives until the node stops
 	n.records = records
 	n.later(stop)
-	seal, err := newSealer(n.config, n.links == nil)
-	if err != nil {
+	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open), n.log)
+	n.roster.Store(&people{records: records, ids: ids{n.shards}, now: time.Now})
+	return nil
+}
+
+// startTokens begins to know callers by their API tokens.
+func (n *Node) startTokens() {
+	n.tokens = token.New(token.Config{
+		CacheTTL: n.config.Client.TokenCacheTTL, CacheEntries: n.config.Client.TokenCacheEntries,
+		MaxTokenBytes: int(n.config.Auth.MaxToken),
+	}, n.records, n.log)
+	n.tokens.Start()
+	n.later(func(context.Context) { n.tokens.Stop() })
+}
+
+func clientConfig(c *config.Config) clientapi.Config {
+	settings := clientapi.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.TurnTimeout = c.Turn.Timeout + c.HTTP.RequestTimeout
+	settings.CancelWait = c.Conversation.CancelWait
+	settings.RunWait, settings.MaxRunWait = c.Client.RunWait, c.Client.MaxRunWait
+	settings.EventPage, settings.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
+	settings.MaxFileBody = int(c.HTTP.MaxFileBody)
+	return settings
+}
+
+func gatewayConfig(c *config.Config) gateway.Config {
+	settings := gateway.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.CallTimeout = c.Gateway.RequestTimeout + gatewayMargin
+	settings.WriteTimeout = c.SSE.WriteTimeout
+	settings.MaxBody = int(c.Gateway.MaxBody)
+	return settings
+}
+
+// gatewayMargin is what the edge gives a call beyond its own time, so that it is the call that says what was too slow.
+const gatewayMargin = 5 * time.Second
+
+func inferenceConfig(c *config.Config) inference.Config {
+	settings := inference.DefaultConfig()
+	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
+	settings.RetryDelay = c.Gateway.RetryDelay
+	settings.BreakerThreshold, settings.BreakerReset = c.Gateway.BreakerThreshold, c.Gateway.BreakerReset
+	settings.MaxConcurrent = c.Gateway.MaxConcurrent
+	return settings
+}
+
+// mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
+func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids) error {
+	meter, stopMeter := newUsageMeter(reads.route, n.log, n.metrics)
+	n.later(stopMeter)
+	calls := inferenceConfig(n.config)
+	if err := calls.Validate(); err != nil {
 		return err
 	}
-	n.seal = seal
-	n.roster.Store(&people{records: records, ids: ids{n.shards}, now: time.Now})
-	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, seal.Open), n.log)
+	caller := inference.New(calls, inference.Parts{
+		Catalog: n.agents, Providers: n.providers, Client: n.guard.Client(0), Book: bookInference(meter.Add),
+		Logger: n.log, Registerer: n.metrics,
+	})
+	models := gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
+	n.later(func(ctx context.Context) {
+		if err := models.Stop(ctx); err != nil {
+			n.log.Warn("stop the gateway", slog.Any("err", err))
+		}
+	})
+	settings := clientConfig(n.config)
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	inferring := models.Surface()
+	client := clientapi.New(settings, clientapi.Parts{
+		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
+		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring.Rows,
+		CheckAgent: n.agents.recorded.compiler.CheckAgent,
+	}).Surface()
+
+	counter := token.NewCounter(n.records, n.log)
+	counter.Start()
+	n.later(func(context.Context) { counter.Stop() })
+	permit := token.Permit(counter)
+	client.Authenticator, client.Permit = n.tokens, permit
+	inferring.Authenticator, inferring.Permit, inferring.Headers = token.Always401(n.tokens), permit, endpoint.SecurityHeaders()
+	for _, surface := range []endpoint.Surface{client, inferring} {
+		if err := n.server.Mount(settings.BasePath, surface); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -12,18 +12,18 @@ import (
 	"parley/proto/idempotencypb"
 )
 
-// idempotency is the router as the edge's endpoint.Idempotency: a key is an entity of the shard that its name falls into.
-type idempotency struct {
+// keptRequests is the router as the edge's endpoint.Idempotency: a key is an entity of the shard that its name falls into.
+type keptRequests struct {
 	router *cluster.Router
 	ids    endpoint.IDs
 	keep   time.Duration
 }
 
 // Begin asks the key's owner.
-func (i *idempotency) Begin(ctx context.Context, request endpoint.KeyedRequest) (*endpoint.KeptRequest, error) {
-	id := i.ids.NewIDFrom("idem", keyName(request))
-	state, err := i.ask(ctx, &idempotencypb.Command{Id: id, Body: &idempotencypb.Command_Begin{Begin: &idempotencypb.Begin{
-		Request: request.Hash[:], KeepMs: i.keep.Milliseconds(),
+func (k *keptRequests) Begin(ctx context.Context, request endpoint.KeyedRequest) (*endpoint.KeptRequest, error) {
+	id := k.ids.NewIDFrom("idem", keyName(request))
+	state, err := k.ask(ctx, &idempotencypb.Command{Id: id, Body: &idempotencypb.Command_Begin{Begin: &idempotencypb.Begin{
+		Request: request.Hash[:], KeepMs: k.keep.Milliseconds(),
 	}}})
 	if err != nil {
 		return nil, err
@@ -38,16 +38,16 @@ func (i *idempotency) Begin(ctx context.Context, request endpoint.KeyedRequest) 
 }
 
 // Keep stores the first answer at the key's owner.
-func (i *idempotency) Keep(ctx context.Context, kept *endpoint.KeptRequest, answer endpoint.KeptAnswer) error {
-	_, err := i.ask(ctx, &idempotencypb.Command{Id: kept.ID, Body: &idempotencypb.Command_Keep{Keep: &idempotencypb.Keep{
+func (k *keptRequests) Keep(ctx context.Context, kept *endpoint.KeptRequest, answer endpoint.KeptAnswer) error {
+	_, err := k.ask(ctx, &idempotencypb.Command{Id: kept.ID, Body: &idempotencypb.Command_Keep{Keep: &idempotencypb.Keep{
 		Request: kept.Hash[:],
 		Answer:  &idempotencypb.Answer{Status: uint32(answer.Status), ContentType: answer.ContentType, Body: answer.Body},
 	}}})
 	return err
 }
 
-func (i *idempotency) ask(ctx context.Context, command *idempotencypb.Command) (*idempotencypb.State, error) {
-	answer, _, err := i.router.Ask(ctx, command.GetId(), command)
+func (k *keptRequests) ask(ctx context.Context, command *idempotencypb.Command) (*idempotencypb.State, error) {
+	answer, _, err := k.router.Ask(ctx, command.GetId(), command)
 	if err != nil {
 		return nil, err
 	}

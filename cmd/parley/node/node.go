@@ -19,6 +19,8 @@ import (
 
 	"parley/actors"
 	"parley/actors/conversation"
+	"parley/actors/deliver"
+	"parley/actors/idempotency"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -33,6 +35,7 @@ import (
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
 	"parley/httpedge/sse"
+	"parley/httpedge/token"
 	"parley/httpedge/web"
 	"parley/persistence"
 )
@@ -58,7 +61,10 @@ type Node struct {
 	agents                *registry
 	records               *records
 	seal                  *sealer
+	guard                 *deliver.Guard
+	providers             model.Providers
 	roster                atomic.Pointer[people] // nil until the directory is there
+	tokens                *token.Authenticator
 	shards                shard.Map
 	system                *actors.System
 	reads                 *reader
@@ -269,6 +275,9 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	n.agents = newRegistry(records)
+	if n.seal, err = newSealer(n.config, n.links == nil); err != nil {
+		return err
+	}
 	shards, ok := shard.New(n.store.Identity().Shards)
 	n.shards = shards
 	if !ok {
@@ -303,17 +312,14 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	limits := conversationLimits(n.config)
-	if err = limits.Validate(); err != nil {
-		return err
-	}
-	tasks, err := n.newTaskKind(guard, limits)
+	kinds, err := n.newKinds(runner, feeds, listener, guard)
 	if err != nil {
 		return err
 	}
+	n.providers, n.guard = providers, guard
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
-		Kinds:         []actors.Kind{actors.Conversations(conversation.New(limits), runner, feeds, listener), tasks},
+		Kinds:         kinds,
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
 		MaxQueued:     n.config.Actors.Mailbox,
@@ -326,6 +332,25 @@ func (n *Node) startActors(context.Context) error {
 	n.later(n.system.Stop)
 	n.later(n.changes.follow(n.leaderChanged))
 	return nil
+}
+
+// newKinds makes the sorts of entities that the shell hosts. Conversations come first: the others work in them.
+func (n *Node) newKinds(runner *turn.Runner, feeds *actors.Feeds, listener *ratings, guard *deliver.Guard) ([]actors.Kind, error) {
+	limits := conversationLimits(n.config)
+	if err := limits.Validate(); err != nil {
+		return nil, err
+	}
+	conversations := actors.Conversations(conversation.New(limits), runner, feeds, listener)
+	tasks, err := n.newTaskKind(guard, limits)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := n.newRunKinds(guard, limits, &conversations, n.seal.Open)
+	if err != nil {
+		return nil, err
+	}
+	keys := actors.IdempotencyKeys(idempotency.New(idempotency.DefaultMaxAnswer))
+	return append([]actors.Kind{conversations, tasks, keys}, runs...), nil
 }
 
 // leaderChanged makes this node own a shard, or give it up, and tells the others.
@@ -404,6 +429,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	}
 	n.later(func(context.Context) { stopAuth() })
 	authenticator.Start()
+	n.startTokens()
 	limiter, err := limit.New(limitConfig(n.config), n.metrics)
 	if err != nil {
 		return err
@@ -415,8 +441,9 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	n.later(func(context.Context) { hooks.Stop() })
 	n.server, err = httpedge.New(httpConfig(n.config), httpedge.Parts{
 		Listener: n.listener, Node: n.config.Node.Name,
-		Authenticator: hooks.Authenticator(authenticator), Limiter: hooks.Limiter(limiter),
-		Logger: n.log, Registerer: n.metrics,
+		Authenticator: token.First(n.tokens, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),
+		Idempotency: &keptRequests{router: n.router, ids: mint, keep: n.config.Client.IdempotencyTTL},
+		Logger:      n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return err
@@ -435,6 +462,9 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 		Authorizer: hooks.Authorizer(),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
+		return err
+	}
+	if err := n.mountClient(conversations, reads, mint); err != nil {
 		return err
 	}
 	return n.mountPage(settings.BasePath, surface)

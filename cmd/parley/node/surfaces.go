@@ -2,12 +2,18 @@ package node
 
 import (
 	"parley/httpedge"
+	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
+	"parley/httpedge/gateway"
 )
 
 // Surfaces returns all surfaces with their default base paths, for those who only read the route tables: their
 // handlers have nothing to stand on.
 func Surfaces() []httpedge.Mounted {
-	settings := convapi.DefaultConfig()
-	return []httpedge.Mounted{{Prefix: settings.BasePath, Surface: convapi.New(settings, convapi.Parts{}).Surface()}}
+	conversations, client, models := convapi.DefaultConfig(), clientapi.DefaultConfig(), gateway.DefaultConfig()
+	return []httpedge.Mounted{
+		{Prefix: conversations.BasePath, Surface: convapi.New(conversations, convapi.Parts{}).Surface()},
+		{Prefix: client.BasePath, Surface: clientapi.New(client, clientapi.Parts{}).Surface()},
+		{Prefix: models.BasePath, Surface: gateway.New(models, nil, nil).Surface()},
+	}
 }
