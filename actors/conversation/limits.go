@@ -13,7 +13,8 @@ type Limits struct {
 	// MetadataBytes is the largest metadata object, of a conversation or a message, in bytes. Default 16384. The
 	// conversation's own is part of every head write.
 	MetadataBytes int
-	// ContextBytes is the largest runtime context, in bytes. Default 16384. Part of every head write.
+	// ContextBytes is the largest runtime context, in bytes, of the conversation and of a turn. Default 16384. Sealed, it may
+	// be twice as large. Part of every head write.
 	ContextBytes int
 	// TitleRunes is the longest title, in characters. Default 200 (document 2, "Limits").
 	TitleRunes int
