@@ -33,13 +33,14 @@ type runDriver struct {
 	at   Entity
 	run  *runpb.State    // as its rules have it; only read
 	ctx  context.Context //nolint:containedctx // a driver's life, not a request
+	sure bool            // the run has its place, as this driver has heard from the queue
 }
 
 // drive takes step after step, until there is none.
 func (d *runDriver) drive(ctx context.Context) {
 	d.ctx = ctx
 	for same := 1; ctx.Err() == nil; same++ {
-		report, err := d.step()
+		report, err := d.step() //nolint:contextcheck // its context is the driver's
 		before := d.run.GetLastSeq()
 		if err == nil && report != nil {
 			err = d.report(report)
@@ -74,10 +75,8 @@ func (d *runDriver) step() (*runpb.Command, error) {
 		return d.giveUp()
 	case s.GetStatus() == runpb.Status_QUEUED && !s.GetPlaced():
 		return d.waitInLine()
-	case s.GetStatus() == runpb.Status_QUEUED:
-		return d.begin()
-	case s.GetStatus() == runpb.Status_RUNNING:
-		return d.await()
+	case s.GetStatus() == runpb.Status_QUEUED, s.GetStatus() == runpb.Status_RUNNING:
+		return d.work()
 	case s.GetPlaced():
 		return d.park()
 	}
@@ -114,7 +113,8 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Placed: joined.GetPlaced()}}}, nil
+	d.sure = joined.GetPlaced()
+	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Placed: d.sure}}}, nil
 }
 
 // refused is the report of a run that is not admitted. Whose conversation it is, and whether there is one, is not said.
@@ -145,7 +145,23 @@ func (d *runDriver) waitInLine() (*runpb.Command, error) {
 	if !joined.GetPlaced() {
 		return nil, nil //nolint:nilnil // see step
 	}
+	d.sure = true
 	return &runpb.Command{Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}}, nil
+}
+
+// work has the turn of the run begun, and waits for it. A run that was told of its place, or is taken over from a former
+// driver, asks for it again: it may have lapsed meanwhile.
+func (d *runDriver) work() (*runpb.Command, error) {
+	if !d.sure {
+		if _, err := d.join(true); err != nil {
+			return nil, err
+		}
+		d.sure = true
+	}
+	if d.run.GetStatus() == runpb.Status_QUEUED {
+		return d.begin()
+	}
+	return d.await()
 }
 
 // begin gives the conversation its message, or has it go on.
@@ -217,8 +233,8 @@ func (d *runDriver) came(turn *conversationpb.TurnResult) (*runpb.Command, error
 // read is came of a turn that is read from the records.
 func (d *runDriver) read(turn string) (*runpb.Command, error) {
 	var result *conversationpb.TurnResult
-	err := d.untilRead(func() (err error) {
-		result, err = d.runs.config.Records.Turn(d.ctx, d.run.GetConversationId(), turn)
+	err := d.untilRead(func(ctx context.Context) (err error) {
+		result, err = d.runs.config.Records.Turn(ctx, d.run.GetConversationId(), turn)
 		return err
 	})
 	if codeIs(err, failurepb.Code_NOT_FOUND) {
@@ -232,17 +248,19 @@ func (d *runDriver) read(turn string) (*runpb.Command, error) {
 
 // state reads the conversation.
 func (d *runDriver) state() (state *conversationpb.State, err error) {
-	err = d.untilRead(func() (err error) {
-		state, err = d.runs.config.Records.State(d.ctx, d.run.GetConversationId())
+	err = d.untilRead(func(ctx context.Context) (err error) {
+		state, err = d.runs.config.Records.State(ctx, d.run.GetConversationId())
 		return err
 	})
 	return state, err
 }
 
 // untilRead reads until there is an answer.
-func (d *runDriver) untilRead(read func() error) error {
+func (d *runDriver) untilRead(read func(ctx context.Context) error) error {
 	for try := 1; ; try++ {
-		err := read()
+		ctx, cancel := context.WithTimeout(d.ctx, askTimeout)
+		err := read(ctx)
+		cancel()
 		if err == nil || d.ctx.Err() != nil || codeIs(err, failurepb.Code_NOT_FOUND) {
 			return err
 		}

@@ -73,7 +73,7 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: think},
 	})
 	require.NoError(t, err)
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard})
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Carry: true})
 	require.NoError(t, err)
 	limits := queue.DefaultLimits()
 	for _, c := range change {
@@ -100,9 +100,9 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 
 func narrow(limits *queue.Limits) { limits.Concurrency, limits.MaxQueued = 2, 3 }
 
-var customer = &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Identified: true, TokenId: "tok"} //nolint:gochecknoglobals // nothing writes to it
+var customer = &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "u", Identified: true, TokenId: "tok"}
 
-// ask gives a conversation a command of the customer's.
+// inSession gives a conversation a command of the customer's.
 func (o *office) inSession(id string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command.ConversationId, command.CommandId = id, fmt.Sprint("cmd_", commandIDs.Add(1))
 	command.Caller = customer

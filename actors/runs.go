@@ -141,9 +141,9 @@ func (r *Runs) runs() Kind {
 func (r *Runs) queues() Kind {
 	return Kind{
 		Machine: r.lines,
-		Perform: func(_ Entity, effect machine.Effect) proto.Message {
+		Perform: func(at Entity, effect machine.Effect) proto.Message {
 			if e, ok := effect.(queue.Grant); ok {
-				r.grant(e)
+				r.grant(at, e)
 			}
 			return nil
 		},
@@ -199,14 +199,19 @@ func (r *Runs) notice(at Entity, holder string) {
 	})
 }
 
-// grant tells a run that it may run. One that is not there any more, or is over, has no use for its place.
-func (r *Runs) grant(e queue.Grant) {
+// grant tells a run that it may run. One that is over, or not there any more, has no use for its place.
+func (r *Runs) grant(at Entity, e queue.Grant) {
 	r.spare(r.notices, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 		defer cancel()
 		placed := &runpb.Command{RunId: e.RunID, Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}}
-		_, err := r.config.Queues.Run(ctx, placed)
-		if err != nil && !codeIs(err, failurepb.Code_RUN_NOT_FOUND) {
+		reply, err := r.config.Queues.Run(ctx, placed)
+		if codeIs(err, failurepb.Code_RUN_NOT_FOUND) || err == nil && reply.GetRun().Over() {
+			_, err = at.Ask(ctx, &runpb.QueueCommand{
+				QueueId: at.ID, Body: &runpb.QueueCommand_Leave{Leave: &runpb.Leave{RunId: e.RunID}},
+			})
+		}
+		if err != nil {
 			r.config.Logger.Debug("a run was not told that it may run", slog.String("run", e.RunID), slog.Any("err", err))
 		}
 	})

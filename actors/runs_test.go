@@ -173,7 +173,6 @@ func TestRunThatRequiresAnAction(t *testing.T) {
 		o.start(t, "run_1", testID, "dig")
 		told := o.wait(t, "run_1")
 		require.Equal(t, runpb.Status_REQUIRES_ACTION, told.GetRun().GetStatus())
-		require.Len(t, told.GetResult().GetPending(), 1)
 		idle(t)
 		require.Nil(t, j.line(), "others may run")
 		require.Equal(t, "run_1", j.state(testID).GetBackgroundRun())
@@ -185,7 +184,7 @@ func TestRunThatRequiresAnAction(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		state := j.settledRun(t, "run_1", testID, runpb.Status_SUCCEEDED)
-		require.NotZero(t, state.GetTurnRunId())
+		require.NotEmpty(t, state.GetTurnRunId())
 		require.Equal(t, `dug: {"Where?":"garden"}`, j.result("run_1").GetResponse().GetContent())
 	})
 }
@@ -305,7 +304,8 @@ func TestRunsOfOthers(t *testing.T) {
 			{TenantId: "s", ProjectId: "p", UserId: "u", Identified: true, Trusted: true},
 		} {
 			for _, command := range []*runpb.Command{
-				{Body: &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}}, {Body: &runpb.Command_Await{Await: &runpb.Await{}}},
+				{Body: &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}},
+				{Body: &runpb.Command_Await{Await: &runpb.Await{}}},
 				createRun(testID, "dig"),
 			} {
 				command.RunId, command.Caller, command.CommandId = "run_1", caller, "x"

@@ -129,7 +129,6 @@ func (r *request) join(c *runpb.Join) (machine.Decision, *machine.Failure) {
 		r.emit(&runpb.QueueEvent{Body: &runpb.QueueEvent_Joined{Joined: &runpb.Joined{Place: r.place(run, r.now)}}})
 	case find(now.GetWaiting(), run) >= 0:
 		r.renew(now.GetWaiting(), run)
-		r.grant()
 	default:
 		r.grant()
 		now = r.after()
@@ -140,6 +139,7 @@ func (r *request) join(c *runpb.Join) (machine.Decision, *machine.Failure) {
 		}
 		r.emit(&runpb.QueueEvent{Body: &runpb.QueueEvent_Joined{Joined: &runpb.Joined{Place: r.place(run, r.now), Waits: !free}}})
 	}
+	r.grant() // what has lapsed
 	decision := r.decide()
 	after := r.after()
 	reply := &runpb.QueueReply{Placed: find(after.GetPlaces(), run) >= 0}

@@ -71,7 +71,8 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 
 // began forgets what the conversation has by now.
 func began(next *runpb.State, at int64, turn string) {
-	next.Status, next.TurnRunId, next.UpdatedAt = runpb.Status_RUNNING, turn, at
+	next.Status, next.TurnRunId, next.UpdatedAt, next.Placed = runpb.Status_RUNNING, turn, at, true
+	next.CheckAt, next.Checks = 0, 0
 	next.Order = &runpb.Order{Continues: next.GetOrder().GetContinues()}
 	if next.GetStartedAt() == 0 {
 		next.StartedAt = at
