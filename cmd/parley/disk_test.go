@@ -156,7 +156,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Skip("-short: runs several real processes")
 	}
 	wrapper := slowSyncs(t, "n2", 100*time.Millisecond)
-	c := newClusterOf(t, wrapper, 3, false)
+	c := newClusterOf(t, wrapper, 3, false, "--cluster-election-timeout", "3s") // slow is not dead
 	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.awaitSettled(t.Context(), 3))
 	slow, good := c.Nodes()[1], c.Nodes()[2]
