@@ -18,6 +18,7 @@ import (
 // TestScripts reads what clients send. See testdata for the commands.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
 			input := []byte(strings.TrimSpace(d.Input))
 			var stored string

@@ -88,7 +88,7 @@ func ReadMetadata(raw, stored []byte, newSlug func() string) ([]byte, *machine.F
 		into any
 	}{{"a2a", &sent.A2A}, {"background", &sent.Background}, {"session_budget", &sent.SessionBudget}, {"files", &sent.Files}} {
 		if value := keys[part.key]; len(value) > 0 {
-			if failure := unmarshal("metadata."+part.key, value, part.into); failure != nil {
+			if failure = unmarshal("metadata."+part.key, value, part.into); failure != nil {
 				return nil, failure
 			}
 		}

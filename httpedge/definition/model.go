@@ -327,15 +327,17 @@ func BuiltinModel(projectID, key string) (*directorypb.Model, *directorypb.Provi
 	if projectID != builtinProjectID || key != BuiltinModelKey {
 		return nil, nil, false
 	}
-	return &directorypb.Model{
-			Id: "mdl_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: key, Name: "Scripted",
-			Description: "Built in: it answers from a script, without any network, so that everything can be tried.",
-			ProviderKey: BuiltinModelKey, Category: "llm", ModelId: "scripted",
-			Settings:      []byte(`{"contextTokens":128000}`),
-			Pricing:       []byte(`{"currency":"USD","inputTokenPer1M":1,"outputTokenPer1M":10,"cachedTokenPer1M":1}`),
-			SupportsTools: true,
-		}, &directorypb.Provider{
-			Id: "prv_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: BuiltinModelKey, Label: "Built in",
-			Driver: "scripted", Status: "active",
-		}, true
+	model := &directorypb.Model{
+		Id: "mdl_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: key, Name: "Scripted",
+		Description: "Built in: it answers from a script, without any network, so that everything can be tried.",
+		ProviderKey: BuiltinModelKey, Category: "llm", ModelId: "scripted",
+		Settings:      []byte(`{"contextTokens":128000}`),
+		Pricing:       []byte(`{"currency":"USD","inputTokenPer1M":1,"outputTokenPer1M":10,"cachedTokenPer1M":1}`),
+		SupportsTools: true,
+	}
+	provider := &directorypb.Provider{
+		Id: "prv_builtin_scripted", ProjectId: projectID, TenantId: builtinProjectID, Key: BuiltinModelKey, Label: "Built in",
+		Driver: "scripted", Status: "active",
+	}
+	return model, provider, true
 }
