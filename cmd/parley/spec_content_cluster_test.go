@@ -27,7 +27,7 @@ func newContentCluster(t *testing.T) *cluster {
 	file := filepath.Join(dir, "parley.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(contentAgents()), 0o600))
 	fleet, err := nodes.New(t.Context(), nodes.Config{
-		Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file}, ReadyWithin: time.Minute,
+		Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file, "--cluster-election-timeout", "3s"}, ReadyWithin: time.Minute, // a busy machine is no failure
 	})
 	require.NoError(t, err)
 	c := &cluster{fleet}
