@@ -61,11 +61,10 @@ func (v *versionInput) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	var number float64
-	if json.Unmarshal(raw, &number) != nil || number < 1 || number != math.Trunc(number) || number > math.MaxInt32 {
-		v.Wrong = true
-		return nil
+	v.Wrong = json.Unmarshal(raw, &number) != nil || number < 1 || number != math.Trunc(number) || number > math.MaxInt32
+	if !v.Wrong {
+		v.Number = int64(number)
 	}
-	v.Number = int64(number)
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (a *API) createResponse(ctx context.Context, in *createResponseIn) (*create
 type responding struct {
 	in      *createResponseIn
 	agent   *agentpb.Agent
-	version int64
+	version int64                 // that runs, see conversationpb.Lease
 	state   *conversationpb.State // of the session that is continued, nil = a new one
 	id      string                // of the session
 	context []byte                // sealed
@@ -45,7 +45,7 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 		return nil, err
 	}
 	if r.state == nil {
-		if _, err := a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{Title: r.title()}); err != nil {
+		if _, err = a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{Title: r.title()}); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +53,7 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 		return a.runInBackground(ctx, r)
 	}
 	command := a.command(ctx, r.id, "send")
-	command.AgentVersion, command.RuntimeContext = version, r.context
+	command.AgentVersion, command.RuntimeContext = r.version, r.context
 	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
 		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: in.Input.Files, Wait: true,
 	}}
@@ -67,7 +67,7 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 	if err != nil {
 		return nil, err
 	}
-	record.previous, record.version = in.PreviousResponseID.Text, r.runningVersion()
+	record.previous, record.version = in.PreviousResponseID.Text, max(r.version, 0)
 	return &createdResponse{response: record}, nil
 }
 
@@ -77,10 +77,13 @@ func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) 
 	if err != nil {
 		return nil, err
 	}
-	if version > 0 {
+	switch {
+	case version > 0:
 		if err = a.knownVersion(ctx, agent, version); err != nil {
 			return nil, err
 		}
+	case version == 0:
+		version = agent.GetRunningVersion() // what is answered as the version is what runs, whatever is published meanwhile
 	}
 	if failure := in.checkInput(); failure != nil {
 		return nil, failure
@@ -133,14 +136,6 @@ func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version in
 		return missing
 	}
 	return err
-}
-
-// runningVersion is the published version that the request runs, 0 = none.
-func (r *responding) runningVersion() int64 {
-	if r.version == 0 {
-		return r.agent.GetRunningVersion()
-	}
-	return max(r.version, 0)
 }
 
 // runInBackground answers with a run once that has its place.

@@ -130,7 +130,7 @@ func sessionFailure(err error) error {
 		if name != "spentUsd" && name != "maxCostUsd" { // which appendProblem places
 			name = wireText(name)
 		}
-		said.With(name, value)
+		said = said.With(name, value)
 	}
 	return said
 }
@@ -141,7 +141,7 @@ func wireText(text string) string {
 		"maxCostUsd", "max_cost_usd", "onReach", "on_reach", "approvedArgs", "approved_args", "runtimeContext", "runtime_context",
 		"activeRunId", "active_run_id", "pendingActionIds", "pending_action_ids", "fileId", "file_id", "maxFiles", "max_files",
 		"maxFileSize", "max_file_size", "allowedMimeTypes", "allowed_mime_types", "maxBytes", "max_bytes",
-		"the conversation", "the session",
+		"the conversation", "the session", "a conversation", "a session",
 	).Replace(text)
 }
 

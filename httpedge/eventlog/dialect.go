@@ -1,6 +1,8 @@
 package eventlog
 
 import (
+	"encoding/json"
+
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -32,6 +34,25 @@ func (d Dialect) appendBudget(dst []byte, budget *conversationpb.Budget) []byte 
 	dst = append(dst, limit...)
 	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
 	return append(wire.AppendMember(dst, onReach, budget.GetOnReach()), '}')
+}
+
+// resolution is a decision as it was given, which is stored in the conversation server's words.
+func (d Dialect) resolution(stored []byte) []byte {
+	var members map[string]json.RawMessage
+	if d != Client || json.Unmarshal(stored, &members) != nil {
+		return stored
+	}
+	for from, to := range map[string]string{"approvedArgs": "approved_args", "rememberForSession": "remember_for_session"} {
+		if value, ok := members[from]; ok {
+			members[to] = value
+			delete(members, from)
+		}
+	}
+	told, err := json.Marshal(members)
+	if err != nil {
+		return stored
+	}
+	return told
 }
 
 // StopText is why a turn stopped, as the conversation server words it; "" before the first turn.

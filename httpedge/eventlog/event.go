@@ -43,7 +43,7 @@ func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte
 	case *conversationpb.Event_Updated:
 		return appendUpdated(dst, body.Updated, dialect)
 	default:
-		return appendPartData(dst, event)
+		return appendPartData(dst, event, dialect)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // appendPartData writes the data of the events inside a turn, and of those that belong to none.
-func appendPartData(dst []byte, event *conversationpb.Event) []byte {
+func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_ToolUse:
 		return appendToolUse(dst, body.ToolUse)
@@ -32,7 +32,7 @@ func appendPartData(dst []byte, event *conversationpb.Event) []byte {
 	case *conversationpb.Event_ActionRequested:
 		return appendActionData(dst, body.ActionRequested.GetAction())
 	case *conversationpb.Event_ActionClosed:
-		return appendActionClosed(dst, body.ActionClosed)
+		return appendActionClosed(dst, body.ActionClosed, dialect)
 	case *conversationpb.Event_Truncated:
 		dst = append(dst, `{"message_id":`...)
 		dst = wire.AppendString(dst, body.Truncated.GetMessageId())
@@ -125,14 +125,14 @@ func appendActionData(dst []byte, action *conversationpb.PendingAction) []byte {
 	return append(wire.AppendTime(dst, action.GetExpiresAt()), '}')
 }
 
-func appendActionClosed(dst []byte, closed *conversationpb.ActionClosed) []byte {
+func appendActionClosed(dst []byte, closed *conversationpb.ActionClosed, dialect Dialect) []byte {
 	dst = append(dst, `{"action_id":`...)
 	dst = wire.AppendString(dst, closed.GetId())
 	dst = wire.AppendOptional(dst, `,"tool_call_id":`, closed.GetToolCallId())
 	dst = wire.AppendOptional(dst, `,"by":`, closed.GetBy())
 	if len(closed.GetResolution()) > 0 {
 		dst = append(dst, `,"resolution":`...)
-		dst = wire.AppendObjectLine(dst, closed.GetResolution())
+		dst = wire.AppendObjectLine(dst, dialect.resolution(closed.GetResolution()))
 	}
 	return append(dst, '}')
 }

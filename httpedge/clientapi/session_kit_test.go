@@ -1,0 +1,363 @@
+package clientapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven" // scripts of requests and answers, as for the rules
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/httpedge"
+	"parley/httpedge/access"
+	"parley/httpedge/clientapi"
+	"parley/httpedge/convapi"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/sse"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// sessionKit is a Client API on a real socket over the rules of conversations, in memory.
+type sessionKit struct {
+	t       *testing.T
+	url     string
+	host    *host
+	records *endpointtest.Records
+	sealer  *endpointtest.Sealer
+	files   *endpointtest.Files
+	routes  routers.Router
+	client  *http.Client
+	saved   [][2]string // name and id, in the order of saving
+}
+
+// byName identifies the user named by "Authorization: Bearer <user>"; boss sees everybody's sessions, and "user@project" is
+// of another project.
+func byName(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	user, ok := strings.CutPrefix(request.Header("Authorization"), "Bearer ")
+	if !ok || user == "" {
+		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, "Missing API token")
+	}
+	user, project, other := strings.Cut(user, "@")
+	if !other {
+		project = "p"
+	}
+	return endpoint.Caller{
+		TenantID: "t", ProjectID: project, UserID: user, Identified: true, Trusted: user == "boss",
+		Grant: &access.Grant{Token: &directorypb.Token{Id: "tok_" + user}, Owner: &directorypb.User{Id: user}},
+	}, nil
+}
+
+func priced(agent *agentpb.Agent) *agentpb.Agent {
+	agent.Model = &agentpb.Model{Key: "scripted", Price: &agentpb.Price{OutputNanoUsdPerMtok: 1_000_000_000}}
+	return agent
+}
+
+func sessionAgents() endpointtest.Agents {
+	return endpointtest.Agents{
+		priced(&agentpb.Agent{Id: "helper", Name: "Helper", ProjectId: "p", RunningVersion: 3, Background: true, Capabilities: &agentpb.Capabilities{
+			Attachments: &agentpb.Attachments{Enabled: true, MaxFiles: 2, MaxFileSize: 64, AllowedMimeTypes: []string{"text/*"}},
+		}}),
+		priced(&agentpb.Agent{Id: "plain", Name: "Plain"}),
+		priced(&agentpb.Agent{
+			Id: "bound", Name: "Bound", Background: true, BudgetBinds: true,
+			DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 1_000_000_000, OnReach: "pause"},
+		}),
+		priced(&agentpb.Agent{Id: "metered", Name: "Metered", DefaultBudget: &agentpb.Budget{MaxCostNanoUsd: 500_000_000, OnReach: "stop"}}),
+		{Id: "unpriced", Name: "Unpriced", Model: &agentpb.Model{Key: "free"}},
+		priced(&agentpb.Agent{Id: "titled", Name: "Titled", Experience: &agentpb.Experience{Titles: true}}),
+		{Id: "asleep", Name: "Asleep", Status: "inactive"},
+	}
+}
+
+func serveSessions(t *testing.T) *sessionKit {
+	t.Helper()
+	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
+	k := &sessionKit{
+		t: t, host: newHost(t.Context(), ids, files), records: &endpointtest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
+		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
+	}
+	k.record(endpoint.AgentRecords, endpoint.RecordKey("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
+	k.record(endpoint.AgentVersions, endpoint.VersionKey(endpoint.RecordKey("p", "helper"), 2), &directorypb.AgentVersion{Version: 2})
+	log := slog.New(slog.DiscardHandler)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
+		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(byName), Logger: log,
+		Limiter: hitRecorder{}, Idempotency: sameSeed{},
+	})
+	require.NoError(t, err)
+	hub, err := sse.New(sse.DefaultConfig(), convapi.NewUpstream(k.host, k.host), log, nil)
+	require.NoError(t, err)
+	require.NoError(t, hub.Start())
+	config := clientapi.DefaultConfig()
+	config.CancelWait = 200 * time.Millisecond
+	api := clientapi.New(config, clientapi.Parts{
+		Runtime: k.host, Reader: k.host, Sessions: k.host, Runs: runsOf{k.host}, Agents: sessionAgents(), Records: k.records,
+		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub,
+	})
+	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
+	require.NoError(t, server.Start())
+	k.url = "http://" + listener.Addr().String() + config.BasePath
+	t.Cleanup(func() {
+		k.client.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(t, hub.Stop(ctx))
+		require.NoError(t, server.Stop(ctx))
+	})
+	k.readDocument()
+	return k
+}
+
+func (k *sessionKit) record(collection, key string, message proto.Message) {
+	k.t.Helper()
+	value, err := proto.Marshal(message)
+	require.NoError(k.t, err)
+	_, err = k.records.Put(context.Background(), collection, key, 0, value)
+	require.NoError(k.t, err)
+}
+
+// readDocument reads the document that is served, as a client's generator would.
+func (k *sessionKit) readDocument() {
+	k.t.Helper()
+	response, err := k.client.Get(k.url + "/openapi.json") //nolint:noctx // bounded by the client
+	require.NoError(k.t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(k.t, err)
+	require.Equal(k.t, 200, response.StatusCode)
+	loader := openapi3.NewLoader()
+	document, err := loader.LoadFromData(raw)
+	require.NoError(k.t, err)
+	require.NoError(k.t, document.Validate(k.t.Context()))
+	document.Servers = nil
+	k.routes, err = legacy.NewRouter(document)
+	require.NoError(k.t, err)
+}
+
+type heard struct {
+	status int
+	header http.Header
+	raw    []byte
+}
+
+func (k *sessionKit) do(user, method, path, body string, header ...string) *heard {
+	k.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(k.t.Context(), method, k.url+path, reader)
+	require.NoError(k.t, err)
+	if user != "" {
+		request.Header.Set("Authorization", "Bearer "+user)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := k.client.Do(request)
+	require.NoError(k.t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(k.t, err)
+	k.conforms(method, path, response, raw)
+	return &heard{response.StatusCode, response.Header, raw}
+}
+
+// conforms holds an answer against the document: its status is there, and its body has the form that is promised.
+func (k *sessionKit) conforms(method, path string, response *http.Response, raw []byte) {
+	k.t.Helper()
+	request, err := http.NewRequestWithContext(k.t.Context(), method, path, http.NoBody)
+	require.NoError(k.t, err)
+	route, params, err := k.routes.FindRoute(request)
+	if err != nil {
+		require.Contains(k.t, []int{404, 405}, response.StatusCode, "%s %s is not in the document", method, path)
+		return
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route},
+		Status:                 response.StatusCode, Header: response.Header, Body: io.NopCloser(bytes.NewReader(raw)),
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus: true,
+			ExcludeResponseBody:   !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json"),
+		},
+	}
+	require.NoError(k.t, openapi3filter.ValidateResponse(k.t.Context(), input), "%s %s: %s", method, path, raw)
+}
+
+func (k *sessionKit) decode(raw []byte) (object map[string]any) {
+	k.t.Helper()
+	require.NoError(k.t, json.Unmarshal(raw, &object), "%s", raw)
+	return object
+}
+
+// hits are the rows that the tests have asked for; TestMain compares them with the rows of sessions, responses and runs.
+var hits sync.Map
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
+		for _, row := range clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows {
+			_, hit := hits.Load(row.Method + " " + row.Path)
+			if !hit && slices.Contains([]string{"Sessions", "Session files", "Responses", "Runs"}, row.Tag) {
+				fmt.Fprintf(os.Stderr, "no test asks for %s %s\n", row.Method, row.Path)
+				code = 1
+			}
+		}
+	}
+	// fasthttp's pool looks at its end only every ten seconds, and its clock for the Date header has none.
+	fasthttps := []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	}
+	if err := goleak.Find(fasthttps...); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// hitRecorder is a Limiter that lets everybody pass and notes the rows.
+type hitRecorder struct{}
+
+func (hitRecorder) Allow(_ endpoint.Caller, _ endpoint.Request, row *endpoint.Row) *machine.Failure {
+	hits.Store(row.Method+" "+row.Path, true)
+	return nil
+}
+
+func (hitRecorder) OpenStream(endpoint.Caller, endpoint.Request) (func(), *machine.Failure) {
+	return func() {}, nil
+}
+
+// sameSeed forgets every answer: a request that is repeated under a key is carried out again, as after a crash.
+type sameSeed struct{}
+
+func (sameSeed) Begin(_ context.Context, request endpoint.KeyedRequest) (*endpoint.KeptRequest, error) {
+	return &endpoint.KeptRequest{ID: "idem_1", Seed: "seed of " + request.Key, Hash: request.Hash}, nil
+}
+
+func (sameSeed) Keep(context.Context, *endpoint.KeptRequest, endpoint.KeptAnswer) error { return nil }
+
+// TestScripts runs the requests of testdata/sessions and compares what is answered. Run with -rewrite to take over what has
+// changed, and read the diff.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, file string) {
+		t.Helper()
+		k := serveSessions(t)
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			k.t = t
+			return k.step(d)
+		})
+	})
+}
+
+// now are times that no script decides.
+var now = regexp.MustCompile(`"created_at":\d+`)
+
+// step carries out one line: a request as a user ("ann\nPOST /x\n{body}"), or what happens behind the API.
+func (k *sessionKit) step(d *datadriven.TestData) string {
+	k.t.Helper()
+	switch d.Cmd {
+	case "finish":
+		k.host.finish(k.fill(d.CmdArgs[0].Key))
+		return ""
+	case "place":
+		k.host.place()
+		return ""
+	case "queue":
+		k.host.mu.Lock()
+		k.host.places = 0
+		k.host.mu.Unlock()
+		return ""
+	case "lock":
+		k.sealer.Locked = true
+		return ""
+	case "told":
+		return k.host.told()
+	}
+	first, body, _ := strings.Cut(k.fill(d.Input), "\n")
+	method, path, _ := strings.Cut(first, " ")
+	var header []string
+	for _, arg := range d.CmdArgs {
+		if arg.Key != "save" && arg.Key != "session" && arg.Key != "action" {
+			header = append(header, arg.Key, arg.Vals[0])
+		}
+	}
+	user := d.Cmd
+	if user == "nobody" {
+		user = ""
+	}
+	got := k.do(user, method, path, body, header...)
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "save":
+			k.save(arg.Vals[0], k.decode(got.raw)["id"])
+		case "session":
+			k.save(arg.Vals[0], k.decode(got.raw)["session_id"])
+		case "action":
+			id := regexp.MustCompile(`"act_[^"]*"`).FindString(string(got.raw))
+			require.NotEmpty(k.t, id, "no action for %s", arg.Vals[0])
+			k.save(arg.Vals[0], strings.Trim(id, `"`))
+		}
+	}
+	text := now.ReplaceAllString(string(got.raw), `"created_at":now`)
+	for _, saved := range k.saved {
+		text = strings.ReplaceAll(text, saved[1], "$"+saved[0])
+	}
+	return fmt.Sprintf("%d\n%s", got.status, text)
+}
+
+// save names an id, so that scripts need not spell it.
+func (k *sessionKit) save(name string, id any) {
+	k.t.Helper()
+	text, ok := id.(string)
+	require.True(k.t, ok, "no id for %s", name)
+	k.saved = append(k.saved, [2]string{name, text})
+}
+
+func (k *sessionKit) fill(text string) string {
+	for i := len(k.saved) - 1; i >= 0; i-- {
+		text = strings.ReplaceAll(text, "$"+k.saved[i][0], k.saved[i][1])
+	}
+	return text
+}
+
+// talkOf is a conversation of the conversation server.
+func (k *sessionKit) talkOf(user, source string) string {
+	k.t.Helper()
+	id := k.host.ids.NewID("conv")
+	_, err := k.host.Ask(k.t.Context(), &conversationpb.Command{
+		ConversationId: id, CommandId: "c", Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: user},
+		Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
+			Agent: sessionAgents()[0], Source: source, Metadata: []byte(`{"a":"x","b":1,"c":{"d":"e"}}`),
+		}},
+	})
+	require.NoError(k.t, err)
+	return id
+}

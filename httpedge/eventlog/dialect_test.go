@@ -1,0 +1,48 @@
+package eventlog
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/proto/conversationpb"
+)
+
+// TestClientDialect: the Client API has names of its own for a few things of the same log.
+func TestClientDialect(t *testing.T) {
+	cases := []struct {
+		event  *conversationpb.Event
+		server string
+		client string
+	}{
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_TurnEnded{TurnEnded: &conversationpb.TurnEnded{
+				StopReason: conversationpb.StopReason_MAX_TURNS,
+			}}},
+			`{"stop_reason":"max_turns"}`, `{"stop_reason":"limit"}`,
+		},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_AgentMessage{AgentMessage: &conversationpb.AgentMessage{
+				Message: &conversationpb.Message{Id: "m", StopReason: conversationpb.StopReason_MAX_TURNS},
+			}}},
+			`{"content":"","message_id":"m","stop_reason":"max_turns"}`, `{"content":"","message_id":"m","stop_reason":"limit"}`,
+		},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: &conversationpb.Updated{Patch: &conversationpb.Patch{
+				Budget: &conversationpb.Budget{MaxCostNanoUsd: 500_000_000, OnReach: "stop"},
+			}}}},
+			`{"budget":{"maxCostUsd":0.5,"onReach":"stop"}}`, `{"budget":{"max_cost_usd":0.5,"on_reach":"stop"}}`,
+		},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_ActionClosed{ActionClosed: &conversationpb.ActionClosed{
+				Id: "a", How: "resolved", Resolution: []byte(`{"type":"tool_approval","approvedArgs":{"n":1},"rememberForSession":true}`),
+			}}},
+			`{"action_id":"a","resolution":{"type":"tool_approval","approvedArgs":{"n":1},"rememberForSession":true}}`,
+			`{"action_id":"a","resolution":{"approved_args":{"n":1},"remember_for_session":true,"type":"tool_approval"}}`,
+		},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.server, string(appendData(nil, c.event, Conversation)))
+		require.Equal(t, c.client, string(appendData(nil, c.event, Client)))
+	}
+}
