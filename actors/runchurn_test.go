@@ -119,11 +119,12 @@ func (c *runChurn) open(t *testing.T) {
 	c.office = newOffice(t, c.journal, think, func(l *queue.Limits) { l.Concurrency, l.MaxQueued = 2, 4 })
 	lose := rand.New(rand.NewPCG(c.random.Uint64(), 3))
 	var mu sync.Mutex
-	c.office.near.lose = func() bool {
+	sometimes := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return lose.IntN(3) == 0
 	}
+	c.office.near.lose.Store(&sometimes)
 	if c.epoch++; c.epoch > 1 {
 		c.office.Own(testShard, c.epoch)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,25 +32,33 @@ func (s shelves) State(_ context.Context, id string) (*conversationpb.State, err
 	return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such conversation")
 }
 
-// near reaches queues and runs in the one shard of a shell.
+// near reaches queues and runs in the one shard of a system.
 type near struct {
-	shell *shell
-	lose  func() bool // whether a notice to a run is lost
+	system atomic.Pointer[System]      // nil = it cannot be reached yet
+	lose   atomic.Pointer[func() bool] // whether a notice to a run is lost; nil = none is
+}
+
+func (n *near) ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
+	system := n.system.Load()
+	if system == nil {
+		return nil, unavailable("not yet")
+	}
+	return system.Ask(ctx, testShard, id, command)
 }
 
 func (n *near) Queue(ctx context.Context, _, projectID string, command *runpb.QueueCommand) (*runpb.QueueReply, error) {
 	command = proto.CloneOf(command)
 	command.QueueId = "queue_" + projectID
-	answer, err := n.shell.Ask(ctx, testShard, command.GetQueueId(), command)
+	answer, err := n.ask(ctx, command.GetQueueId(), command)
 	reply, _ := answer.(*runpb.QueueReply)
 	return reply, err
 }
 
 func (n *near) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	if n.lose != nil && n.lose() {
+	if lose := n.lose.Load(); lose != nil && (*lose)() {
 		return nil, context.DeadlineExceeded
 	}
-	answer, err := n.shell.Ask(ctx, testShard, command.GetRunId(), command)
+	answer, err := n.ask(ctx, command.GetRunId(), command)
 	reply, _ := answer.(*runpb.Reply)
 	return reply, err
 }
@@ -92,9 +101,8 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	o.shell = newShell(t, j, 1, func(c *Config) {
 		c.Feeds, c.IDs = feeds, &workshopIDs
 		c.Kinds = append([]Kind{conversations}, runs.Kinds()...)
-		o.near.shell = &shell{}
 	})
-	o.near.shell.System = o.System
+	o.near.system.Store(o.System)
 	return o
 }
 

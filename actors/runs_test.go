@@ -112,7 +112,8 @@ func TestRunsWaitForTheirPlace(t *testing.T) {
 					mu.Unlock()
 					return "ok", ctx.Err()
 				}, narrow)
-				o.near.lose = func() bool { return lost }
+				lose := func() bool { return lost }
+				o.near.lose.Store(&lose)
 				for i := range 5 {
 					session := fmt.Sprint("conv_", i)
 					o.session(t, session)
