@@ -1,7 +1,6 @@
 package clientapi
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -96,12 +95,11 @@ func isConflict(err error) bool {
 type given[T any] struct {
 	set   bool
 	value T
-	raw   json.RawMessage
 }
 
 // UnmarshalJSON notes that the field is there.
 func (g *given[T]) UnmarshalJSON(raw []byte) error {
-	g.set, g.raw = true, bytes.Clone(raw)
+	g.set = true
 	return json.Unmarshal(raw, &g.value)
 }
 

@@ -120,11 +120,11 @@ func newSlug() string { return hex.EncodeToString(randomBytes(8)) }
 
 type updateAgentInput struct {
 	agentInput
-	Name        *string               `json:"name"`
-	Description given[string]         `json:"description"`
-	Status      *string               `json:"status" enum:"active,inactive,draft"`
-	Config      json.RawMessage       `json:"config" doc:"Replaces the stored one; an omitted connection.apiKey stays. Ignored when it is native and the agent is connected"`
-	Metadata    given[map[string]any] `json:"metadata" doc:"Replaces the stored one"`
+	Name        *string         `json:"name"`
+	Description given[string]   `json:"description"`
+	Status      *string         `json:"status" enum:"active,inactive,draft"`
+	Config      json.RawMessage `json:"config" doc:"Replaces the stored one; an omitted connection.apiKey stays. Ignored when it is native and the agent is connected"`
+	Metadata    json.RawMessage `json:"metadata" doc:"Replaces the stored one"`
 }
 
 func (a *API) updateAgent(ctx context.Context, in *updateAgentInput) (*agentOut, error) {
@@ -157,8 +157,8 @@ func (a *API) applyUpdate(ctx context.Context, in *updateAgentInput, agent *dire
 	if failure := checkAgentTexts(draft.GetDescription(), agent.GetStatus()); failure != nil {
 		return failure
 	}
-	if in.Metadata.set {
-		metadata, failure := definition.ReadMetadata(in.Metadata.raw, agent.GetMetadata(), newSlug)
+	if len(in.Metadata) > 0 {
+		metadata, failure := definition.ReadMetadata(in.Metadata, agent.GetMetadata(), newSlug)
 		if failure != nil {
 			return failure
 		}
@@ -233,8 +233,8 @@ func (a *API) deleteAgent(ctx context.Context, in *agentInput) (*successOut, err
 		return nil, absent(err, failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 	}
 	for _, version := range a.Records.List(endpoint.AgentVersions, record+"/") {
-		// The agent is gone whether or not its versions can be deleted now: nothing leads to them any more.
-		if err = a.Records.Delete(ctx, endpoint.AgentVersions, version.Key, version.Version); err != nil {
+		// The agent is gone whether or not all of its versions can be deleted now: nothing leads to them any more.
+		if a.Records.Delete(ctx, endpoint.AgentVersions, version.Key, version.Version) != nil {
 			break
 		}
 	}

@@ -41,8 +41,12 @@ func (a *API) createModel(ctx context.Context, in *createModelInput) (*modelOut,
 		name    string
 		missing bool
 	}{
-		{"name", strings.TrimSpace(in.Name) == ""}, {"providerKey", in.ProviderKey == ""}, {"category", in.Category == ""},
-		{"modelId", strings.TrimSpace(in.ModelID) == ""}, {"pricing", missing(in.Pricing)}, {"settings", missing(in.Settings)},
+		{"name", strings.TrimSpace(in.Name) == ""},
+		{"providerKey", in.ProviderKey == ""},
+		{"category", in.Category == ""},
+		{"modelId", strings.TrimSpace(in.ModelID) == ""},
+		{"pricing", missing(in.Pricing)},
+		{"settings", missing(in.Settings)},
 	} {
 		if field.missing {
 			return nil, machine.Fail(failurepb.Code_INVALID_REQUEST, "%s is required", field.name)
@@ -172,8 +176,10 @@ func (a *API) applyModel(ctx context.Context, in *updateModelInput, model *direc
 		value *string
 		into  *string
 	}{
-		{"name", in.Name, &model.Name}, {"providerKey", in.ProviderKey, &model.ProviderKey},
-		{"category", in.Category, &model.Category}, {"modelId", in.ModelID, &model.ModelId},
+		{"name", in.Name, &model.Name},
+		{"providerKey", in.ProviderKey, &model.ProviderKey},
+		{"category", in.Category, &model.Category},
+		{"modelId", in.ModelID, &model.ModelId},
 	}
 	for _, text := range texts {
 		if text.value == nil {
