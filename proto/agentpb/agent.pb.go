@@ -551,16 +551,17 @@ func (x *HTTP) GetRuntimeHeaders() *RuntimeHeaders {
 
 // OpenAPI is a document whose operations become tools.
 type OpenAPI struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                      // prefix of the tools' names, may be empty
-	Document      []byte                 `protobuf:"bytes,2,opt,name=document,proto3" json:"document,omitempty"`              // OpenAPI 3 document, JSON or YAML, read at the start
-	BaseUrl       string                 `protobuf:"bytes,3,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"` // empty = the document's first server
-	Headers       map[string]string      `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Operations    []string               `protobuf:"bytes,5,rep,name=operations,proto3" json:"operations,omitempty"` // operation ids on offer; empty = all
-	Policy        *ToolPolicy            `protobuf:"bytes,6,opt,name=policy,proto3" json:"policy,omitempty"`
-	Policies      map[string]*ToolPolicy `protobuf:"bytes,7,rep,name=policies,proto3" json:"policies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by operation id, in place of policy
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                      // prefix of the tools' names, may be empty
+	Document       []byte                 `protobuf:"bytes,2,opt,name=document,proto3" json:"document,omitempty"`              // OpenAPI 3 document, JSON or YAML, read at the start
+	BaseUrl        string                 `protobuf:"bytes,3,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"` // empty = the document's first server
+	Headers        map[string]string      `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Operations     []string               `protobuf:"bytes,5,rep,name=operations,proto3" json:"operations,omitempty"` // operation ids on offer; empty = all
+	Policy         *ToolPolicy            `protobuf:"bytes,6,opt,name=policy,proto3" json:"policy,omitempty"`
+	Policies       map[string]*ToolPolicy `protobuf:"bytes,7,rep,name=policies,proto3" json:"policies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by operation id, in place of policy
+	RuntimeHeaders *RuntimeHeaders        `protobuf:"bytes,8,opt,name=runtime_headers,json=runtimeHeaders,proto3" json:"runtime_headers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *OpenAPI) Reset() {
@@ -638,6 +639,13 @@ func (x *OpenAPI) GetPolicy() *ToolPolicy {
 func (x *OpenAPI) GetPolicies() map[string]*ToolPolicy {
 	if x != nil {
 		return x.Policies
+	}
+	return nil
+}
+
+func (x *OpenAPI) GetRuntimeHeaders() *RuntimeHeaders {
+	if x != nil {
+		return x.RuntimeHeaders
 	}
 	return nil
 }
@@ -1395,6 +1403,7 @@ type Model struct {
 	Key                 string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`                                                                                   // of the model record; what usage is put down to. Empty = name
 	Connection          *Connection            `protobuf:"bytes,18,opt,name=connection,proto3" json:"connection,omitempty"`                                                                     // connected provider only
 	Headers             map[string]string      `protobuf:"bytes,19,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // sent beside the API key; their values never leave the process
+	Guarded             bool                   `protobuf:"varint,20,opt,name=guarded,proto3" json:"guarded,omitempty"`                                                                          // of a tenant's choosing: private addresses are not reached
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1560,6 +1569,13 @@ func (x *Model) GetHeaders() map[string]string {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *Model) GetGuarded() bool {
+	if x != nil {
+		return x.Guarded
+	}
+	return false
 }
 
 // Price is nano-dollars (1e-9 USD) for one million tokens.
@@ -1974,7 +1990,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x0fruntime_headers\x18\x04 \x01(\v2\x1c.parley.agent.RuntimeHeadersR\x0eruntimeHeaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xff\x03\n" +
 	"\aOpenAPI\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bdocument\x18\x02 \x01(\fR\bdocument\x12\x19\n" +
@@ -1984,7 +2000,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"operations\x18\x05 \x03(\tR\n" +
 	"operations\x120\n" +
 	"\x06policy\x18\x06 \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12?\n" +
-	"\bpolicies\x18\a \x03(\v2#.parley.agent.OpenAPI.PoliciesEntryR\bpolicies\x1a:\n" +
+	"\bpolicies\x18\a \x03(\v2#.parley.agent.OpenAPI.PoliciesEntryR\bpolicies\x12E\n" +
+	"\x0fruntime_headers\x18\b \x01(\v2\x1c.parley.agent.RuntimeHeadersR\x0eruntimeHeaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
@@ -2068,7 +2085,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06titles\x18\x0e \x01(\bR\x06titles\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x97\x06\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb1\x06\n" +
 	"\x05Model\x122\n" +
 	"\bprovider\x18\x01 \x01(\x0e2\x16.parley.agent.ProviderR\bprovider\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
@@ -2092,7 +2109,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
 	"connection\x18\x12 \x01(\v2\x18.parley.agent.ConnectionR\n" +
 	"connection\x12:\n" +
-	"\aheaders\x18\x13 \x03(\v2 .parley.agent.Model.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x13 \x03(\v2 .parley.agent.Model.HeadersEntryR\aheaders\x12\x18\n" +
+	"\aguarded\x18\x14 \x01(\bR\aguarded\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x01\n" +
@@ -2197,29 +2215,30 @@ var file_agentpb_agent_proto_depIdxs = []int32{
 	19, // 14: parley.agent.OpenAPI.headers:type_name -> parley.agent.OpenAPI.HeadersEntry
 	3,  // 15: parley.agent.OpenAPI.policy:type_name -> parley.agent.ToolPolicy
 	20, // 16: parley.agent.OpenAPI.policies:type_name -> parley.agent.OpenAPI.PoliciesEntry
-	21, // 17: parley.agent.MCP.headers:type_name -> parley.agent.MCP.HeadersEntry
-	22, // 18: parley.agent.MCP.env:type_name -> parley.agent.MCP.EnvEntry
-	3,  // 19: parley.agent.MCP.policy:type_name -> parley.agent.ToolPolicy
-	23, // 20: parley.agent.MCP.policies:type_name -> parley.agent.MCP.PoliciesEntry
-	7,  // 21: parley.agent.MCP.runtime_headers:type_name -> parley.agent.RuntimeHeaders
-	24, // 22: parley.agent.Connection.headers:type_name -> parley.agent.Connection.HeadersEntry
-	7,  // 23: parley.agent.Connection.runtime_headers:type_name -> parley.agent.RuntimeHeaders
-	12, // 24: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
-	0,  // 25: parley.agent.Model.provider:type_name -> parley.agent.Provider
-	16, // 26: parley.agent.Model.price:type_name -> parley.agent.Price
-	17, // 27: parley.agent.Model.script:type_name -> parley.agent.Script
-	8,  // 28: parley.agent.Model.connection:type_name -> parley.agent.Connection
-	25, // 29: parley.agent.Model.headers:type_name -> parley.agent.Model.HeadersEntry
-	26, // 30: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
-	28, // 31: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
-	3,  // 32: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	3,  // 33: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
-	27, // 34: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	7,  // 17: parley.agent.OpenAPI.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	21, // 18: parley.agent.MCP.headers:type_name -> parley.agent.MCP.HeadersEntry
+	22, // 19: parley.agent.MCP.env:type_name -> parley.agent.MCP.EnvEntry
+	3,  // 20: parley.agent.MCP.policy:type_name -> parley.agent.ToolPolicy
+	23, // 21: parley.agent.MCP.policies:type_name -> parley.agent.MCP.PoliciesEntry
+	7,  // 22: parley.agent.MCP.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	24, // 23: parley.agent.Connection.headers:type_name -> parley.agent.Connection.HeadersEntry
+	7,  // 24: parley.agent.Connection.runtime_headers:type_name -> parley.agent.RuntimeHeaders
+	12, // 25: parley.agent.Capabilities.attachments:type_name -> parley.agent.Attachments
+	0,  // 26: parley.agent.Model.provider:type_name -> parley.agent.Provider
+	16, // 27: parley.agent.Model.price:type_name -> parley.agent.Price
+	17, // 28: parley.agent.Model.script:type_name -> parley.agent.Script
+	8,  // 29: parley.agent.Model.connection:type_name -> parley.agent.Connection
+	25, // 30: parley.agent.Model.headers:type_name -> parley.agent.Model.HeadersEntry
+	26, // 31: parley.agent.Script.steps:type_name -> parley.agent.Script.Step
+	28, // 32: parley.agent.Script.usage:type_name -> parley.agent.Script.Usage
+	3,  // 33: parley.agent.OpenAPI.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	3,  // 34: parley.agent.MCP.PoliciesEntry.value:type_name -> parley.agent.ToolPolicy
+	27, // 35: parley.agent.Script.Step.tool_calls:type_name -> parley.agent.Script.ToolCall
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_agentpb_agent_proto_init() }
