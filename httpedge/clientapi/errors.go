@@ -44,6 +44,7 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_METHOD_NOT_ALLOWED:         {Status: http.StatusMethodNotAllowed, Code: "method_not_allowed"},
 		failurepb.Code_AGENT_RUN_CONFLICT:         {Status: http.StatusConflict, Code: "agent_run_conflict"},
 		failurepb.Code_CONVERSATION_BUSY:          {Status: http.StatusConflict, Code: "agent_run_conflict"},
+		failurepb.Code_STALE_TURN:                 {Status: http.StatusConflict, Code: "agent_run_conflict"},
 		failurepb.Code_ACTION_PENDING:             {Status: http.StatusConflict, Code: "action_pending"},
 		failurepb.Code_ACTION_NOT_PENDING:         {Status: http.StatusConflict, Code: "action_not_pending"},
 		failurepb.Code_NOTHING_TO_CONTINUE:        {Status: http.StatusConflict, Code: "nothing_to_continue"},

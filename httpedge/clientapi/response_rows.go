@@ -15,7 +15,7 @@ func (a *API) responseRows() []endpoint.Row {
 			endpoint.Errors(
 				failurepb.Code_INVALID_REQUEST, failurepb.Code_AGENT_NOT_ACTIVE, failurepb.Code_INVALID_BUDGET,
 				failurepb.Code_BUDGET_UNAVAILABLE, failurepb.Code_AGENT_BACKGROUND_DISABLED, failurepb.Code_SESSION_CONFLICT,
-				failurepb.Code_BUDGET_REACHED, failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, failurepb.Code_AGENT_NOT_FOUND,
+				failurepb.Code_BUDGET_REACHED, failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, failurepb.Code_BUDGET_FORBIDDEN, failurepb.Code_AGENT_NOT_FOUND,
 				failurepb.Code_VERSION_NOT_FOUND, failurepb.Code_SESSION_NOT_FOUND, failurepb.Code_NOT_FOUND,
 				failurepb.Code_CONVERSATION_BUSY, failurepb.Code_ACTION_PENDING, failurepb.Code_QUOTA_REACHED,
 				failurepb.Code_SECRETS_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED,

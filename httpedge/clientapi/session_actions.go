@@ -37,6 +37,9 @@ func (a *API) resolveSessionAction(ctx context.Context, in *resolveSessionAction
 	run := state.GetBackgroundRun()
 	resolve := in.Resolution.resolve
 	resolve.ActionId, resolve.Agent, resolve.Wait = in.ActionID, a.knownAgent(state), run == ""
+	if err = a.mayResolve(ctx, state, resolve); err != nil {
+		return nil, err
+	}
 	command := a.command(ctx, in.ID, "resolve")
 	if command.RuntimeContext, err = a.sealContext(ctx, in.ID, in.RuntimeContext); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,26 @@ type sessionKit struct {
 	routes  routers.Router
 	client  *http.Client
 	saved   [][2]string // name and id, in the order of saving
+	hooks   *strictHooks
+}
+
+// strictHooks permits everything until it is told otherwise.
+type strictHooks struct{ strict atomic.Bool }
+
+// AuthorizeBudget implements endpoint.Authorizer.
+func (s *strictHooks) AuthorizeBudget(_ context.Context, raise *endpoint.BudgetRaise) error {
+	if s.strict.Load() {
+		return machine.Fail(failurepb.Code_BUDGET_FORBIDDEN, "no more than %d", raise.From.GetMaxCostNanoUsd())
+	}
+	return nil
+}
+
+// AuthorizeResolve implements endpoint.Authorizer.
+func (s *strictHooks) AuthorizeResolve(_ context.Context, decision *endpoint.ActionDecision) error {
+	if s.strict.Load() {
+		return machine.Fail(failurepb.Code_ACTION_FORBIDDEN, "not by %s", decision.OwnerID)
+	}
+	return nil
 }
 
 // byName identifies the user named by "Authorization: Bearer <user>"; boss sees everybody's sessions, and "user@project" is
@@ -98,7 +119,7 @@ func serveSessions(t *testing.T) *sessionKit {
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
 		t: t, host: newHost(t.Context(), ids, files), records: &endpointtest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
-		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
+		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}, hooks: &strictHooks{},
 	}
 	k.record(endpoint.AgentRecords, endpoint.RecordKey("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
 	k.record(endpoint.AgentVersions, endpoint.VersionKey(endpoint.RecordKey("p", "helper"), 2), &directorypb.AgentVersion{Version: 2})
@@ -117,7 +138,7 @@ func serveSessions(t *testing.T) *sessionKit {
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
 		Runtime: k.host, Reader: k.host, Sessions: k.host, Runs: runsOf{k.host}, Agents: sessionAgents(), Records: k.records,
-		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub,
+		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())
@@ -297,6 +318,9 @@ func (k *sessionKit) step(d *datadriven.TestData) string {
 		return ""
 	case "lock":
 		k.sealer.Locked = true
+		return ""
+	case "strict":
+		k.hooks.strict.Store(true)
 		return ""
 	case "told":
 		return k.host.told()

@@ -17,6 +17,7 @@ func (a *API) sessionRows() []endpoint.Row {
 		badBudget = failurepb.Code_INVALID_BUDGET
 		noBudget  = failurepb.Code_BUDGET_UNAVAILABLE
 		bound     = failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN
+		mayNot    = failurepb.Code_BUDGET_FORBIDDEN
 		conflict  = failurepb.Code_AGENT_RUN_CONFLICT
 		sealing   = failurepb.Code_SECRETS_UNAVAILABLE
 		toResume  = 10 * time.Second
@@ -26,7 +27,7 @@ func (a *API) sessionRows() []endpoint.Row {
 	rows := []endpoint.Row{
 		endpoint.On("POST /agents/sessions", "agents:write", a.createSession,
 			sessions, endpoint.Summary("Create a session with an agent; nothing runs"), endpoint.Status(201), endpoint.Idempotent(),
-			endpoint.Errors(invalid, noAgent, inactive, failurepb.Code_INVALID_METADATA, badBudget, noBudget, bound, sealing), writes),
+			endpoint.Errors(invalid, noAgent, inactive, failurepb.Code_INVALID_METADATA, badBudget, noBudget, bound, mayNot, sealing), writes),
 		endpoint.On("GET /agents/sessions", "agents:read", a.listSessions,
 			sessions, endpoint.Summary("List the sessions that the caller may see, newest created first"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_LIMIT, failurepb.Code_INVALID_STATUS, failurepb.Code_INVALID_CURSOR)),
@@ -35,7 +36,7 @@ func (a *API) sessionRows() []endpoint.Row {
 		endpoint.On("PATCH /agents/sessions/{id}", "agents:write", a.updateSession,
 			sessions, endpoint.Summary("Change a session's budget; one that its budget paused goes on in the background"),
 			endpoint.Timeout(toResume+toResume), endpoint.AlsoAs[runRecord](202, "The session goes on, as this run"),
-			endpoint.Errors(invalid, badBudget, noBudget, bound, missing, noAgent, inactive, conflict, sealing,
+			endpoint.Errors(invalid, badBudget, noBudget, bound, mayNot, missing, noAgent, inactive, conflict, sealing,
 				failurepb.Code_AGENT_BACKGROUND_DISABLED, failurepb.Code_QUOTA_REACHED), writes),
 		endpoint.On("DELETE /agents/sessions/{id}", "agents:write", a.deleteSession,
 			sessions, endpoint.Summary("Delete a session with its files, its event log and what waits in it for a person"),

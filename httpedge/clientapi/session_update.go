@@ -37,6 +37,9 @@ func (a *API) updateSession(ctx context.Context, in *updateSessionIn) (*updatedS
 	if failure := in.Budget.may(agent); failure != nil {
 		return nil, failure
 	}
+	if err = a.mayChangeBudget(ctx, state, in.Budget.budget); err != nil {
+		return nil, err
+	}
 	resumes := false
 	if in.Resume == nil || *in.Resume {
 		if resumes, err = a.mayResume(ctx, state); err != nil {
@@ -69,12 +72,16 @@ func (a *API) updateSession(ctx context.Context, in *updateSessionIn) (*updatedS
 	return a.resume(ctx, state)
 }
 
-// mayResume says whether a session is paused by its budget, and refuses one that could not go on.
+// mayResume says whether a session is paused by its budget, and refuses one that could not go on: a run is queued or running
+// on it (one that waits for a person is neither), or its agent may not run in the background.
 func (a *API) mayResume(ctx context.Context, state *conversationpb.State) (bool, error) {
-	if run := state.GetBackgroundRun(); run != "" {
+	status, run := state.RuntimeStatus(), state.GetBackgroundRun()
+	switch {
+	case status == conversationpb.RuntimeRequiresAction:
+		return false, nil
+	case run != "":
 		return false, runConflict(run)
-	}
-	if state.RuntimeStatus() != conversationpb.RuntimeBudgetPaused {
+	case status != conversationpb.RuntimeBudgetPaused:
 		return false, nil
 	}
 	agent, err := a.agentOf(ctx, state)

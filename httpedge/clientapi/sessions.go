@@ -56,6 +56,9 @@ func (a *API) create(
 	if failure := budget.may(agent); failure != nil {
 		return nil, failure
 	}
+	if err := a.mayBudget(ctx, id, agent, budget); err != nil {
+		return nil, err
+	}
 	create.Agent, create.Budget, create.Source = budget.agentFor(agent), budget.budget, conversationpb.SourceSession
 	command := a.command(ctx, id, "create")
 	command.Body = &conversationpb.Command_Create{Create: create}
