@@ -5,7 +5,8 @@
 // refused unless the entity's seq and the owner's epoch are what the writer believes. It is answered when it is durable
 // on a majority and applied here. Reads see everything acknowledged before them, unless they may be stale ([WithStale]);
 // a [View] is one consistent moment. Only the leader of a shard writes and reads it; a [Transport] joins the nodes.
-// [Store.PutChunk] keeps bytes of files, whose commit may be part of an append. [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
+// [Store.PutChunk] keeps bytes of files, whose commit may be part of an append. [Store.AddSums] adds to rows of numbers,
+// as an append may; they are added up over shards where they are read. [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
 //
 // Below it: keys (layout of the rows), fsm (applies log entries), replica (the logs), index (lists and counters),
 // directory (small records in memory), blob (bytes of files), backup (format of a copy). DESIGN.md tells how they fit and what happens when a

@@ -215,15 +215,19 @@ var errDirectoryMoved = errors.New("the directory has another owner now")
 
 // undone says that nothing was done.
 func undone(err error) bool {
-	var notOwner interface{ NotOwner() (uint32, uint64) }
 	var failure *machine.Failure
 	switch {
 	case errors.Is(err, errDirectoryMoved):
 		return false
-	case errors.As(err, &notOwner):
+	case isNotOwner(err):
 		return true
 	}
 	return errors.As(err, &failure) && (failure.Details[detailUnwritten] != nil || failure.Code == failurepb.Code_STORAGE_FULL)
+}
+
+func isNotOwner(err error) bool {
+	var notOwner interface{ NotOwner() (uint32, uint64) }
+	return errors.As(err, &notOwner)
 }
 
 // detailUnwritten marks a refusal of storage after which nothing was written.
@@ -234,7 +238,7 @@ func askAgain(err error) bool {
 	var lost interface{ Lost() bool }
 	var failure *machine.Failure
 	switch {
-	case errors.Is(err, errDirectoryMoved), undone(err), errors.As(err, &lost) && lost.Lost():
+	case errors.Is(err, errDirectoryMoved), isNotOwner(err), errors.As(err, &lost) && lost.Lost():
 		return true
 	}
 	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE
