@@ -12,10 +12,19 @@ JOIN=127.0.0.1:$CLUSTER_PORT,127.0.0.1:$((CLUSTER_PORT + 10)),127.0.0.1:$((CLUST
 
 http() { echo $((HTTP_PORT + 10 * (${1#n} - 1))); }
 
+# What all nodes have to know alike is made once and kept beside their data.
+kept() {
+  if [ ! -s "$DATA/$1" ]; then (umask 077 && echo "$2$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')" >"$DATA/$1"); fi
+  cat "$DATA/$1"
+}
+
 start() {
   local name=$1 port
   port=$(http "$name")
   mkdir -p "$DATA"
+  PROVIDER_ENCRYPTION_SECRET=$(kept encryption.secret "")
+  PARLEY_BOOTSTRAP_TOKEN=$(kept api.token service_)
+  export PROVIDER_ENCRYPTION_SECRET PARLEY_BOOTSTRAP_TOKEN
   ./bin/parley serve --node-name "$name" --data-dir "$DATA/$name" --join "$JOIN" \
     --listen "127.0.0.1:$port" --ops-listen "127.0.0.1:$((port + 1))" \
     --cluster-listen "127.0.0.1:$((CLUSTER_PORT + 10 * (${name#n} - 1)))" >>"$DATA/$name.log" 2>&1 &
@@ -70,6 +79,9 @@ Open the page on one of them, or try it from another terminal:
   ID=\$(curl -s -X POST $(api n1)/conversations -d '{"agentId":"assistant","userId":"ada"}' | sed 's/.*"id":"\\(conv_[^"]*\\)".*/\\1/')
   curl -sN $(api n3)/conversations/\$ID/events/stream &
   curl -si -X POST $(api n2)/conversations/\$ID/messages -d '{"message":"Tell me a short story."}' | grep -i x-served-by
+
+  # the Client API, through any of them
+  curl -s -H "Authorization: Bearer \$(cat $DATA/api.token)" http://127.0.0.1:$(http n3)/api/client/v1/agents/responses -d '{"model":"assistant","input":"Hello!"}'
 
   # who owns what, and kill an owner
   ./bin/parley status --ops http://127.0.0.1:$(($(http n1) + 1))
