@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"parley/actors/deliver"
 )
 
 const (
@@ -67,9 +69,10 @@ func (x *exchange) close() {
 
 // Do sends the request and lets only a stream of events through.
 func (x *exchange) Do(request *http.Request) (*http.Response, error) {
+	request.Header.Set("Accept-Encoding", "identity") // the guard's transport would ask for a packed stream
 	response, err := x.client.Do(request)
 	if err != nil {
-		x.failed = x.unreachable(err)
+		x.failed = x.unreachable(request.URL.Hostname(), err)
 		return nil, x.failed
 	}
 	if x.failed = x.refusal(response); x.failed != nil {
@@ -82,11 +85,14 @@ func (x *exchange) Do(request *http.Request) (*http.Response, error) {
 }
 
 // unreachable is a request that got no response. The URL, which may hold secrets, is taken out of the cause.
-func (x *exchange) unreachable(err error) *attemptFault {
+func (x *exchange) unreachable(host string, err error) *attemptFault {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	cause := errors.New(x.secrets.clean(err.Error()))
+	if errors.Is(err, deliver.ErrForbiddenAddress) {
+		return forbidden(host, cause)
+	}
 	if errors.Is(err, errRedirect) {
 		return fault(CodeProviderError, "the model provider answered with a redirect, which is not followed", false, cause)
 	}
@@ -108,7 +114,7 @@ func (x *exchange) refusal(response *http.Response) *attemptFault {
 	}
 	document, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	if err != nil && response.Request.Context().Err() != nil {
-		return x.unreachable(err)
+		return x.unreachable(response.Request.URL.Hostname(), err)
 	}
 	said := readComplaint(document, x.secrets)
 	if response.StatusCode < http.StatusBadRequest {

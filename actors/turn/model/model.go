@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"net/http"
 
 	"parley/proto/agentpb"
 )
@@ -38,6 +39,8 @@ type Request struct {
 	Tools    []Tool
 	// MaxOutputTokens caps the answer; 0 = the agent's own.
 	MaxOutputTokens int
+	// Header is of this turn alone: a connected agent is sent it, over its own. Its values are secrets.
+	Header http.Header
 }
 
 // Role says who speaks in a Message.

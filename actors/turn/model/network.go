@@ -14,6 +14,7 @@ import (
 type network struct {
 	caller  *caller
 	client  *http.Client
+	guarded *http.Client // of models that tenants have chosen
 	name    string
 	dialect dialect
 }
@@ -55,11 +56,15 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 		secrets: secretsOf(model),
 	}
 	ready, refused := n.prepare(request)
+	client := n.client
+	if model.GetGuarded() {
+		client = n.guarded
+	}
 	return n.caller.run(ctx, this, stream, func(ctx context.Context, _ int, out *recorder) error {
 		if refused != nil {
 			return refused
 		}
-		http := &exchange{client: n.client, out: out, secrets: this.secrets, idle: this.limits.idle, config: &n.caller.config}
+		http := &exchange{client: client, out: out, secrets: this.secrets, idle: this.limits.idle, config: &n.caller.config}
 		ctx = http.open(ctx, this.limits.firstToken)
 		defer http.close()
 		asked := *ready

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/deliver"
 	"parley/proto/agentpb"
 )
 
@@ -62,6 +63,9 @@ type Config struct {
 	MaxConnsPerHost int
 	// Proxy is the HTTP proxy for all providers; default none. The proxy variables of the environment are not read.
 	Proxy *url.URL
+	// Guard is the way to connected agents and to the models of tenants (agentpb.Model.guarded), which have a client of their own.
+	// nil = one without exceptions: no private address can be reached.
+	Guard *deliver.Guard
 
 	// WordsPerSecond is the pace of the scripted provider's canned replies; default 25.
 	WordsPerSecond float64
@@ -108,6 +112,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.WordsPerSecond == 0 {
 		c.WordsPerSecond = 25
+	}
+	if c.Guard == nil {
+		c.Guard = deliver.NewGuard(deliver.GuardConfig{})
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
@@ -156,26 +163,29 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Providers holds the adapter of each kind of model service. All share one HTTP transport.
+// Providers holds the adapter of each kind of model service. All share one HTTP transport, and the guard's.
 type Providers map[agentpb.Provider]Provider
 
 // New builds all adapters.
 func New(config Config) Providers {
 	config = config.withDefaults()
 	calls := &caller{config: config, metrics: newMetrics(config.Registerer)}
-	client := newHTTPClient(config)
+	client, guarded := newHTTPClient(config), config.Guard.Client(0)
+	guarded.CheckRedirect = noRedirect
 	over := func(kind agentpb.Provider, speak dialect) Provider {
-		return &network{caller: calls, client: client, name: providerName(kind), dialect: speak}
+		return &network{caller: calls, client: client, guarded: guarded, name: providerName(kind), dialect: speak}
 	}
 	return Providers{
 		agentpb.Provider_SCRIPTED:         &scripted{caller: calls},
 		agentpb.Provider_OPENAI:           over(agentpb.Provider_OPENAI, openAIChat{}),
 		agentpb.Provider_OPENAI_RESPONSES: over(agentpb.Provider_OPENAI_RESPONSES, openAIResponses{}),
 		agentpb.Provider_ANTHROPIC:        over(agentpb.Provider_ANTHROPIC, anthropicMessages{}),
+		agentpb.Provider_CONNECTED:        newConnected(calls, config.Guard),
 	}
 }
 
-// Close closes the connections that no call is using. Calls that run are their contexts' business. It is safe twice.
+// Close closes the connections that no call is using, except those of the guard. Calls that run are their contexts'
+// business. It is safe twice.
 func (p Providers) Close() {
 	for _, provider := range p {
 		if over, ok := provider.(*network); ok {
@@ -195,6 +205,8 @@ func providerName(kind agentpb.Provider) string {
 		return "openai_responses"
 	case agentpb.Provider_ANTHROPIC:
 		return "anthropic"
+	case agentpb.Provider_CONNECTED:
+		return "connected"
 	default:
 		return "unknown"
 	}
@@ -222,8 +234,7 @@ func newHTTPClient(config Config) *http.Client {
 	if config.Proxy != nil {
 		transport.Proxy = http.ProxyURL(config.Proxy)
 	}
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
-	}
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
+
+func noRedirect(*http.Request, []*http.Request) error { return errRedirect }

@@ -1,0 +1,155 @@
+package model
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"parley/proto/agentpb"
+)
+
+// protocol is how a connected agent is asked and where its reply has the text.
+type protocol struct {
+	path string // of the request, behind the configured URL
+	body func(connection *agentpb.Connection, said []Message) any
+	read func(reply any) (text string, found bool)
+}
+
+//nolint:gochecknoglobals // a constant table
+var protocols = map[string]protocol{
+	"a2a":              {"", a2aBody, a2aText},
+	"openai-chat":      {"/chat/completions", chatBody, chatText},
+	"openai-responses": {"/responses", responsesBody, responsesText},
+}
+
+// address is where to post: the path is not doubled when the URL has it already.
+func (p *protocol) address(configured string) (string, error) {
+	if p.path == "" {
+		return configured, nil
+	}
+	base, err := url.Parse(configured)
+	if err != nil {
+		return "", invalid("the connected agent's URL is not a usable http or https URL")
+	}
+	trimmed := strings.TrimRight(base.EscapedPath(), "/")
+	if !strings.HasSuffix(trimmed, p.path) {
+		trimmed += p.path
+	}
+	if base.Path, err = url.PathUnescape(trimmed); err != nil {
+		return "", invalid("the connected agent's URL is not a usable http or https URL")
+	}
+	base.RawPath, base.Fragment = trimmed, ""
+	return base.String(), nil
+}
+
+// turnsOf is what was said, as another agent is told: what this side's tools did is not part of it.
+func turnsOf(request *Request) []Message {
+	var said []Message
+	for _, message := range history(request) {
+		blank := strings.TrimSpace(message.Content) == "" && len(message.Images) == 0
+		if message.Role != ToolRole && !blank {
+			said = append(said, message)
+		}
+	}
+	return said
+}
+
+// wireMessage is a message of both openai kinds. Content is a text, or parts where there are pictures.
+type wireMessage struct {
+	Role    Role `json:"role"`
+	Content any  `json:"content"`
+}
+
+type wirePart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ImageURL any    `json:"image_url,omitempty"`
+}
+
+func chatBody(connection *agentpb.Connection, said []Message) any {
+	messages := make([]wireMessage, 0, len(said))
+	for _, message := range said {
+		wire := wireMessage{message.Role, message.Content}
+		if len(message.Images) > 0 {
+			parts := []wirePart{{Type: "text", Text: message.Content}}
+			for _, image := range message.Images {
+				parts = append(parts, wirePart{Type: "image_url", ImageURL: map[string]string{"url": dataURL(image)}})
+			}
+			wire.Content = parts
+		}
+		messages = append(messages, wire)
+	}
+	return struct {
+		Model    string        `json:"model"`
+		Messages []wireMessage `json:"messages"`
+	}{connection.GetModel(), messages}
+}
+
+func responsesBody(connection *agentpb.Connection, said []Message) any {
+	input := make([]wireMessage, 0, len(said))
+	for _, message := range said {
+		wire := wireMessage{message.Role, message.Content}
+		if len(message.Images) > 0 {
+			parts := []wirePart{{Type: "input_text", Text: message.Content}}
+			for _, image := range message.Images {
+				parts = append(parts, wirePart{Type: "input_image", ImageURL: dataURL(image)})
+			}
+			wire.Content = parts
+		}
+		input = append(input, wire)
+	}
+	return struct {
+		Model string        `json:"model"`
+		Input []wireMessage `json:"input"`
+	}{connection.GetModel(), input}
+}
+
+type a2aPart struct {
+	Kind string   `json:"kind"`
+	Text string   `json:"text,omitempty"`
+	File *a2aFile `json:"file,omitempty"`
+}
+
+type a2aFile struct {
+	MIME  string `json:"mimeType"`
+	Bytes []byte `json:"bytes"`
+}
+
+type a2aMessage struct {
+	Role      string    `json:"role"`
+	MessageID string    `json:"messageId"`
+	Parts     []a2aPart `json:"parts"`
+}
+
+type a2aParams struct {
+	Message a2aMessage `json:"message"`
+}
+
+// a2aBody makes one message of all that was said; the pictures are those of the newest.
+func a2aBody(_ *agentpb.Connection, said []Message) any {
+	text := said[len(said)-1].Content
+	if len(said) > 1 {
+		lines := make([]string, 0, len(said))
+		for _, message := range said {
+			who := "User: "
+			if message.Role == Assistant {
+				who = "Assistant: "
+			}
+			lines = append(lines, who+message.Content)
+		}
+		text = strings.Join(lines, "\n")
+	}
+	parts := []a2aPart{{Kind: "text", Text: text}}
+	for _, image := range said[len(said)-1].Images {
+		parts = append(parts, a2aPart{Kind: "file", File: &a2aFile{image.MIME, image.Data}})
+	}
+	return struct {
+		Version string    `json:"jsonrpc"`
+		ID      string    `json:"id"`
+		Method  string    `json:"method"`
+		Params  a2aParams `json:"params"`
+	}{
+		"2.0", fmt.Sprintf("req-%d", len(said)), "message/send",
+		a2aParams{a2aMessage{Role: "user", MessageID: fmt.Sprintf("msg-%d", len(said)), Parts: parts}},
+	}
+}
