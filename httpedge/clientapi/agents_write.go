@@ -232,13 +232,17 @@ func (a *API) deleteAgent(ctx context.Context, in *agentInput) (*successOut, err
 	if err = a.remove(ctx, endpoint.AgentRecords, record); err != nil {
 		return nil, absent(err, failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 	}
+	a.dropVersions(ctx, record)
+	return &successOut{true}, nil
+}
+
+// dropVersions deletes the versions of an agent that is gone, as far as that can be done now: nothing leads to them any more.
+func (a *API) dropVersions(ctx context.Context, record string) {
 	for _, version := range a.Records.List(endpoint.AgentVersions, record+"/") {
-		// The agent is gone whether or not all of its versions can be deleted now: nothing leads to them any more.
 		if a.Records.Delete(ctx, endpoint.AgentVersions, version.Key, version.Version) != nil {
-			break
+			return
 		}
 	}
-	return &successOut{true}, nil
 }
 
 type publishAgentInput struct {

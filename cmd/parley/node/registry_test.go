@@ -129,6 +129,7 @@ func TestNativeAgentIsCompiled(t *testing.T) {
 	require.Equal(t, agentpb.Provider_OPENAI, model.GetProvider())
 	require.Equal(t, []string{"big-1", "big", "https://a.test/v1", "sk-1"}, []string{model.GetName(), model.GetKey(), model.GetBaseUrl(), model.GetApiKey()})
 	require.Equal(t, map[string]string{"X-A": "h"}, model.GetHeaders())
+	require.True(t, model.GetGuarded())
 	require.InDelta(t, 0.1, model.GetTemperature(), 0, "the agent's word, not the model's")
 	require.EqualValues(t, 50, model.GetMaxOutputTokens())
 	require.EqualValues(t, 9000, model.GetContextTokens())
