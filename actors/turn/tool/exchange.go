@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 
 	"parley/actors/deliver"
+	"parley/actors/turn/runtimecontext"
 )
 
 // IdempotencyHeader carries Call.IdempotencyKey to HTTP tools.
@@ -20,7 +22,14 @@ const IdempotencyHeader = "Idempotency-Key"
 type exchange struct {
 	method, url string
 	header      http.Header
-	body        []byte // JSON, nil = none
+	runtime     http.Header // of the call's runtime context, over header
+	hidden      []string    // what of header an error must not repeat
+	body        []byte      // JSON, nil = none
+}
+
+// secrets are what an error must not repeat: tools like to quote what they were sent.
+func (e *exchange) secrets() []string {
+	return append(runtimecontext.Secrets(e.runtime), e.hidden...)
 }
 
 // do makes the request and gives the answer's text. A status that is not 2xx is an error that holds the beginning of the
@@ -35,6 +44,7 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 		return "", failure("the arguments make no valid URL")
 	}
 	request.Header = asked.header
+	maps.Copy(request.Header, asked.runtime)
 	if host := request.Header.Get("Host"); host != "" {
 		request.Host = host
 		request.Header.Del("Host")
@@ -57,7 +67,7 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 	}
 	text := answerText(response, read)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return "", failure("the tool answered with status %d: %s", response.StatusCode, text)
+		return "", failure("the tool answered with status %d: %s", response.StatusCode, runtimecontext.Redact(text, asked.secrets()))
 	}
 	return text, nil
 }
@@ -80,6 +90,7 @@ func setKey(header http.Header, call *Call) {
 	if call.IdempotencyKey == "" {
 		return
 	}
+	header.Del(IdempotencyHeader)
 	if call.idempotent {
 		header.Set(IdempotencyHeader, call.IdempotencyKey)
 		return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +18,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
+	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
 
 // MetaIdempotencyKey is where MCP servers find Call.IdempotencyKey.
 const MetaIdempotencyKey = "parley/idempotency-key"
+
+// MetaRuntimeContext is where MCP servers that let a runtime context pass find who asked for the turn, and the metadata.
+const MetaRuntimeContext = "parley/runtime-context"
 
 // checkServer says what is wrong with an MCP server's definition.
 func checkServer(spec *agentpb.MCP) error {
@@ -216,18 +221,27 @@ func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Box) []*Tool {
 			s.logger().Warn("a tool is left out", slog.String("tool", listed.Name), slog.Any("err", err))
 			continue
 		}
-		tool.run = s.runTool(listed.Name, policy.GetIdempotent())
+		tool.run = s.runTool(listed.Name, spec, policy.GetIdempotent())
 		made = append(made, tool)
 	}
 	return made
 }
 
-func (s *server) runTool(name string, idempotent bool) func(context.Context, *Call) (string, error) {
+// runTool runs a tool of the server for an agent, whose spec says what of a runtime context it is sent.
+func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(context.Context, *Call) (string, error) {
 	return func(ctx context.Context, call *Call) (string, error) {
 		params := &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(call.Args)}
 		if call.IdempotencyKey != "" {
 			params.Meta = mcp.Meta{MetaIdempotencyKey: call.IdempotencyKey}
 		}
+		if meta := call.Context.Meta(spec.GetRuntimeHeaders()); meta != nil {
+			if params.Meta == nil {
+				params.Meta = mcp.Meta{}
+			}
+			params.Meta[MetaRuntimeContext] = meta
+		}
+		header := call.Context.Headers(runtimecontext.MCP(spec.GetName()), spec.GetRuntimeHeaders())
+		ctx = withHeader(ctx, header)
 		asked, way := withWay(ctx)
 		result, err := s.call(asked, params)
 		// Every call of a session fails when another one finds that the server does not know it any more: also one that runs.
@@ -238,17 +252,37 @@ func (s *server) runTool(name string, idempotent bool) func(context.Context, *Ca
 		var answered *jsonrpc.Error
 		switch {
 		case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
-			return "", failure("the tool answered with an error: %s", answered.Message)
+			return "", failure("the tool answered with an error: %s", runtimecontext.Redact(answered.Message, s.secrets(header)))
 		case err != nil:
-			return "", err
+			return "", &hushed{err, s.secrets(header)}
 		case result.NeedsInput():
 			return "", failure("the tool wants to ask for something that this client cannot give")
 		case result.IsError:
-			return "", failure("%s", nonEmpty(content(result), "the tool failed and did not say why"))
+			return "", failure("%s", nonEmpty(runtimecontext.Redact(content(result), s.secrets(header)),
+				"the tool failed and did not say why"))
 		}
 		return nonEmpty(content(result), "(no content)"), nil
 	}
 }
+
+// secrets are what an error must not repeat: the configured header values and the call's own.
+func (s *server) secrets(header http.Header) []string {
+	configured := make(http.Header, len(s.spec.GetHeaders()))
+	for name, value := range s.spec.GetHeaders() {
+		configured.Set(name, value)
+	}
+	return append(runtimecontext.Secrets(header), runtimecontext.Secrets(configured)...)
+}
+
+// hushed is an error that does not repeat secrets: a server may quote them to the client library, and that to us.
+type hushed struct {
+	error
+	secrets []string
+}
+
+func (h *hushed) Error() string { return runtimecontext.Redact(h.error.Error(), h.secrets) }
+
+func (h *hushed) Unwrap() error { return h.error }
 
 // ownCodes are errors that the client library makes itself, in the form of an answer: the connection ends or has ended, or
 // the request could not be sent.

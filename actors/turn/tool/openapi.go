@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"parley/actors/deliver"
+	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
 
@@ -61,7 +62,7 @@ func (b *Box) operations(api *agentpb.OpenAPI) ([]*Tool, error) {
 			b.config.Logger.Warn("an operation is left out", slog.String("operation", one.id), slog.Any("err", err))
 			continue
 		}
-		tool.run = b.runOperation(one, base, header)
+		tool.run = b.runOperation(one, base, header, api)
 		tools = append(tools, tool)
 	}
 	return tools, nil
@@ -266,7 +267,10 @@ func isJSON(contentType string) bool {
 	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-func (b *Box) runOperation(one *operation, base *url.URL, header http.Header) func(context.Context, *Call) (string, error) {
+func (b *Box) runOperation(
+	one *operation, base *url.URL, header http.Header, api *agentpb.OpenAPI,
+) func(context.Context, *Call) (string, error) {
+	hidden := runtimecontext.Secrets(header)
 	return func(ctx context.Context, call *Call) (string, error) {
 		var values map[string]json.RawMessage
 		if json.Unmarshal(call.Args, &values) != nil {
@@ -277,6 +281,8 @@ func (b *Box) runOperation(one *operation, base *url.URL, header http.Header) fu
 			return "", err
 		}
 		maps.Copy(asked.header, header) // what the operator set wins over what the model asks for
+		asked.hidden = hidden
+		asked.runtime = call.Context.Headers(runtimecontext.Tool(api.GetName()), api.GetRuntimeHeaders())
 		return b.do(ctx, asked, call)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/schema"
+	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
 
@@ -43,7 +44,7 @@ func (b *Box) plain(spec *agentpb.Tool) (*Tool, error) {
 	case spec.GetBuiltin() != "":
 		return tool, builtin(tool, spec)
 	default:
-		tool.run, err = b.plainHTTP(spec.GetHttp())
+		tool.run, err = b.plainHTTP(spec.GetName(), spec.GetHttp())
 	}
 	return tool, err
 }
@@ -189,7 +190,7 @@ func scalar(value json.RawMessage) (string, error) {
 }
 
 // plainHTTP makes the run of an HTTP tool that is described by its URL alone.
-func (b *Box) plainHTTP(spec *agentpb.HTTP) (func(context.Context, *Call) (string, error), error) {
+func (b *Box) plainHTTP(name string, spec *agentpb.HTTP) (func(context.Context, *Call) (string, error), error) {
 	method := strings.ToUpper(cmp.Or(spec.GetMethod(), http.MethodPost))
 	if !slices.Contains(methods, method) {
 		return nil, fmt.Errorf("method %q is none of %s", spec.GetMethod(), strings.Join(methods, ", "))
@@ -202,6 +203,7 @@ func (b *Box) plainHTTP(spec *agentpb.HTTP) (func(context.Context, *Call) (strin
 	if err != nil {
 		return nil, err
 	}
+	hidden := runtimecontext.Secrets(header)
 	return func(ctx context.Context, call *Call) (string, error) {
 		var values map[string]json.RawMessage
 		if unreadable := json.Unmarshal(call.Args, &values); unreadable != nil {
@@ -214,7 +216,10 @@ func (b *Box) plainHTTP(spec *agentpb.HTTP) (func(context.Context, *Call) (strin
 		for _, name := range where.names {
 			delete(values, name)
 		}
-		asked := &exchange{method: method, url: address, header: header.Clone()}
+		asked := &exchange{
+			method: method, url: address, header: header.Clone(), hidden: hidden,
+			runtime: call.Context.Headers(runtimecontext.Tool(name), spec.GetRuntimeHeaders()),
+		}
 		var unfit error // of this call: others run at the same time
 		if inQuery(method) {
 			asked.url, unfit = addQuery(address, values)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/actors/turn/model"
+	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
@@ -59,6 +60,8 @@ type Call struct {
 	RunID          string
 	UserID         string
 	Args           []byte // JSON object, as judged or as a person approved it
+	// Context is what the turn's caller hands to tools that let it pass; nil = nothing.
+	Context *runtimecontext.Context
 
 	limit      int // bytes of the result that are of use
 	idempotent bool

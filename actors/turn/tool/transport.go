@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -83,7 +84,8 @@ func (s *server) overHTTP() (mcp.Transport, error) {
 	}, nil
 }
 
-// courier adds the configured headers to requests to the configured host, and bounds the answers.
+// courier adds the configured headers to requests to the configured host, over them those of a call's runtime context, and
+// bounds the answers. A session is shared by many users: what is one's own goes with the call and never with the session.
 type courier struct {
 	next         http.RoundTripper
 	home, scheme string
@@ -97,6 +99,12 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 		for name, values := range c.header {
 			request.Header[name] = values
 		}
+		own, _ := request.Context().Value(headerKey{}).(http.Header)
+		for name, values := range own {
+			if !ofProtocol(name) {
+				request.Header[name] = values
+			}
+		}
 	}
 	way, _ := request.Context().Value(wayKey{}).(*way)
 	if request.Method != http.MethodPost {
@@ -109,6 +117,21 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &capped{ReadCloser: response.Body, left: maxResponse}
 	}
 	return response, err
+}
+
+type headerKey struct{}
+
+// withHeader makes a context whose requests are sent header fields of their own.
+func withHeader(ctx context.Context, header http.Header) context.Context {
+	if len(header) == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, headerKey{}, header)
+}
+
+// ofProtocol says whether a field is the protocol's own: with another's session id a caller could speak in its place.
+func ofProtocol(name string) bool {
+	return strings.HasPrefix(name, "Mcp-") || name == "Accept" || name == "Last-Event-Id"
 }
 
 // way is how far the request of a call has come. A nil one is nobody's.
