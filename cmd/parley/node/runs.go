@@ -125,7 +125,7 @@ func (r *runs) Run(ctx context.Context, id string) (*runpb.Reply, error) {
 	return &runpb.Reply{Run: reply.GetRun(), Result: reply.GetResult()}, nil
 }
 
-// Run reads a run with its result, of one moment.
+// Run reads a run with its result, of one moment. What was said in a session that is deleted is not told any more.
 func (r *reader) Run(ctx context.Context, query *nodepb.RunQuery) (*nodepb.RunReply, error) {
 	in, valid := r.shards.Of(query.GetId())
 	if !valid || !isRun(query.GetId()) {
@@ -148,6 +148,13 @@ func (r *reader) Run(ctx context.Context, query *nodepb.RunQuery) (*nodepb.RunRe
 		return nil, fmt.Errorf("decode head: %w", err)
 	}
 	if !reply.GetRun().GetHasResult() {
+		return reply, nil
+	}
+	if _, found, err = view.Head(reply.GetRun().GetConversationId()); err != nil {
+		return nil, readFault("read head", err)
+	}
+	if !found {
+		reply.Run.HasResult = false
 		return reply, nil
 	}
 	row, found, err := view.Item(query.GetId(), run.TableResults, []byte(run.ResultKey))

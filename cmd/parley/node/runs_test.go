@@ -1,0 +1,124 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+func (f *fleet) runs(through string) *runs {
+	n := f.nodes[through]
+	return &runs{route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}}
+}
+
+// startRun makes a session of the assistant, and a run in it, through a node.
+func (f *fleet) startRun(through, text string) (session, id string) {
+	f.t.Helper()
+	n := f.nodes[through]
+	caller := &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ada", Identified: true}
+	agent, ok := n.agents.Agent("p", "assistant")
+	require.True(f.t, ok)
+	mint := ids{n.shards}
+	session = mint.NewID("conv")
+	_, err := (&runtime{n.router}).Ask(f.t.Context(), &conversationpb.Command{
+		ConversationId: session, CommandId: session, Caller: caller,
+		Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: agent, Source: "session"}},
+	})
+	require.NoError(f.t, err)
+	id = mint.NewIDFor("run", session)
+	create := &runpb.Command{RunId: id, CommandId: id, Caller: caller, Body: &runpb.Command_Create{Create: &runpb.Create{
+		AgentId: agent.GetId(), ConversationId: session, Order: &runpb.Order{Content: text},
+	}}}
+	f.eventually("the run is admitted", 30*time.Second, func() bool { // leaders may still move
+		reply, err := f.runs(through).Ask(f.t.Context(), create)
+		return err == nil && reply.GetRun().GetAdmitted()
+	})
+	return session, id
+}
+
+// TestRunsOverNodes: runs are made through any node, in sessions on all of them; the owner of some is cut off while they
+// run: the others finish each of them, once.
+func TestRunsOverNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	sessions := map[string]string{}
+	for i := range 9 {
+		session, id := f.startRun(fmt.Sprintf("n%d", i%3+1), "Tell me a short story.")
+		sessions[id] = session
+	}
+	f.network.Isolate("n1", "n2", "n3")
+	for id, session := range sessions {
+		var reply *runpb.Reply
+		f.eventually("the run is over", 60*time.Second, func() bool {
+			var err error
+			reply, err = f.runs("n2").Run(t.Context(), id)
+			return err == nil && reply.GetRun().GetSettled()
+		})
+		require.Equal(t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus(), "%v", reply.GetRun())
+		require.NotEmpty(t, reply.GetResult().GetResponse().GetContent())
+		state, err := (&routed{route: f.runs("n3").route, local: f.nodes["n3"].reads}).State(t.Context(), session)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, state.GetMessageCount())
+		require.Empty(t, state.GetBackgroundRun())
+	}
+	f.network.Heal()
+	for id := range sessions {
+		f.eventually("the one that was cut off knows it, too", 30*time.Second, func() bool {
+			reply, err := f.runs("n1").Run(t.Context(), id)
+			return err == nil && reply.GetRun().GetStatus() == runpb.Status_SUCCEEDED
+		})
+	}
+}
+
+// What was said in a session goes with it, though its runs stay to be read.
+func (f *fleet) forgets(session, id string) {
+	f.t.Helper()
+	f.eventually("the run is over", 60*time.Second, func() bool {
+		reply, err := f.runs("n2").Run(f.t.Context(), id)
+		return err == nil && reply.GetRun().GetSettled() && reply.GetResult() != nil
+	})
+	_, err := (&runtime{f.nodes["n2"].router}).Ask(f.t.Context(), &conversationpb.Command{
+		ConversationId: session, CommandId: "delete",
+		Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ada", Identified: true},
+		Body:   &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}},
+	})
+	require.NoError(f.t, err)
+	reply, err := f.runs("n3").Run(f.t.Context(), id)
+	require.NoError(f.t, err)
+	require.Nil(f.t, reply.GetResult())
+	require.Equal(f.t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus())
+}
+
+// No id reads what it is no id of.
+func TestRunsAreNoConversations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	session, id := f.startRun("n1", "Hello")
+	reads := &routed{route: f.runs("n1").route, local: f.nodes["n1"].reads}
+	var refused *machine.Failure
+	_, err := reads.State(t.Context(), id)
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, failurepb.Code_NOT_FOUND, refused.Code)
+	for _, other := range []string{session, "run_none", ""} {
+		_, err = f.runs("n1").Run(t.Context(), other)
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, failurepb.Code_RUN_NOT_FOUND, refused.Code)
+		_, err = f.runs("n1").Ask(t.Context(), &runpb.Command{RunId: other, Body: &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}})
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, failurepb.Code_RUN_NOT_FOUND, refused.Code)
+	}
+	f.forgets(session, id)
+}
