@@ -285,12 +285,12 @@ func (n *Node) startActors(context.Context) error {
 	}
 	n.reads = &reader{store: n.store, shards: shards}
 	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
-	providers := model.New(model.Config{Logger: n.log, Registerer: n.metrics})
-	n.later(func(context.Context) { providers.Close() })
 	guard, err := newGuard(n.config)
 	if err != nil {
 		return err
 	}
+	providers := model.New(model.Config{Guard: guard, Logger: n.log, Registerer: n.metrics})
+	n.later(func(context.Context) { providers.Close() })
 	box, err := n.newTools(guard)
 	if err != nil {
 		return err
