@@ -12,7 +12,7 @@ type openAPIIn struct{}
 
 // documentRow is the route of the API's description. Anybody may read it.
 func (a *API) documentRow(rows []endpoint.Row) endpoint.Row {
-	document := endpoint.NewFile("application/json", document(a.config, rows, a.Gateway))
+	document := endpoint.NewFile("application/json", Document(a.config, rows, a.Gateway))
 	serve := func(context.Context, *openAPIIn) (*endpoint.File, error) { return document, nil }
 	row := endpoint.OnBytes("GET /openapi.json", "docs:read", serve,
 		endpoint.Public(), endpoint.Hidden(), endpoint.Summary("This API as an OpenAPI document"), endpoint.Tag("Docs"))
@@ -20,8 +20,8 @@ func (a *API) documentRow(rows []endpoint.Row) endpoint.Row {
 	return row
 }
 
-// document renders the OpenAPI document of the Client API, the gateway's routes included.
-func document(config Config, rows, gateway []endpoint.Row) []byte {
+// Document renders the OpenAPI document of the Client API, the routes of the gateway included.
+func Document(config Config, rows, gateway []endpoint.Row) []byte {
 	return openapi.Document(openapi.Info{
 		Title: "Client API", Version: "1.0.0",
 		Description: "Agents, their sessions and runs, models, users and tokens, and an OpenAI-compatible gateway.",

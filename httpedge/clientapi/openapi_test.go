@@ -1,0 +1,32 @@
+package clientapi_test
+
+import (
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"parley/httpedge/clientapi"
+	"parley/httpedge/gateway"
+)
+
+// TestOneDocument: the document holds every route of the surface and the gateway's, each operation under a name of its own.
+func TestOneDocument(t *testing.T) {
+	models := gateway.New(gateway.DefaultConfig(), nil, nil).Surface().Rows
+	rows := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows
+	document, err := openapi3.NewLoader().LoadFromData(clientapi.Document(clientapi.DefaultConfig(), rows, models))
+	require.NoError(t, err)
+	require.NoError(t, document.Validate(t.Context()))
+	named := map[string]bool{}
+	for _, row := range append(rows, models...) {
+		if row.Hidden {
+			continue
+		}
+		operation := document.Paths.Find(row.Path).GetOperation(row.Method)
+		require.NotNil(t, operation, "%s %s", row.Method, row.Path)
+		require.False(t, named[operation.OperationID], "two operations are called %s", operation.OperationID)
+		named[operation.OperationID] = true
+	}
+	chat := document.Paths.Find("/chat/completions").Post.Responses.Value("429").Value.Content.Get("application/json").Schema
+	require.Equal(t, "#/components/schemas/GatewayError", chat.Ref, "its errors look otherwise")
+}
