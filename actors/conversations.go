@@ -107,6 +107,8 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 		TenantID:       e.TenantID,
 		ProjectID:      e.ProjectID,
 		UserID:         e.UserID,
+		ByUser:         e.ByUser,
+		ByToken:        e.ByToken,
 		Mode:           e.Mode,
 		Attempt:        e.Attempt,
 		HistoryBefore:  e.HistoryBefore,

@@ -358,7 +358,7 @@ func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	defer func() { k.runner.metrics.tools.WithLabelValues(result.label()).Observe(time.Since(begun).Seconds()) }()
 	text, err := c.tool.Run(ctx, tool.Call{
 		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: k.run.job.ConversationID, RunID: k.run.job.RunID,
-		UserID: k.run.job.UserID, Args: c.args,
+		UserID: k.run.job.UserID, Args: c.args, Context: k.context,
 	})
 	return outcome{call: c, text: text, err: err}
 }

@@ -49,6 +49,9 @@ type Files interface {
 // Documents makes text of a document: at most limit bytes of it. The error may say that there is none in this type.
 type Documents func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error)
 
+// Opener opens what was sealed about something: runtime contexts. Its error holds nothing of what is in it.
+type Opener func(sealed []byte, about string) ([]byte, error)
+
 // Publisher carries a run's text to whoever follows its conversation.
 type Publisher interface {
 	Begin(at Place, runID string, userMessage *conversationpb.Message) Output
@@ -75,6 +78,7 @@ type Config struct {
 	Tools     Tools     // nil = agents have none
 	Files     Files     // nil = models are told of files by name only
 	Documents Documents // nil = document.Text
+	Open      Opener    // nil = turns with a runtime context cannot run
 
 	// MaxConcurrent bounds the turns of this node at one time, each a goroutine with its context window (tens of KB
 	// with a real model): a turn above it is refused with ErrOverloaded. Default 50,000.

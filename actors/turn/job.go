@@ -23,7 +23,9 @@ type Job struct {
 	UserMessage  *conversationpb.Message
 	// TenantID, ProjectID and UserID are whose conversation it is.
 	TenantID, ProjectID, UserID string
-	Mode                        conversationpb.Mode
+	// ByUser and ByToken are who asked for the turn, and with which API token.
+	ByUser, ByToken string
+	Mode            conversationpb.Mode
 	// HistoryBefore is the number below which the messages before UserMessage are.
 	HistoryBefore uint64
 	// Attempt is above 1 when an earlier runner of the turn was lost since it was last started or resumed.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley/actors/turn/model"
+	"parley/actors/turn/runtimecontext"
 	"parley/actors/turn/tool"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -26,7 +27,8 @@ type talk struct {
 	provider model.Provider
 	set      tool.Set // nil = no tools
 	request  *model.Request
-	title    *title // nil = none is made
+	title    *title                  // nil = none is made
+	context  *runtimecontext.Context // nil = the turn has none
 
 	// What the turn has said. The output holds what is said since the turn was last resumed.
 	before    string          // what it had said until then
@@ -153,6 +155,9 @@ func (k *talk) open(ctx context.Context) error {
 	k.request = &model.Request{Agent: k.agent, RunID: job.RunID}
 	k.limited = job.Budget
 	var err error
+	if err = k.openContext(); err != nil {
+		return err
+	}
 	if hasTools(k.agent) && config.Tools != nil {
 		if k.set, err = config.Tools.Open(ctx, k.agent); err != nil {
 			return &model.Error{Code: "internal_error", Message: "The agent's tools are not set up as they should be.", Err: err}

@@ -23,7 +23,7 @@ const (
 	tellTries = 6
 	// maxTitle is document 2, "Limits", in characters.
 	maxTitle = 200
-	// standInWords is how many words of the message are the title with the scripted model, which can make none.
+	// standInWords is how many words of the message are the title where no model can make one.
 	standInWords = 4
 )
 
@@ -51,6 +51,9 @@ func newTitle(k *talk) *title {
 	}
 	text := model.Head(k.run.job.UserMessage.GetContent(), titleSource)
 	maker := titleMaker(k.agent, text)
+	if maker.GetProvider() == agentpb.Provider_CONNECTED {
+		return standIn(k, text)
+	}
 	provider := k.runner.config.Providers[maker.GetProvider()]
 	if provider == nil || k.limited && maker.GetPrice() == nil {
 		return nil
@@ -63,6 +66,18 @@ func newTitle(k *talk) *title {
 	return t
 }
 
+// standIn is the title of a conversation with an agent that runs elsewhere: nobody is asked for it.
+func standIn(k *talk, text string) *title {
+	done := make(chan struct{})
+	close(done)
+	return &title{runner: k.runner, run: k.run, end: func() {}, done: done, said: cleanTitle(firstWords(text))}
+}
+
+func firstWords(text string) string {
+	words := strings.Fields(text)
+	return strings.Join(words[:min(len(words), standInWords)], " ")
+}
+
 // titleMaker is the model that makes titles.
 func titleMaker(agent *agentpb.Agent, text string) *agentpb.Model {
 	if own := agent.GetTitleModel(); own != nil {
@@ -73,8 +88,7 @@ func titleMaker(agent *agentpb.Agent, text string) *agentpb.Model {
 		return nil
 	}
 	if maker.GetProvider() == agentpb.Provider_SCRIPTED {
-		words := strings.Fields(text)
-		maker.Script = &agentpb.Script{Text: strings.Join(words[:min(len(words), standInWords)], " ")}
+		maker.Script = &agentpb.Script{Text: firstWords(text)}
 	}
 	return maker
 }

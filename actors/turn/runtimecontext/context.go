@@ -47,7 +47,7 @@ var errUnreadable = errors.New("a runtime context cannot be read")
 // New joins a conversation's context and its turn's, as the edge encoded them; the turn's wins. Empty is none. The error
 // says that one of them is no JSON object of that form, and nothing of what is in it.
 func New(conversation, turn []byte, stamp Stamp) (*Context, error) {
-	made := &Context{headers: fields{}, connections: map[string]fields{}, metadata: map[string]json.RawMessage{}, stamp: stamp}
+	made := &Context{stamp: stamp}
 	for _, text := range [][]byte{conversation, turn} {
 		if len(text) == 0 {
 			continue
@@ -70,6 +70,9 @@ func (c *Context) add(text []byte) error {
 	}
 	if json.Unmarshal(text, &said) != nil {
 		return errUnreadable // without its words: they may quote a value
+	}
+	if c.headers == nil {
+		c.headers, c.connections, c.metadata = fields{}, map[string]fields{}, map[string]json.RawMessage{}
 	}
 	c.headers.add(said.Headers)
 	for key, connection := range said.Connections {
