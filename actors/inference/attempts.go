@@ -98,6 +98,7 @@ func (c *Caller) post(ctx context.Context, t *target, address string, body []byt
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "parley")
+	request.Header.Set("Accept-Encoding", "identity") // what packs a stream delays it
 	if key := t.model.GetApiKey(); key != "" {
 		request.Header.Set("Authorization", "Bearer "+key)
 	}

@@ -79,12 +79,12 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 	body := chatBody(t, call, false)
 	var said *completion
 	err = c.attempts(ctx, t, "chat", func(ctx context.Context) error {
-		answer, err := c.fetch(ctx, t, address, body)
-		if err != nil {
-			return err
+		answer, failed := c.fetch(ctx, t, address, body)
+		if failed != nil {
+			return failed
 		}
-		said, err = readCompletion(answer)
-		return err
+		said, failed = readCompletion(answer)
+		return failed
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/deliver"
 	"parley/actors/inference"
 )
 
@@ -46,22 +47,30 @@ func TestChatRelayed(t *testing.T) {
 func TestChatBody(t *testing.T) {
 	const messages = `"messages":[{"role":"user","content":"hi"}]`
 	for _, c := range []struct{ name, body, want string }{
-		{"listed fields pass, others do not",
+		{
+			"listed fields pass, others do not",
 			`{"model":"chat",` + messages + `,"temperature":0.1,"top_p":1,"stop":["x"],"seed":7,"user":"me","tools":[{"a":1}],` +
 				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low",` +
 				`"top_k":5,"request_id":"r","api_key":"stolen","base_url":"http://evil"}`,
 			`{"model":"up-model",` + messages + `,"temperature":0.1,"top_p":1,"stop":["x"],"seed":7,"user":"me","tools":[{"a":1}],` +
-				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low"}`},
-		{"max_completion_tokens wins, and imitators know the old name",
+				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
+		},
+		{
+			"max_completion_tokens wins, and imitators know the old name",
 			`{"model":"chat",` + messages + `,"max_tokens":5,"max_completion_tokens":9}`,
-			`{"model":"up-model",` + messages + `,"max_tokens":9}`},
+			`{"model":"up-model",` + messages + `,"max_tokens":9}`,
+		},
 		{"null is nothing", `{"model":"chat",` + messages + `,"max_tokens":null,"seed":null}`, `{"model":"up-model",` + messages + `}`},
-		{"extra_body adds and overrides nothing of ours",
+		{
+			"extra_body adds and overrides nothing of ours",
 			`{"model":"chat",` + messages + `,"temperature":0.1,"extra_body":{"temperature":2,"model":"stolen","stream":true,"guided":[1]}}`,
-			`{"model":"up-model",` + messages + `,"temperature":0.1,"guided":[1]}`},
-		{"a record that lets unknown fields pass, has defaults, and drops what the model does not take",
+			`{"model":"up-model",` + messages + `,"temperature":0.1,"guided":[1]}`,
+		},
+		{
+			"a record that lets unknown fields pass, has defaults, and drops what the model does not take",
 			`{"model":"open",` + messages + `,"seed":7,"top_k":9,"other":1,"providerKey":"x"}`,
-			`{"model":"up-model",` + messages + `,"top_k":9,"other":1,"safe":true,"temperature":0.5}`},
+			`{"model":"up-model",` + messages + `,"top_k":9,"other":1,"safe":true,"temperature":0.5}`,
+		},
 		{"the last of two fields with one name counts", `{"model":"chat","messages":[],` + messages + `}`, `{"model":"up-model",` + messages + `}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,8 +96,10 @@ func TestErrors(t *testing.T) {
 		param    string
 		attempts int
 	}{
-		{"cut before an answer", says(200, `{"choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":""}}]}`),
-			422, "output_token_limit_exceeded", "output_token_limit_exceeded", "max_completion_tokens", 1},
+		{
+			"cut before an answer", says(200, `{"choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":""}}]}`),
+			422, "output_token_limit_exceeded", "output_token_limit_exceeded", "max_completion_tokens", 1,
+		},
 		{"context length", said(400, "This model's maximum context length is 8 tokens", "null"), 400, "invalid_request_error", "context_length_exceeded", "messages", 1},
 		{"content policy", said(400, "violates our content policy", "null"), 400, "invalid_request_error", "content_policy_violation", "", 1},
 		{"credentials", said(401, "Incorrect API key provided: "+testKey, "null"), 401, "authentication_error", "invalid_api_key", "", 1},
@@ -115,8 +126,10 @@ func TestErrors(t *testing.T) {
 		{"no choices", says(200, `{"id":"x","choices":[]}`), 500, "server_error", "inference_error", "", 1},
 		{"error with status 200", says(200, `{"error":{"message":"no","type":"rate_limit_error"}}`), 429, "rate_limit_error", "rate_limit_exceeded", "", 3},
 		{"cut connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "server_error", "provider_unavailable", "", 3},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
-			503, "server_error", "provider_unavailable", "", 3},
+		{
+			"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+			503, "server_error", "provider_unavailable", "", 1,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, streamed := range []bool{false, true} {
@@ -253,4 +266,43 @@ func TestTooLarge(t *testing.T) {
 	_, err := k.caller.Chat(t.Context(), k.call(hello))
 	require.Equal(t, 502, asError(t, err).Status)
 	require.Len(t, k.provider.requests(), 1)
+}
+
+// TestLeftAlone: a provider that failed too often is not called; what it refuses is no failure of its.
+func TestLeftAlone(t *testing.T) {
+	status := 400
+	k := newKit(t, func(w http.ResponseWriter, r *http.Request) { says(status, `{"error":{"message":"no"}}`)(w, r) },
+		func(c *inference.Config) { c.BreakerThreshold, c.MaxAttempts = 2, 1 })
+	try := func(want int, code string) {
+		t.Helper()
+		_, err := k.caller.Chat(t.Context(), k.call(hello))
+		failed := asError(t, err)
+		require.Equal(t, want, failed.Status)
+		require.Equal(t, code, failed.Code)
+	}
+	for range 5 {
+		try(400, "invalid_request")
+	}
+	status = 500
+	try(500, "provider_error")
+	try(500, "provider_error")
+	try(503, "provider_unavailable")
+	require.Len(t, k.provider.requests(), 7)
+	_, err := k.stream(hello)
+	require.Equal(t, 500, asError(t, err).Status, "streams are watched by themselves")
+}
+
+// TestGuarded: an address that the guard refuses is not called, and is nobody's outage.
+func TestGuarded(t *testing.T) {
+	guard := deliver.NewGuard(deliver.GuardConfig{})
+	defer guard.Close()
+	k := newKit(t, says(200, answer))
+	caller := inference.New(inference.DefaultConfig(), inference.Parts{Catalog: k.catalog, Client: guard.Client(0)})
+	for range 10 {
+		_, err := caller.Chat(t.Context(), k.call(hello))
+		failed := asError(t, err)
+		require.Equal(t, 503, failed.Status)
+		require.Contains(t, failed.Message, "does not go")
+	}
+	require.Empty(t, k.provider.requests())
 }

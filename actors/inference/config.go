@@ -73,8 +73,10 @@ type Parts struct {
 	Catalog   Catalog
 	Providers model.Providers // of those that are not relayed; their owner closes them
 	// Book hears of every call that was made, once. It must not block.
-	Book       func(Usage)
-	Client     *http.Client          // of those that are relayed; nil = one of its own
+	Book func(Usage)
+	// Client reaches those that are relayed: the addresses are of tenants, so it should go through a guard. Redirects are not
+	// followed, whatever it says of them.
+	Client     *http.Client
 	Logger     *slog.Logger          // nil = nobody listens
 	Registerer prometheus.Registerer // nil = nobody collects
 }
@@ -113,7 +115,7 @@ type Call struct {
 type Caller struct {
 	config   Config
 	parts    Parts
-	client   *http.Client
+	client   http.Client
 	breakers *breakers
 	metrics  *metrics
 	jitter   func() float64
@@ -129,17 +131,12 @@ func New(config Config, parts Parts) *Caller {
 		parts.Book = func(Usage) {}
 	}
 	c := &Caller{
-		config: config, parts: parts, client: parts.Client, metrics: newMetrics(parts.Registerer),
+		config: config, parts: parts, client: *parts.Client, metrics: newMetrics(parts.Registerer),
 		breakers: newBreakers(config.BreakerThreshold, config.BreakerReset), jitter: rand.Float64,
 	}
-	if c.client == nil {
-		c.client = model.NewHTTPClient(model.DefaultConfig())
-	}
+	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
 	return c
 }
-
-// Close closes the connections that no call is using. Calls under way are their contexts' business.
-func (c *Caller) Close() { c.client.CloseIdleConnections() }
 
 // enter takes a place for a call; leave gives it back.
 func (c *Caller) enter() (leave func(), failed *Error) {

@@ -53,17 +53,17 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 	body := newOutgoing(t, call, embedFields).finish(call)
 	var data []byte
 	err = c.attempts(ctx, t, "embedding", func(ctx context.Context) error {
-		answer, err := c.fetch(ctx, t, address, body)
-		if err != nil {
-			return err
+		answer, failed := c.fetch(ctx, t, address, body)
+		if failed != nil {
+			return failed
 		}
-		fields, err := readAnswer(answer)
-		if err != nil {
-			return err
+		fields, failed := readAnswer(answer)
+		if failed != nil {
+			return failed
 		}
 		*used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
-		data, err = vectors(fields.Get("data"), packed)
-		return err
+		data, failed = vectors(fields.Get("data"), packed)
+		return failed
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/actors/deliver"
 	"parley/actors/machine/rawjson"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
@@ -46,6 +47,8 @@ var (
 	errIdle    = errors.New("no further chunk in time")
 	errSize    = errors.New("answer is larger than allowed")
 	errShape   = errors.New("answer cannot be understood")
+
+	errRedirect = errors.New("redirects are not followed")
 )
 
 // signal is what is known of a failure.
@@ -192,8 +195,17 @@ func statusOf(kind string) int {
 		word   string
 		status int
 	}{
-		{"rate_limit", 429}, {"insufficient_quota", 429}, {"authentication", 401}, {"invalid_api_key", 401}, {"permission", 403},
-		{"not_found", 404}, {"timeout", 504}, {"overloaded", 503}, {"unavailable", 503}, {"invalid_request", 400}, {"server_error", 502},
+		{"rate_limit", 429},
+		{"insufficient_quota", 429},
+		{"authentication", 401},
+		{"invalid_api_key", 401},
+		{"permission", 403},
+		{"not_found", 404},
+		{"timeout", 504},
+		{"overloaded", 503},
+		{"unavailable", 503},
+		{"invalid_request", 400},
+		{"server_error", 502},
 	} {
 		if strings.Contains(kind, known.word) {
 			return known.status
@@ -244,6 +256,11 @@ func broken(err error, callee *agentpb.Model) *Error {
 		s.timeout = true
 	case errors.Is(err, errSize):
 		s.status, s.message = http.StatusBadGateway, "the answer of the model provider is larger than allowed"
+		e := s.toError(callee)
+		e.again, e.outage = false, false
+		return e
+	case errors.Is(err, deliver.ErrForbiddenAddress), errors.Is(err, errRedirect):
+		s.unreachable, s.message = true, "The model's base URL leads to where this server does not go"
 		e := s.toError(callee)
 		e.again, e.outage = false, false
 		return e

@@ -55,8 +55,8 @@ type asked struct {
 	raw               string
 }
 
-func newProvider(t testing.TB, answer http.HandlerFunc) *provider {
-	t.Helper()
+func newProvider(tb testing.TB, answer http.HandlerFunc) *provider {
+	tb.Helper()
 	p := &provider{answer: answer}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -67,7 +67,7 @@ func newProvider(t testing.TB, answer http.HandlerFunc) *provider {
 		p.mu.Unlock()
 		p.answer(w, r)
 	}))
-	t.Cleanup(p.Close)
+	tb.Cleanup(p.Close)
 	return p
 }
 
@@ -92,16 +92,16 @@ func streams(events ...string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range events {
 			_, _ = io.WriteString(w, "data: "+event+"\n\n")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 	}
 }
 
 // recorded answers with a recorded stream.
-func recorded(t testing.TB, name string) http.HandlerFunc {
-	t.Helper()
+func recorded(tb testing.TB, name string) http.HandlerFunc {
+	tb.Helper()
 	raw, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write(raw)
@@ -118,7 +118,7 @@ type kit struct {
 	booked   []inference.Usage
 }
 
-func newKit(t testing.TB, answer http.HandlerFunc, change ...func(*inference.Config)) *kit {
+func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Config)) *kit {
 	t.Helper()
 	k := &kit{t: t, provider: newProvider(t, answer)}
 	priced := func(provider agentpb.Provider, name string) *agentpb.Model {
@@ -150,15 +150,16 @@ func newKit(t testing.TB, answer http.HandlerFunc, change ...func(*inference.Con
 	}
 	require.NoError(t, config.Validate())
 	providers := model.New(model.Config{})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	k.caller = inference.New(config, inference.Parts{
-		Catalog: k.catalog, Providers: providers, Registerer: prometheus.NewRegistry(),
+		Catalog: k.catalog, Providers: providers, Client: client, Registerer: prometheus.NewRegistry(),
 		Book: func(u inference.Usage) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.booked = append(k.booked, u)
 		},
 	})
-	t.Cleanup(k.caller.Close)
+	t.Cleanup(client.CloseIdleConnections)
 	t.Cleanup(providers.Close)
 	return k
 }

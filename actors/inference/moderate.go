@@ -40,13 +40,13 @@ func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *cons
 	body := newOutgoing(t, call, moderateFields).finish(call)
 	var id, results []byte
 	err = c.attempts(ctx, t, "moderation", func(ctx context.Context) error {
-		answer, err := c.fetch(ctx, t, address, body)
-		if err != nil {
-			return err
+		answer, failed := c.fetch(ctx, t, address, body)
+		if failed != nil {
+			return failed
 		}
-		fields, err := readAnswer(answer)
-		if err != nil {
-			return err
+		fields, failed := readAnswer(answer)
+		if failed != nil {
+			return failed
 		}
 		if id = fields.Get("id"); len(id) < 3 || id[0] != '"' {
 			id = newModerationID()

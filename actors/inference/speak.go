@@ -33,8 +33,10 @@ func (c *Caller) speakChat(ctx context.Context, call *Call, t *target) (*complet
 // discard is the stream of a call whose answer is wanted whole.
 type discard struct{}
 
+// Text implements model.Stream.
 func (discard) Text(string) {}
 
+// ToolCall implements model.Stream.
 func (discard) ToolCall(model.ToolCall) {}
 
 // spoken is an answer of package model.

@@ -77,7 +77,7 @@ func (c *Caller) relayStream(ctx context.Context, cancel context.CancelCauseFunc
 	var source *events
 	var first []byte
 	err = c.attempts(ctx, t, "chat-stream", func(ctx context.Context) error {
-		response, err := c.post(ctx, t, address, body)
+		response, err := c.post(ctx, t, address, body) //nolint:bodyclose // source closes it
 		if err != nil {
 			return err
 		}

@@ -198,7 +198,7 @@ func TestStalledClient(t *testing.T) {
 			if _, err := io.WriteString(w, "data: "+piece+"\n\n"); err != nil {
 				return
 			}
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 	}, func(c *gateway.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	k.raw(streamedHello) // and never read

@@ -88,11 +88,15 @@ type kit struct {
 	mu      sync.Mutex
 	booked  []inference.Usage
 	schemas *openapi3.T
-	direct  string // the provider's address
+	callee  *agentpb.Model // of the models that are relayed
 }
+
+// moved says that the provider is elsewhere.
+func (k *kit) moved(address string) { k.callee.BaseUrl = address + "/v1" }
 
 func (k *kit) catalog(provider string) func(projectID, key string) (*agentpb.Model, *directorypb.Model, bool) {
 	callee := &agentpb.Model{Provider: agentpb.Provider_OPENAI, Name: "up", BaseUrl: provider + "/v1", ApiKey: "sk-upstream-secret", MaxRetries: -1}
+	k.callee = callee
 	scripted := &agentpb.Model{Provider: agentpb.Provider_SCRIPTED, Script: &agentpb.Script{Steps: []*agentpb.Script_Step{
 		{ToolCalls: []*agentpb.Script_ToolCall{{Name: "weather", Arguments: `{"city":"Rome"}`}}}, {Text: "It is sunny in Rome"},
 	}}}
@@ -126,12 +130,12 @@ func serve(t testing.TB, answer http.HandlerFunc, change ...func(*gateway.Config
 		}
 		k.answer(w, r)
 	}))
-	k.direct = provider.URL
 	providers := model.New(model.Config{})
+	upstream := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	settings := inference.DefaultConfig()
 	settings.BreakerThreshold = 0
 	caller := inference.New(settings, inference.Parts{
-		Catalog: lookup(k.catalog(provider.URL)), Providers: providers,
+		Catalog: lookup(k.catalog(provider.URL)), Providers: providers, Client: upstream,
 		Book: func(u inference.Usage) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -167,7 +171,7 @@ func serve(t testing.TB, answer http.HandlerFunc, change ...func(*gateway.Config
 		defer cancel()
 		require.NoError(t, k.api.Stop(ctx))
 		require.NoError(t, server.Stop(ctx))
-		caller.Close()
+		upstream.CloseIdleConnections()
 		providers.Close()
 		provider.Close()
 	})
@@ -231,7 +235,7 @@ func streams(events ...string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range events {
 			_, _ = io.WriteString(w, "data: "+event+"\n\n")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 	}
 }

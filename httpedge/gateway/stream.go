@@ -42,7 +42,7 @@ func (a *API) stream(ctx context.Context, call *Call, out endpoint.Stream) error
 		return machine.Fail(failurepb.Code_UNAVAILABLE, "the server is shutting down")
 	}
 	bounded, release := context.WithTimeout(a.base, a.config.StreamTimeout)
-	//nolint:contextcheck // it outlives the request
+	// It outlives the request.
 	streamed, cancel := context.WithCancelCause(endpoint.WithCall(bounded, &endpoint.Call{Caller: call.Caller}))
 	s := &stream{
 		api: a, call: call, ctx: streamed, cancel: cancel,

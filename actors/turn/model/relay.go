@@ -1,7 +1,6 @@
 package model
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -10,10 +9,6 @@ import (
 )
 
 // What those need who pass requests on to an OpenAI-compatible provider as they are, beside the adapters.
-
-// NewHTTPClient returns a client as all adapters use it: no redirects, no compression, nothing from the environment. Whoever
-// asks for it closes its idle connections.
-func NewHTTPClient(config Config) *http.Client { return newHTTPClient(config.withDefaults()) }
 
 // OpenAIURL is where a path ("/embeddings") of a model's OpenAI-compatible service is. An *Error says that the model's base
 // URL is none.
@@ -36,11 +31,5 @@ var dataURLPattern = regexp.MustCompile(`data:[a-zA-Z0-9.+/\-]*[;,][^\s"'<>]*`)
 // what looks like a key, and without the data of data URLs.
 func Redact(model *agentpb.Model, text string, limit int) string {
 	text = dataURLPattern.ReplaceAllString(text, hidden)
-	secrets := newRedactor(model.GetApiKey(), model.GetBaseUrl())
-	for _, value := range model.GetHeaders() {
-		if value = strings.TrimSpace(value); len(value) >= 8 { // shorter ones are no secrets, and parts of words
-			secrets.secrets = append(secrets.secrets, value)
-		}
-	}
-	return secrets.cleanTo(text, limit)
+	return secretsOf(model).cleanTo(text, limit)
 }
