@@ -1,0 +1,184 @@
+package inference_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/proto/agentpb"
+)
+
+const claude = `{"model":"claude","max_tokens":100,"temperature":0.2,"messages":[
+	{"role":"system","content":"Be brief."},{"role":"developer","content":[{"type":"text","text":"And kind."}]},
+	{"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]},
+	{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},
+	{"role":"tool","tool_call_id":"c1","content":"rain"},
+	{"role":"user","content":"and Rome?"}],
+	"tools":[{"type":"function","function":{"name":"weather","description":"d","parameters":{"type":"object","properties":{}}}}]}`
+
+// TestOtherProvider: a request in the OpenAI form is asked of the Messages API, and its answer comes back in the OpenAI form.
+func TestOtherProvider(t *testing.T) {
+	k := newKit(t, recorded(t, "claude.sse"))
+	raw, err := k.caller.Chat(t.Context(), k.call(claude))
+	require.NoError(t, err)
+	var said struct {
+		Choices json.RawMessage `json:"choices"`
+		Usage   json.RawMessage `json:"usage"`
+		Model   string          `json:"model"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &said))
+	require.JSONEq(t, `[{"index":0,"message":{"role":"assistant","content":"Let me look","refusal":null,"annotations":[],
+		"tool_calls":[{"id":"toolu_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},
+		"logprobs":null,"finish_reason":"tool_calls"}]`, string(said.Choices))
+	require.JSONEq(t, `{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37}`, string(said.Usage))
+	require.Equal(t, "claude", said.Model)
+	usage := k.usage()
+	require.Equal(t, int64(25), usage.InputTokens)
+	require.True(t, usage.Priced)
+	asked := k.provider.requests()[0]
+	require.Equal(t, "/v1/messages", asked.path)
+	require.InDelta(t, 100, asked.body["max_tokens"], 0)
+	require.InDelta(t, 0.2, asked.body["temperature"], 0)
+	system, err := json.Marshal(asked.body["system"])
+	require.NoError(t, err)
+	require.Contains(t, string(system), `Be brief.\n\nAnd kind.`)
+	messages, _ := asked.body["messages"].([]any)
+	require.Len(t, messages, 4)
+	require.Contains(t, asked.raw, `"tool_use_id":"c1"`)
+	require.Contains(t, asked.raw, "iVBORw0KGgo=")
+}
+
+func TestOtherProviderStreamed(t *testing.T) {
+	k := newKit(t, recorded(t, "claude.sse"))
+	got, err := k.stream(strings.Replace(claude, "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1))
+	require.NoError(t, err)
+	var chunks []string
+	for line := range strings.Lines(got) {
+		var chunk struct {
+			Choices json.RawMessage `json:"choices"`
+			Usage   json.RawMessage `json:"usage"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &chunk))
+		chunks = append(chunks, string(chunk.Choices)+string(chunk.Usage))
+	}
+	require.Equal(t, []string{
+		`[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`,
+		`[{"index":0,"delta":{"content":"Let me "},"logprobs":null,"finish_reason":null}]`,
+		`[{"index":0,"delta":{"content":"look"},"logprobs":null,"finish_reason":null}]`,
+		`[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"toolu_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},"logprobs":null,"finish_reason":null}]`,
+		`[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]`,
+		`[]{"prompt_tokens":25,"completion_tokens":12,"cached_tokens":5,"total_tokens":37}`,
+	}, chunks)
+}
+
+// TestOtherProviderFails: the errors of package model in the form of 10.4.
+func TestOtherProviderFails(t *testing.T) {
+	for _, c := range []struct {
+		answer http.HandlerFunc
+		status int
+		code   string
+	}{
+		{says(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`), 401, "invalid_api_key"},
+		{says(429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), 429, "rate_limit_exceeded"},
+		{says(400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`), 400, "context_length_exceeded"},
+		{says(529, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`), 503, "provider_error"},
+		{says(500, `{"type":"error","error":{"type":"api_error","message":"oops"}}`), 502, "provider_error"},
+		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "provider_unavailable"},
+	} {
+		k := newKit(t, c.answer)
+		_, err := k.caller.Chat(t.Context(), k.call(claude))
+		failed := asError(t, err)
+		require.Equal(t, c.status, failed.Status)
+		require.Equal(t, c.code, failed.Code)
+		require.True(t, k.usage().Failed)
+		_, err = newKit(t, c.answer).stream(claude)
+		require.Equal(t, c.code, asError(t, err).Code)
+	}
+}
+
+// TestOtherProviderRefused: what package model cannot say is refused before anybody is asked.
+func TestOtherProviderRefused(t *testing.T) {
+	for body, param := range map[string]string{
+		`{"model":"claude","n":2,"messages":[]}`:                                                                                "n",
+		`{"model":"claude","messages":[1]}`:                                                                                     "messages",
+		`{"model":"claude","messages":[{"role":"wizard","content":"x"}]}`:                                                       "messages",
+		`{"model":"claude","messages":[{"role":"user","content":5}]}`:                                                           "messages",
+		`{"model":"claude","messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`:                                    "messages",
+		`{"model":"claude","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://x/y.png"}}]}]}`: "messages",
+		`{"model":"claude","messages":[],"tools":{}}`:                                                                           "tools",
+		`{"model":"claude","messages":[],"tools":[{"type":"custom"}]}`:                                                          "tools",
+	} {
+		k := newKit(t, says(500, "{}"))
+		_, err := k.caller.Chat(t.Context(), k.call(body))
+		failed := asError(t, err)
+		require.Equal(t, 400, failed.Status, body)
+		require.Equal(t, param, failed.Param, body)
+		require.Empty(t, k.provider.requests())
+	}
+}
+
+func TestScripted(t *testing.T) {
+	k := newKit(t, says(500, "{}"))
+	raw, err := k.caller.Chat(t.Context(), k.call(`{"model":"scripted","messages":[{"role":"user","content":"hi"}]}`))
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"content":"one two three"`)
+	usage := k.usage()
+	require.False(t, usage.Priced, "it has no price")
+	require.Equal(t, int64(3), usage.OutputTokens)
+	k.booked = nil
+	got, err := k.stream(`{"model":"scripted","max_tokens":2,"messages":[{"role":"user","content":"hi"}]}`)
+	require.NoError(t, err)
+	require.Contains(t, got, `"finish_reason":"length"`)
+	require.NotContains(t, got, "three")
+}
+
+// TestScriptedFailsInMidStream: what was said stays said, and is booked.
+func TestScriptedFailsInMidStream(t *testing.T) {
+	k := newKit(t, says(500, "{}"))
+	k.catalog["scripted"].model.Script = &agentpb.Script{Steps: []*agentpb.Script_Step{
+		{Text: "one two three", ErrorCode: "server_error", ErrorMessage: "fell over", ErrorAfterTokens: 2},
+	}}
+	got, err := k.stream(`{"model":"scripted","messages":[{"role":"user","content":"hi"}]}`)
+	require.Equal(t, "provider_error", asError(t, err).Code)
+	require.Contains(t, got, "one")
+	require.True(t, k.usage().Failed)
+	require.Positive(t, k.usage().OutputTokens)
+}
+
+// TestStandInEmbeddings: the same words are the same, shared words are near, others are not.
+func TestStandInEmbeddings(t *testing.T) {
+	k := newKit(t, says(500, "{}"))
+	raw, err := k.caller.Embed(t.Context(), k.call(`{"model":"words","input":["red apple","Red  apple","red car","blue sky above"]}`))
+	require.NoError(t, err)
+	var said struct {
+		Data []struct {
+			Embedding []float64 `json:"embedding"`
+		} `json:"data"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &said))
+	near := func(a, b int) (dot float64) {
+		for i := range said.Data[a].Embedding {
+			dot += said.Data[a].Embedding[i] * said.Data[b].Embedding[i]
+		}
+		return dot
+	}
+	require.InDelta(t, 1, near(0, 1), 1e-6)
+	require.Greater(t, near(0, 2), 0.2)
+	require.Less(t, near(0, 3), near(0, 2))
+	require.Equal(t, int64(9), k.usage().InputTokens)
+}
+
+// TestRecordings: the recordings hold nothing that looks like a key.
+func TestRecordings(t *testing.T) {
+	files, err := os.ReadDir("testdata")
+	require.NoError(t, err)
+	for _, file := range files {
+		raw, err := os.ReadFile("testdata/" + file.Name())
+		require.NoError(t, err)
+		require.NotContains(t, string(raw), "sk-")
+	}
+}
