@@ -302,7 +302,7 @@ func (n *Node) startActors(context.Context) error {
 	n.later(listener.stop)
 	runner, err := turn.New(turn.Config{
 		Agents: versions{n.agents}, History: n.reads, Providers: providers, Publisher: feeds,
-		Tools: box, Files: turnFiles{n}, Documents: document.Text,
+		Tools: box, Files: turnFiles{n}, Documents: document.Text, Open: n.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
 		MaxToolResult: int(n.config.Tools.MaxResult), MaxTurnResults: int(n.config.Tools.MaxTurnResults),
