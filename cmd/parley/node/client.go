@@ -67,7 +67,7 @@ func inferenceConfig(c *config.Config) inference.Config {
 }
 
 // mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
-func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids) error {
+func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hooks endpoint.Authorizer) error {
 	meter, stopMeter := newUsageMeter(reads.route, n.log, n.metrics)
 	n.later(stopMeter)
 	calls := inferenceConfig(n.config)
@@ -92,7 +92,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids) erro
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
 		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring.Rows,
-		CheckAgent: n.agents.recorded.compiler.CheckAgent,
+		CheckAgent: n.agents.recorded.compiler.CheckAgent, Authorizer: hooks,
 	}).Surface()
 
 	counter := token.NewCounter(n.records, n.log)

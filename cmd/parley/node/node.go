@@ -464,7 +464,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err
 	}
-	if err := n.mountClient(conversations, reads, mint); err != nil {
+	if err := n.mountClient(conversations, reads, mint, hooks.Authorizer()); err != nil {
 		return err
 	}
 	return n.mountPage(settings.BasePath, surface)
