@@ -41,7 +41,7 @@ func (n *Node) newRunKinds(
 	limits.CallbackTimeout = max(limits.CallbackTimeout, 2*settings.CallbackTimeout)
 	lines := queue.DefaultLimits()
 	lines.Concurrency, lines.MaxQueued = settings.RunConcurrency, settings.MaxQueuedRuns
-	if err := errors.Join(limits.Validate(), lines.Validate()); err != nil {
+	if err = errors.Join(limits.Validate(), lines.Validate()); err != nil {
 		return nil, err
 	}
 	runs, err := actors.NewRuns(run.New(limits), queue.New(lines), actors.RunsConfig{
