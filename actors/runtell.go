@@ -1,0 +1,90 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/runpb"
+)
+
+// askTimeout bounds one try to reach what lives in another shard.
+const askTimeout = 10 * time.Second
+
+// join asks the queue for a place, and for its own again.
+func (d *runDriver) join(atOnce bool) (*runpb.QueueReply, error) {
+	return d.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Join{
+		Join: &runpb.Join{RunId: d.at.ID, AtOnce: atOnce},
+	}})
+}
+
+func (d *runDriver) leave() error {
+	_, err := d.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Leave{Leave: &runpb.Leave{RunId: d.at.ID}}})
+	return err
+}
+
+// queue gives the project's queue a command until it is answered.
+func (d *runDriver) queue(command *runpb.QueueCommand) (*runpb.QueueReply, error) {
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(d.ctx, askTimeout)
+		reply, err := d.runs.config.Queues.Queue(ctx, d.run.GetTenantId(), d.run.GetProjectId(), command)
+		cancel()
+		if err == nil || d.ctx.Err() != nil || refusalOf(err) != nil {
+			return reply, err
+		}
+		pause(d.ctx, try)
+	}
+}
+
+// refusalOf is the failure with which rules have refused a command for good.
+func refusalOf(err error) *machine.Failure {
+	var refusal *machine.Failure
+	if errors.As(err, &refusal) && !worthRetry(err) {
+		return refusal
+	}
+	return nil
+}
+
+// tell gives the conversation a command of who asked for the run until it is answered. What is told under the same name is
+// the same command.
+func (d *runDriver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	return d.tellIn(d.ctx, name, command)
+}
+
+func (d *runDriver) tellIn(ctx context.Context, name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command.ConversationId = d.run.GetConversationId()
+	command.CommandId = d.at.ID + "/" + name
+	command.BackgroundRun = d.at.ID
+	command.IssuedAt = time.Now().UnixMilli()
+	command.Caller = &conversationpb.Caller{
+		TenantId: d.run.GetTenantId(), ProjectId: d.run.GetProjectId(), UserId: d.run.GetUserId(), Identified: true,
+		Trusted: d.run.GetTrusted(), TokenId: d.run.GetTokenId(),
+	}
+	var reply *conversationpb.Reply
+	err := repeat(ctx, func() (failed error) {
+		var answer proto.Message
+		answer, failed = d.at.Tell(ctx, command.GetConversationId(), command)
+		reply, _ = answer.(*conversationpb.Reply)
+		if failed != nil {
+			command = command.Again()
+		}
+		return failed
+	})
+	return reply, err
+}
+
+// report tells the run what was done, and learns what its rules make of it.
+func (d *runDriver) report(command *runpb.Command) error {
+	command.RunId = d.at.ID
+	return repeat(d.ctx, func() error {
+		answer, err := d.at.Ask(d.ctx, command)
+		if reply, ok := answer.(*runpb.Reply); ok {
+			d.run = reply.GetRun()
+		}
+		return err
+	})
+}
