@@ -21,6 +21,7 @@ type stream struct {
 	lines  *bufio.Reader
 	cancel context.CancelFunc
 	held   []string // read ahead by peek
+	pings  bool     // they are wanted; they come at any time
 }
 
 // frame is one frame with data.
@@ -54,7 +55,7 @@ func (p *process) follow(t *testing.T, method, path string, body any, headers ..
 	return &stream{t: t, header: response.Header, lines: bufio.NewReader(response.Body), cancel: cancel}
 }
 
-// block returns the next frame or comment as it came, without the empty line that ends it; "" at the end of the stream.
+// block returns the next frame or comment, but for pings, as it came, without the empty line that ends it; "" at the end of the stream.
 func (s *stream) block() string {
 	s.t.Helper()
 	if len(s.held) > 0 {
@@ -71,6 +72,10 @@ func (s *stream) block() string {
 			return ""
 		}
 		require.NoErrorf(s.t, err, "stream broke off after %q", block.String()+line)
+		if line == "\n" && block.String() == ": ping\n" && !s.pings {
+			block.Reset()
+			continue
+		}
 		if line == "\n" {
 			return strings.TrimSuffix(block.String(), "\n")
 		}
@@ -92,18 +97,13 @@ func (s *stream) peek(t *testing.T, count int) []string {
 // frame returns the next frame with data, which must have exactly the lines it may have.
 func (s *stream) frame() frame {
 	s.t.Helper()
-	for {
-		block := s.block()
-		if block == ": ping" {
-			continue
-		}
-		require.NotEmpty(s.t, block, "the stream ended")
-		parts := regexp.MustCompile(`^(?:id: (\d+)\n)?event: ([a-z_.]+)\ndata: (\{.*\})$`).FindStringSubmatch(block)
-		require.NotNilf(s.t, parts, "not a frame: %q", block)
-		f := frame{raw: block, id: parts[1], event: parts[2], data: decode(s.t, parts[3])}
-		require.Equal(s.t, f.event, f.data.text("type"), "the type stands in the data, too")
-		return f
-	}
+	block := s.block()
+	require.NotEmpty(s.t, block, "the stream ended")
+	parts := regexp.MustCompile(`^(?:id: (\d+)\n)?event: ([a-z_.]+)\ndata: (\{.*\})$`).FindStringSubmatch(block)
+	require.NotNilf(s.t, parts, "not a frame: %q", block)
+	f := frame{raw: block, id: parts[1], event: parts[2], data: decode(s.t, parts[3])}
+	require.Equal(s.t, f.event, f.data.text("type"), "the type stands in the data, too")
+	return f
 }
 
 // until reads up to a frame of an event type, and returns it.

@@ -109,6 +109,7 @@ func TestSpecSettings(t *testing.T) {
 	})
 	t.Run("ping_after_silence", func(t *testing.T) {
 		s := p.follow(t, "GET", "/conversations/"+id+"/events/stream?after=1000", nil)
+		s.pings = true
 		require.Equal(t, []string{": open", ": ping", ": ping"}, s.peek(t, 3))
 	})
 }

@@ -289,6 +289,10 @@ func (s *stream) next() (frame, error) {
 		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch field {
 		case "":
+			if line == "\n" && f == (frame{comment: "ping"}) { // they come at any time
+				f = frame{}
+				continue
+			}
 			if line == "\n" {
 				return f, nil
 			}

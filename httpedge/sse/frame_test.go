@@ -21,7 +21,7 @@ func decode(t *testing.T, frames ...Frame) []frame {
 	wire := append([]byte(Join(frames...)), lastChunk...)
 	body, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(wire)))
 	require.NoError(t, err)
-	c := &client{lines: bufio.NewReader(bytes.NewReader(body))}
+	c := &client{lines: bufio.NewReader(bytes.NewReader(body)), pings: true}
 	var all []frame
 	for {
 		f, err := c.next()

@@ -493,10 +493,11 @@ func TestStalledClientIsCutOff(t *testing.T) {
 func TestPings(t *testing.T) {
 	cfg := testConfig()
 	cfg.PingEvery = 150 * time.Millisecond
+	began := time.Now()
 	e := newEdge(t, cfg)
 	e.upstream.create("c")
 	c := e.follow("c", 0)
-	began := time.Now()
+	c.pings = true
 	for range 4 {
 		f, err := c.next()
 		require.NoError(t, err)
