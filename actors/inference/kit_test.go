@@ -199,15 +199,15 @@ func (k *kit) stream(body string) (string, error) {
 }
 
 // asError is what an OpenAI client is told.
-func asError(t testing.TB, err error) *inference.Error {
-	t.Helper()
+func asError(tb testing.TB, err error) *inference.Error {
+	tb.Helper()
 	var failed *inference.Error
-	require.ErrorAs(t, err, &failed)
-	require.NotEmpty(t, failed.Message)
-	require.NotContains(t, failed.Error()+" "+failed.Message, testKey)
-	require.NotContains(t, failed.Error()+" "+failed.Message, "header-secret-value")
+	require.ErrorAs(tb, err, &failed)
+	require.NotEmpty(tb, failed.Message)
+	require.NotContains(tb, failed.Error()+" "+failed.Message, testKey)
+	require.NotContains(tb, failed.Error()+" "+failed.Message, "header-secret-value")
 	if failed.Err != nil {
-		require.NotContains(t, failed.Err.Error(), testKey)
+		require.NotContains(tb, failed.Err.Error(), testKey)
 	}
 	return failed
 }

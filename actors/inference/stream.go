@@ -77,14 +77,14 @@ func (c *Caller) relayStream(ctx context.Context, cancel context.CancelCauseFunc
 	var source *events
 	var first []byte
 	err = c.attempts(ctx, t, "chat-stream", func(ctx context.Context) error {
-		response, err := c.post(ctx, t, address, body) //nolint:bodyclose // source closes it
-		if err != nil {
-			return err
+		response, failed := c.post(ctx, t, address, body) //nolint:bodyclose // source closes it
+		if failed != nil {
+			return failed
 		}
 		source = newEvents(response.Body, c.config.MaxChunkBytes, c.config.MaxStreamBytes)
-		if first, err = source.first(); err != nil {
-			source.close()
-			return unwrapped(ctx, err)
+		if first, failed = source.first(); failed != nil {
+			_ = source.body.Close() // why there is no stream is what counts
+			return unwrapped(ctx, failed)
 		}
 		return nil
 	})

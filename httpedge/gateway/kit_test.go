@@ -119,9 +119,9 @@ func (l lookup) Model(projectID, key string) (*agentpb.Model, *directorypb.Model
 	return l(projectID, key)
 }
 
-func serve(t testing.TB, answer http.HandlerFunc, change ...func(*gateway.Config)) *kit {
-	t.Helper()
-	k := &kit{t: t, answer: answer, asked: make(chan []byte, 1000), client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
+func serve(tb testing.TB, answer http.HandlerFunc, change ...func(*gateway.Config)) *kit {
+	tb.Helper()
+	k := &kit{t: tb, answer: answer, asked: make(chan []byte, 1000), client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		select {
@@ -146,31 +146,31 @@ func serve(t testing.TB, answer http.HandlerFunc, change ...func(*gateway.Config
 	for _, set := range change {
 		set(&config)
 	}
-	require.NoError(t, config.Validate())
+	require.NoError(tb, config.Validate())
 	log := slog.New(slog.DiscardHandler)
 	k.api = gateway.New(config, models{caller}, log)
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
 		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(endpointtest.ByToken), Logger: log,
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	surface := k.api.Surface()
-	require.NoError(t, server.Mount(config.BasePath, surface))
-	require.NoError(t, server.Start())
+	require.NoError(tb, server.Mount(config.BasePath, surface))
+	require.NoError(tb, server.Start())
 	k.url = "http://" + listener.Addr().String() + config.BasePath
 	document := openapi.Document(openapi.Info{
 		Title: "t", Version: "1", Refusals: surface.Refusals, Error: gateway.ErrorBody{},
 	}, surface.Rows)
 	k.schemas, err = openapi3.NewLoader().LoadFromData(document)
-	require.NoError(t, err)
-	require.NoError(t, k.schemas.Validate(context.Background()))
-	t.Cleanup(func() {
+	require.NoError(tb, err)
+	require.NoError(tb, k.schemas.Validate(context.Background()))
+	tb.Cleanup(func() {
 		k.client.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		require.NoError(t, k.api.Stop(ctx))
-		require.NoError(t, server.Stop(ctx))
+		require.NoError(tb, k.api.Stop(ctx))
+		require.NoError(tb, server.Stop(ctx))
 		upstream.CloseIdleConnections()
 		providers.Close()
 		provider.Close()
