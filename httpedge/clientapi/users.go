@@ -253,9 +253,13 @@ func pageOf[T any](all []T, in *userListInput) ([]T, paginationSchema) {
 }
 
 func userJSON(user *directorypb.User) userSchema {
+	own := permissions(user.GetServicePermissions())
+	if len(own) == 0 { // nothing beyond the role, however that came about
+		own = nil
+	}
 	return userSchema{
 		ID: user.GetId(), InternalID: user.GetId(), Name: user.GetName(), Email: nullable(user.GetEmail()), Role: user.GetRole(),
-		CanLogin: user.GetCanLogin(), ServicePermissions: user.GetServicePermissions(),
+		CanLogin: user.GetCanLogin(), ServicePermissions: own,
 		ProjectIDs: append([]string{}, user.GetProjectIds()...), InvitedBy: nullable(user.GetCreatedBy()),
 		CreatedAt: timeText(user.GetCreatedAt()), UpdatedAt: timeText(user.GetUpdatedAt()),
 	}
