@@ -54,7 +54,8 @@ type process struct {
 	listen  string
 	ops     string
 	config  string
-	base    string // path of the API; empty = the default
+	base    string    // path of the API; empty = the default
+	greets  io.Writer // takes what it says to people; nil = nobody
 	command *exec.Cmd
 	log     *processLog
 	exited  chan error
@@ -139,7 +140,7 @@ func (p *process) launch() {
 	require.NoError(p.t, err)
 	p.log = &processLog{}
 	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops)
-	p.command.Stderr, p.command.Stdout = p.log, io.Discard
+	p.command.Stderr, p.command.Stdout = p.log, p.greets
 	require.NoError(p.t, p.command.Start())
 	exited := make(chan error, 1)
 	p.exited = exited
