@@ -162,9 +162,9 @@ func (n *Node) startFounding(ctx context.Context) error {
 		records: n.records, ids: ids{n.shards}, given: n.config.BootstrapToken.Reveal(), tier: n.config.Client.License, now: time.Now,
 	}
 	if n.links == nil {
-		ctx, cancel := context.WithTimeout(ctx, foundTimeout)
+		bounded, cancel := context.WithTimeout(ctx, foundTimeout)
 		defer cancel()
-		shown, err := f.found(ctx)
+		shown, err := f.found(bounded)
 		n.show(shown)
 		return err
 	}
@@ -201,7 +201,7 @@ func (n *Node) foundUntilDone(ctx context.Context, f *founding) {
 }
 
 // FirstToken hands the API token that this start makes, if it makes one, to whoever shows it: nobody knows it afterwards.
-func (n *Node) FirstToken(show func(token string)) {
+func (n *Node) FirstToken(show func(secret string)) {
 	n.mu.Lock()
 	made := n.firstToken
 	n.showToken, n.firstToken = show, ""

@@ -16,7 +16,7 @@ import (
 // startDirectory opens the directory to the edge and to the runner. Before the log is recovered: what it recovers may be turns
 // of agents that are recorded here.
 func (n *Node) startDirectory(context.Context) error {
-	records, stop := newRecords(n) //nolint:contextcheck // it lives until the node stops
+	records, stop := newRecords(n)
 	n.records = records
 	n.later(stop)
 	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open), n.log)
@@ -97,7 +97,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 
 	counter := token.NewCounter(n.records, n.log)
 	counter.Start()
-	n.later(func(context.Context) { counter.Stop() })
+	n.later(func(context.Context) { counter.Stop() }) //nolint:contextcheck // it bounds itself
 	permit := token.Permit(counter)
 	client.Authenticator, client.Permit = n.tokens, permit
 	inferring.Authenticator, inferring.Permit, inferring.Headers = token.Always401(n.tokens), permit, endpoint.SecurityHeaders()

@@ -17,7 +17,7 @@ import (
 )
 
 // slugRunes are what a slug is not made of.
-var slugRunes = regexp.MustCompile(`[^a-z0-9]+`) //nolint:gochecknoglobals // a constant
+var slugRunes = regexp.MustCompile(`[^a-z0-9]+`)
 
 func slugOf(name string) string {
 	return strings.Trim(slugRunes.ReplaceAllString(strings.ToLower(name), "-"), "-")

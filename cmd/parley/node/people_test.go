@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,7 +75,9 @@ func TestPeopleOfAnotherTenant(t *testing.T) {
 	listed := d.list(opsapi.Tokens, id)
 	require.Len(t, listed, 1)
 	require.NotContains(t, listed[0], "token", "shown once")
-	require.Equal(t, map[string]any{"agents": "read"}, listed[0].(map[string]any)["servicePermissions"]) //nolint:forcetypeassert // a test
+	first, ok := listed[0].(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, map[string]any{"agents": "read"}, first["servicePermissions"])
 
 	user := d.create(opsapi.Users, fmt.Sprintf(`{"tenantId":%q,"name":"Bob","email":"Bob@acme.test"}`, id))
 	require.Equal(t, "bob@acme.test", user["email"])
@@ -133,7 +134,7 @@ func TestPeopleRefusals(t *testing.T) {
 	for kind, id := range map[opsapi.PeopleKind]string{opsapi.Tenants: firstTenant, opsapi.Projects: firstProject, opsapi.Tokens: "none", opsapi.Users: "none"} {
 		err := d.Delete(t.Context(), kind, id)
 		var failure *machine.Failure
-		require.True(t, errors.As(err, &failure), string(kind))
+		require.ErrorAs(t, err, &failure, string(kind))
 	}
 	_, err := d.Update(t.Context(), opsapi.Tokens, "x", nil)
 	require.ErrorContains(t, err, "cannot be changed")
