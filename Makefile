@@ -3,11 +3,13 @@ SHELL := /bin/bash
 GO    ?= go
 BIN   := bin
 TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
+# The official npm client that the gateway is tested with.
+NPM   := cmd/parley/testdata/openai
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -22,7 +24,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: build browser network ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: build browser network openai ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) test -timeout 14m ./...
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -31,7 +33,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network ## all tests under the race detector
+race: browser network openai ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -92,6 +94,10 @@ network: ## install the tools that cut real networks and slow disks, where they 
 
 browser: ## install headless Chromium for the page tests, where it is missing
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null
+
+openai: ## install Node.js and the official npm client of the OpenAI API for the tests with it, where they are missing
+	@command -v node >/dev/null && command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(NPM) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 
 clean: ## remove what was built
 	rm -rf $(BIN)
