@@ -49,14 +49,14 @@ func (p *process) newTask(t *testing.T, agent, input string, body map[string]any
 }
 
 // becomes waits until a task has a status, and reads it.
-func (p *process) becomes(t *testing.T, id, status string) tree {
+func (p *process) becomes(t *testing.T, id, status string, headers ...string) tree {
 	t.Helper()
 	var last string
 	require.Eventuallyf(t, func() bool {
-		last = p.ask(t, "GET", "/tasks/"+id+"/status", nil).fits(200, anyObject).text("status")
+		last = p.ask(t, "GET", "/tasks/"+id+"/status", nil, headers...).fits(200, anyObject).text("status")
 		return last == status
 	}, 30*time.Second, 5*time.Millisecond, "task never becomes %s", status)
-	return p.ask(t, "GET", "/tasks/"+id, nil).fits(200, object(fields{"task": taskRecordShape(nil), "result?": taskResult(nil)}))
+	return p.ask(t, "GET", "/tasks/"+id, nil, headers...).fits(200, object(fields{"task": taskRecordShape(nil), "result?": taskResult(nil)}))
 }
 
 func (p *process) comment(t *testing.T, id, text string) answer {
@@ -280,6 +280,7 @@ func TestSpecTaskOwnership(t *testing.T) {
 			p.ask(t, method, "/tasks/"+made.text("id")+path+"?userId=ada", `{"content":"x"}`, bob...).refused(403, "FORBIDDEN")
 			p.ask(t, method, "/tasks/"+made.text("id")+path, `{"content":"x"}`).refused(401, "AUTH_REQUIRED")
 		}
+		p.becomes(t, made.text("id"), "completed", ada...) // it makes its conversation
 		p.ask(t, "GET", "/conversations/"+made.text("conversationId"), nil, bob...).refused(403, "FORBIDDEN")
 		require.Empty(t, p.ask(t, "GET", "/tasks?userId=ada", nil, bob...).fits(200, anyObject).at("tasks").list())
 		require.Contains(t, texts(p.ask(t, "GET", "/tasks", nil, ada...).fits(200, anyObject).at("tasks").list(), "id"), made.text("id"))
