@@ -10,6 +10,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +36,7 @@ type Options struct {
 	URLs         []string      // base URLs of the servers, without base path; requests spread over them
 	Ops          []string      // base URLs of their ops listeners, for the servers' memory; empty = not asked
 	BasePath     string        // base path of the conversation server; default /api/agents
+	ClientPath   string        // base path of the Client API; default /api/client/v1
 	Token        string        // bearer token; empty = none
 	Agent        string        // agent of the scenario; default depends on it
 	User         string        // userId given when no token is
@@ -66,6 +68,7 @@ type Options struct {
 	JSON           bool   // print JSON instead of a table
 	Quiet          bool   // no live progress
 
+	environ []string        // more of the environment of nodes that it starts
 	cluster *cluster        // the nodes that it started
 	standin *standin.Server // the model and the tools of those, where the scenario needs them
 }
@@ -78,50 +81,68 @@ type scenario struct {
 	agent      string
 	run        func(context.Context, *Options, *progress) (*Report, error)
 	defaults   map[string]string // of its flags, where they are not everybody's
-	people     bool              // about people, money or files: with the agents of people.yaml
+	world      world             // what its nodes live in
 }
+
+// world is what the nodes of a scenario find around them.
+type world int
+
+const (
+	worldPlain  world = iota // the agents of bench.yaml
+	worldPeople              // people, money and files: the agents of people.yaml, with a model and tools that keep books
+	worldClient              // callers of the Client API: the agents of bench.yaml, and an API token
+)
 
 func scenarios() []scenario {
 	return []scenario{
-		{"create", "create conversations", "bench-echo", runCreate, nil, false},
-		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn, nil, false},
-		{"read", "read conversations of -messages messages", "bench-echo", runRead, nil, false},
-		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil, false},
-		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil, false},
-		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil, false},
+		{"create", "create conversations", "bench-echo", runCreate, nil, worldPlain},
+		{"turn", "send messages, not streamed, each its own durable turn", "bench-echo", runTurn, nil, worldPlain},
+		{"read", "read conversations of -messages messages", "bench-echo", runRead, nil, worldPlain},
+		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil, worldPlain},
+		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil, worldPlain},
+		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil, worldPlain},
 		{"forward", "what a request costs more at a node that must forward it", "bench-echo", runForward, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
-		}, false},
+		}, worldPlain},
 		{"cancel", "cancel running turns at a node that does not own them", "bench-slow", runCancel, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "32", "count": "400", "warm-up": "0s",
-		}, false},
+		}, worldPlain},
 		{"idle", "processor and memory of nodes that have nothing to do", "bench-echo", runIdle, map[string]string{
 			"nodes": "3", "settle": "15s", "duration": "30s",
-		}, false},
+		}, worldPlain},
 		{"failover", "kill owners: time to the next accepted command and the next event of each of their conversations", "bench-echo", runFailover, map[string]string{
 			"nodes": "3", "records": "64", "rate": "100", "faults": "10", "followers": "2",
-		}, false},
+		}, worldPlain},
 		{"rolling", "restart all nodes one after another under load", "bench-brief", runRolling, map[string]string{
 			"nodes": "3", "records": "400", "rate": "200", "followers": "1000", "warm-up": "10s",
-		}, false},
+		}, worldPlain},
 		{"join", "a fourth node joins a loaded cluster with -state-bytes of state", "bench-echo", runJoin, map[string]string{
 			"nodes": "3", "records": "256", "rate": "100", "warm-up": "10s", "timeout": "3m",
-		}, false},
+		}, worldPlain},
 		{"chaos", "a load, while nodes are killed, frozen, cut off and restarted; then everything is checked", "bench-brief", runChaos, map[string]string{
 			"nodes": "3", "records": "200", "rate": "100", "followers": "3", "duration": "1m", "log-level": "info",
-		}, false},
+		}, worldPlain},
 		{"budget", "send to one conversation until its budget is reached, again and again, while owners are killed", "bench-priced", runBudget, map[string]string{
 			"nodes": "3", "count": "1000", "concurrency": "4", "faults": "5",
-		}, true},
+		}, worldPeople},
 		{"resolve", "resolve pending actions after kill -9 of all nodes, and of an owner", "bench-asks", runResolve, map[string]string{
 			"nodes": "3", "records": "24", "faults": "5",
-		}, true},
+		}, worldPeople},
 		{"long", "send one more message to a conversation of -messages messages, and to a new one", "bench-window", runLong, map[string]string{
 			"nodes": "1", "messages": "10000", "count": "1000", "concurrency": "1",
-		}, true},
+		}, worldPeople},
 		{"upload", "store a file of -state-bytes and read it back: the memory that takes", "bench-files", runUpload, map[string]string{
 			"nodes": "1", "state-bytes": "104857600", "count": "5", "concurrency": "1", "timeout": "5m",
-		}, true},
+		}, worldPeople},
+		{"gateway", "chat completions through the gateway, and of the same model directly, in turns", "", runGateway, map[string]string{
+			"nodes": "1", "rate": "500", "duration": "30s", "message-bytes": "200",
+		}, worldClient},
+		{"responses", "POST /agents/responses, and what the conversation server takes for the same, in turns", "bench-echo", runResponses, map[string]string{
+			"nodes": "1", "duration": "40s",
+		}, worldClient},
+		{"sessions", "list -records sessions of a project in pages of 100", "bench-echo", runSessions, map[string]string{
+			"nodes": "3", "records": "100000", "concurrency": "3",
+		}, worldClient},
 	}
 }
 
@@ -170,11 +191,16 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, disk Dis
 func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Writer) (report *Report, err error) {
 	live := newProgress(stderr, o.Quiet || o.JSON)
 	defer live.done()
-	if chosen.people {
+	if chosen.world == worldPeople {
 		if o.standin, err = standin.Start(ctx, 0); err != nil {
 			return nil, err
 		}
 		defer func() { _ = o.standin.Close() }() // nothing is lost with it
+	}
+	if chosen.world == worldClient {
+		if err = o.needToken(); err != nil {
+			return nil, err
+		}
 	}
 	if o.Nodes > 0 {
 		if o.cluster, err = startCluster(ctx, o, live); err != nil {
@@ -199,9 +225,9 @@ func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: parley bench SCENARIO [flags]")
 	fmt.Fprintln(w)
 	for _, s := range scenarios() {
-		fmt.Fprintf(w, "  %-8s %s (agent %s)\n", s.name, s.help, s.agent)
+		fmt.Fprintf(w, "  %-9s %s (agent %s)\n", s.name, s.help, s.agent)
 	}
-	fmt.Fprintf(w, "  %-8s %s\n", "disk", "the yardstick: raw synced batches of the storage engine, and raw fsync, on the same disk")
+	fmt.Fprintf(w, "  %-9s %s\n", "disk", "the yardstick: raw synced batches of the storage engine, and raw fsync, on the same disk")
 	fmt.Fprintln(w, "\nFlags of a scenario: parley bench SCENARIO -h. The agents are in bench/bench.yaml and bench/people.yaml.")
 }
 
@@ -212,7 +238,8 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	var urls, ops string
 	set.StringVar(&urls, "url", "http://127.0.0.1:8080", "base URLs of the servers, separated by commas")
 	set.StringVar(&o.BasePath, "base-path", "/api/agents", "base path of the conversation server")
-	set.StringVar(&o.Token, "token", os.Getenv("PARLEY_BENCH_TOKEN"), "bearer token (or PARLEY_BENCH_TOKEN)")
+	set.StringVar(&o.ClientPath, "client-path", "/api/client/v1", "base path of the Client API")
+	set.StringVar(&o.Token, "token", cmp.Or(os.Getenv("PARLEY_BENCH_TOKEN"), os.Getenv("PARLEY_TOKEN")), "bearer token (or PARLEY_BENCH_TOKEN, or PARLEY_TOKEN)")
 	set.StringVar(&ops, "ops-url", "", "base URLs of the ops listeners, separated by commas: report the servers' memory and CPU too")
 	set.StringVar(&o.Agent, "agent", s.agent, "agent")
 	set.StringVar(&o.User, "user", "bench", "userId, where the server has no authentication")
@@ -273,7 +300,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 			o.AttemptTimeout = min(o.Timeout, 5*time.Second)
 		}
 	}
-	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
+	o.BasePath, o.ClientPath = strings.TrimSuffix(o.BasePath, "/"), strings.TrimSuffix(o.ClientPath, "/")
 	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected %q", set.Arg(0))

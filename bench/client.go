@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -124,13 +126,16 @@ func transportCode(err error) string {
 }
 
 func errorCode(status int, body []byte) string {
-	var answer struct {
+	var flat struct {
 		Code string `json:"code"`
 	}
-	if json.Unmarshal(body, &answer) == nil && answer.Code != "" {
-		return strconv.Itoa(status) + " " + answer.Code
+	var nested struct { // as the gateway says it
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
 	}
-	return strconv.Itoa(status)
+	_, _ = json.Unmarshal(body, &flat), json.Unmarshal(body, &nested) // what is neither has no code
+	return strings.TrimSpace(strconv.Itoa(status) + " " + cmp.Or(flat.Code, nested.Error.Code))
 }
 
 // begin starts the measured time.

@@ -63,7 +63,7 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000"}
 	c.Fleet, err = nodes.New(ctx, nodes.Config{
 		Binary: binary, Dir: c.dir, Count: o.Nodes, Network: o.Network, Alone: o.Nodes == 1 && !o.Network,
-		Flags: append(flags, strings.Fields(o.NodeFlags)...), ReadyWithin: time.Minute,
+		Flags: append(flags, strings.Fields(o.NodeFlags)...), Environ: o.environ, ReadyWithin: time.Minute,
 	})
 	if err != nil {
 		return nil, err

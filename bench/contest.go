@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// needToken gives nodes of the harness's own an API token, which the scenarios of the Client API call with.
+func (o *Options) needToken() error {
+	if o.Token == "" && o.Nodes == 0 {
+		return errors.New("calls of the Client API take an API token: -token or PARLEY_TOKEN")
+	}
+	if o.Token == "" {
+		secret := make([]byte, 32)
+		_, _ = rand.Read(secret) // never fails
+		o.Token = "service_" + hex.EncodeToString(secret)
+	}
+	o.environ = append(o.environ, "PARLEY_BOOTSTRAP_TOKEN="+o.Token)
+	return nil
+}
+
+// newClientAPI is a client of the Client API of the same servers.
+func newClientAPI(o *Options) (*client, error) { return newClientAt(o, o.URLs, o.ClientPath) }
+
+// newClientAt is a client of other servers, or at another base path.
+func newClientAt(o *Options, urls []string, basePath string) (*client, error) {
+	own := *o
+	own.URLs, own.BasePath = urls, basePath
+	return newClient(&own)
+}
+
+// rival is one of several operations that are measured against each other.
+type rival struct {
+	name  string
+	op    operation
+	total *tally
+	took  time.Duration
+	rates []float64 // per second, slice by slice
+}
+
+// slices of a contest: short, so that the machine's moods meet all rivals, and long against the end of a slice, when its
+// last callers run alone.
+const (
+	contestSlice  = 500 * time.Millisecond
+	contestRounds = 2 // at least
+)
+
+// contest lets rivals run in turns, a slice of time each, for the options' duration together. No one is always first.
+func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) error {
+	if o.WarmUp > 0 {
+		live.phase("warm-up")
+		for _, r := range rivals {
+			r.slice(ctx, o, live, o.WarmUp/time.Duration(len(rivals)))
+		}
+	}
+	live.phase("measuring")
+	for _, r := range rivals {
+		r.total, r.took, r.rates = newTally(), 0, nil
+	}
+	order := slices.Clone(rivals)
+	rounds := max(int(o.Duration/contestSlice)/len(rivals), contestRounds)
+	for range rounds {
+		for _, r := range order {
+			own, took := r.slice(ctx, o, live, contestSlice)
+			r.total.merge(own)
+			r.took += took
+			r.rates = append(r.rates, float64(own.ok)/took.Seconds())
+		}
+		slices.Reverse(order)
+	}
+	return ctx.Err()
+}
+
+func (r *rival) slice(ctx context.Context, o *Options, live *progress, length time.Duration) (*tally, time.Duration) {
+	began := time.Now()
+	l := &load{options: o, live: live, op: r.op}
+	own := l.phase(ctx, began.Add(length), 0)
+	return own, time.Since(began)
+}
+
+func (r *rival) rate() float64 { return float64(r.total.ok) / r.took.Seconds() }
+
+// contestReport has the latencies of all rivals.
+func contestReport(o *Options, rivals []*rival) *Report {
+	total, took := newTally(), time.Duration(0)
+	for _, r := range rivals {
+		total.merge(r.total)
+		took += r.took
+	}
+	report := newReport(o, total, took)
+	report.Latencies = map[string]Latency{}
+	for _, r := range rivals {
+		report.Latencies[r.name] = latency(r.total.latency)
+		report.Numbers[r.name+": per second"] = r.rate()
+	}
+	return report
+}
+
+// against adds how many of one rival's there were for each of another's: over the whole time, and how far that moved from
+// slice to slice.
+func (r *rival) against(report *Report, other *rival) {
+	ratios := make([]float64, 0, len(r.rates))
+	for i := range r.rates {
+		if other.rates[i] > 0 {
+			ratios = append(ratios, r.rates[i]/other.rates[i])
+		}
+	}
+	name := fmt.Sprintf("%s over %s", r.name, other.name)
+	if other.total.ok == 0 || len(ratios) == 0 {
+		return
+	}
+	slices.Sort(ratios)
+	report.Numbers[name] = r.rate() / other.rate()
+	report.Numbers[name+", median of slices"] = ratios[len(ratios)/2]
+	report.Numbers[name+", tenth of slices below"] = ratios[len(ratios)/10]
+}

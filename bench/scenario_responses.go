@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+)
+
+// runResponses measures POST /agents/responses against what the conversation server takes for the same work: one that
+// continues a session against a message to a conversation, one that makes a session against both requests that it stands
+// for. All callers have sessions and conversations of their own.
+func runResponses(ctx context.Context, o *Options, live *progress) (*Report, error) {
+	server, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	defer server.close()
+	api, err := newClientAPI(o)
+	if err != nil {
+		return nil, err
+	}
+	defer api.close()
+	// Each caller takes its own by turns, so that none grows much.
+	each := max(cmp.Or(o.Records, 4*o.Concurrency)/o.Concurrency, 1)
+	ids, err := conversations(ctx, server, live, 2*each*o.Concurrency)
+	if err != nil {
+		return nil, err
+	}
+	sent, continued := ids[:len(ids)/2], ids[len(ids)/2:]
+	message := []byte(`{"message":"ping","stream":false}`)
+	send := func(id string) error {
+		return server.call("POST", "/conversations/"+id+"/messages", message, 200, completed)
+	}
+	respond := func(session string) error {
+		body := fmt.Appendf(nil, `{"model":%q,"input":"ping"`, o.Agent)
+		if session != "" {
+			body = fmt.Appendf(body, `,"session_id":%q`, session)
+		}
+		return api.call("POST", "/agents/responses", append(body, '}'), 200, answered)
+	}
+	create := server.createBody()
+	rivals := []*rival{
+		{name: "send", op: func(caller, n int) error { return send(sent[caller*each+n%each]) }},
+		{name: "response", op: func(caller, n int) error { return respond(continued[caller*each+n%each]) }},
+		{name: "create and send", op: func(int, int) error {
+			id, err := server.create(create)
+			if err != nil {
+				return err
+			}
+			return send(id)
+		}},
+		{name: "response in a new session", op: func(int, int) error { return respond("") }},
+	}
+	before := serverStats(ctx, o)
+	if err = contest(ctx, o, live, rivals); err != nil {
+		return nil, err
+	}
+	report := contestReport(o, rivals)
+	rivals[1].against(report, rivals[0])
+	rivals[3].against(report, rivals[2])
+	before.difference(report, serverStats(ctx, o))
+	return report, nil
+}
+
+// answered checks that a response is whole.
+func answered(answer []byte) error {
+	if !bytes.Contains(answer, []byte(`"status":"completed"`)) {
+		return &callError{Status: 200, Code: "response is not completed"}
+	}
+	return nil
+}
