@@ -24,7 +24,7 @@ const (
 	handshake       = 10 * time.Second
 	idleTimeout     = 90 * time.Second
 	maxHeaderBytes  = 64 << 10 // of an answer
-	idlePerHost     = 16
+	idlePerHost     = 64
 	defaultHops     = 5
 	keepAlivePeriod = 30 * time.Second
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"parley/actors/machine/rawjson"
 	"parley/httpedge/endpoint"
@@ -56,12 +57,14 @@ func New(config Config, models Models, log *slog.Logger) *API {
 	return a
 }
 
-// Stop ends the streams and waits for them, or until ctx ends. It is safe twice.
+// cutWait is how long streams have to end once they are cut.
+const cutWait = time.Second
+
+// Stop begins no more streams and lets those under way end until ctx does; then it cuts them. It is safe twice.
 func (a *API) Stop(ctx context.Context) error {
 	a.mu.Lock()
 	a.stopped = true
 	a.mu.Unlock()
-	a.stop(errStopping)
 	done := make(chan struct{})
 	go func() {
 		a.streams.Wait()
@@ -69,10 +72,18 @@ func (a *API) Stop(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		a.stop(errStopping)
+		cut, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutWait)
+		defer cancel()
+		select {
+		case <-done:
+		case <-cut.Done():
+			return ctx.Err()
+		}
 	}
+	a.stop(errStopping)
+	return nil
 }
 
 // begin counts a stream, unless the API stops.

@@ -162,7 +162,46 @@ func TestPipelined(t *testing.T) {
 	require.True(t, bytes.HasSuffix(body, []byte("data: [DONE]\n\n")))
 }
 
-// TestStopEndsStreams: a stream under way ends with an error and the end mark, and none begins any more.
+// TestStopLetsStreamsEnd: a stream under way goes on to its end while there is time, and none begins any more.
+func TestStopLetsStreamsEnd(t *testing.T) {
+	goOn := make(chan struct{})
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		flusher, _ := w.(http.Flusher)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}`+"\n\n") // of a dead client: seen below
+		flusher.Flush()
+		select {
+		case <-goOn:
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":" there"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	})
+	_, reader := k.raw(streamedHello)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Hi") {
+		continue
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- k.api.Stop(t.Context()) }()
+	require.Eventually(t, func() bool {
+		status, _, _ := k.post("/chat/completions", streamedHello)
+		return status == 503
+	}, 30*time.Second, 5*time.Millisecond, "no new stream begins")
+	require.Empty(t, stopped)
+	close(goOn)
+	rest := ""
+	for lines.Scan() {
+		rest += lines.Text()
+	}
+	require.NoError(t, response.Body.Close())
+	require.Contains(t, rest, " there")
+	require.True(t, strings.HasSuffix(rest, "data: [DONE]"))
+	require.NoError(t, <-stopped)
+}
+
+// TestStopEndsStreams: when there is no more time, a stream under way ends with an error and the end mark.
 func TestStopEndsStreams(t *testing.T) {
 	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`)(w, r)
@@ -175,12 +214,16 @@ func TestStopEndsStreams(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), "Hi") {
 		continue
 	}
-	require.NoError(t, k.api.Stop(t.Context()))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- k.api.Stop(over) }()
 	rest := ""
 	for lines.Scan() {
 		rest += lines.Text()
 	}
 	require.NoError(t, response.Body.Close())
+	require.NoError(t, <-stopped)
 	require.Contains(t, rest, "shutting down")
 	require.True(t, strings.HasSuffix(rest, "data: [DONE]"))
 	status, _, body := k.post("/chat/completions", streamedHello)

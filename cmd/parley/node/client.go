@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"parley/actors/inference"
@@ -78,17 +77,12 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 		Catalog: n.agents, Providers: n.providers, Client: n.guard.Client(0), Book: bookInference(meter.Add),
 		Logger: n.log, Registerer: n.metrics,
 	})
-	models := gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
-	n.later(func(ctx context.Context) {
-		if err := models.Stop(ctx); err != nil {
-			n.log.Warn("stop the gateway", slog.Any("err", err))
-		}
-	})
+	n.gateway = gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
 	settings := clientConfig(n.config)
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	inferring := models.Surface()
+	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
 		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring.Rows,

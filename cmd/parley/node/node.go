@@ -31,6 +31,7 @@ import (
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/gateway"
 	"parley/httpedge/hook"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
@@ -65,6 +66,7 @@ type Node struct {
 	providers             model.Providers
 	roster                atomic.Pointer[people] // nil until the directory is there
 	tokens                *token.Authenticator
+	gateway               *gateway.API
 	shards                shard.Map
 	system                *actors.System
 	reads                 *reader
@@ -494,6 +496,9 @@ func (n *Node) startServer(context.Context) error {
 		turns, cancel := context.WithDeadline(ctx, n.turnsUntil(ctx))
 		n.system.Stop(turns)
 		n.hub.Finish(turns) // of turns that run on other nodes
+		if err := n.gateway.Stop(turns); err != nil {
+			n.log.Warn("stop the gateway", slog.Any("err", err))
+		}
 		cancel()
 		if err := n.hub.Stop(ctx); err != nil {
 			n.log.Warn("stop streams", slog.Any("err", err))
