@@ -62,7 +62,7 @@ func (k *kit) paced(address, body string, rate int) []time.Duration {
 	start := time.Now()
 	for i := range rate {
 		due := start.Add(time.Duration(i) * time.Second / time.Duration(rate))
-		time.Sleep(time.Until(due))
+		<-time.After(time.Until(due))
 		calls.Go(func() {
 			began := time.Now()
 			request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, address, bytes.NewBufferString(body))
