@@ -34,6 +34,7 @@ func (r *request) settled(run string, usage *conversationpb.Usage) {
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
 		Usage: usage, SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()),
+		TurnCostNanoUsd: spend(turnOf(r.state).GetUsage().GetCostNanoUsd(), usage.GetCostNanoUsd()),
 	}}})
 }
 

@@ -2957,11 +2957,12 @@ func (x *Reserved) GetSpentNanoUsd() int64 {
 
 // SessionUsage says what was settled; the turn's spending is raised by the event that carries the usage, not by this one.
 type SessionUsage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Usage         *Usage                 `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`                                      // since the last one of this run
-	SpentNanoUsd  int64                  `protobuf:"varint,2,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"` // of the conversation, this included
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Usage           *Usage                 `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`                                                 // since the last one of this run
+	SpentNanoUsd    int64                  `protobuf:"varint,2,opt,name=spent_nano_usd,json=spentNanoUsd,proto3" json:"spent_nano_usd,omitempty"`            // of the conversation, this included
+	TurnCostNanoUsd int64                  `protobuf:"varint,3,opt,name=turn_cost_nano_usd,json=turnCostNanoUsd,proto3" json:"turn_cost_nano_usd,omitempty"` // of its turn, this included; 0 = it is of none
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SessionUsage) Reset() {
@@ -3004,6 +3005,13 @@ func (x *SessionUsage) GetUsage() *Usage {
 func (x *SessionUsage) GetSpentNanoUsd() int64 {
 	if x != nil {
 		return x.SpentNanoUsd
+	}
+	return 0
+}
+
+func (x *SessionUsage) GetTurnCostNanoUsd() int64 {
+	if x != nil {
+		return x.TurnCostNanoUsd
 	}
 	return 0
 }
@@ -7865,10 +7873,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\\\n" +
 	"\bReserved\x12*\n" +
 	"\x11reserved_nano_usd\x18\x01 \x01(\x03R\x0freservedNanoUsd\x12$\n" +
-	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"f\n" +
+	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"\x93\x01\n" +
 	"\fSessionUsage\x120\n" +
 	"\x05usage\x18\x01 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12$\n" +
-	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"j\n" +
+	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\x12+\n" +
+	"\x12turn_cost_nano_usd\x18\x03 \x01(\x03R\x0fturnCostNanoUsd\"j\n" +
 	"\rBudgetReached\x12$\n" +
 	"\x0espent_nano_usd\x18\x01 \x01(\x03R\fspentNanoUsd\x123\n" +
 	"\x06budget\x18\x02 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\"M\n" +
