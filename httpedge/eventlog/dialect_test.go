@@ -40,6 +40,13 @@ func TestClientDialect(t *testing.T) {
 			`{"action_id":"a","resolution":{"type":"tool_approval","approvedArgs":{"n":1},"rememberForSession":true}}`,
 			`{"action_id":"a","resolution":{"approved_args":{"n":1},"remember_for_session":true,"type":"tool_approval"}}`,
 		},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
+				Usage: &conversationpb.Usage{CostNanoUsd: 1e6, Priced: true}, TurnCostNanoUsd: 3e6, SpentNanoUsd: 5e6,
+			}}},
+			`{"usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"cost_usd":0.001},"spent_usd":0.005}`,
+			`{"usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"cost_usd":0.001},"turn_cost_usd":0.003,"spent_usd":0.005}`,
+		},
 	}
 	for _, c := range cases {
 		require.Equal(t, c.server, string(appendData(nil, c.event, Conversation)))

@@ -26,6 +26,10 @@ func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []
 	case *conversationpb.Event_SessionUsage:
 		start := len(dst)
 		dst = appendUsageData(dst, body.SessionUsage.GetUsage())
+		if dialect == Client { // document 1, "Session event log"
+			dst = append(dst, `,"turn_cost_usd":`...)
+			dst = wire.AppendUSD(dst, max(body.SessionUsage.GetTurnCostNanoUsd(), body.SessionUsage.GetUsage().GetCostNanoUsd()))
+		}
 		return openData(appendSpentData(dst, body.SessionUsage.GetSpentNanoUsd()), start)
 	case *conversationpb.Event_BudgetReached:
 		return appendBudgetReached(dst, body.BudgetReached)
