@@ -42,6 +42,13 @@ func TestClientDialect(t *testing.T) {
 		},
 		{
 			&conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
+				Usage: &conversationpb.Usage{InputTokens: 1, Priced: true, CostNanoUsd: 500_000_000}, SpentNanoUsd: 750_000_000,
+			}}},
+			`{"usage":{"input_tokens":1,"output_tokens":0,"total_tokens":1,"cost_usd":0.5},"spent_usd":0.75}`,
+			`{"usage":{"input_tokens":1,"output_tokens":0,"total_tokens":1,"cost_usd":0.5},"turn_cost_usd":0.5,"spent_usd":0.75}`,
+		},
+		{
+			&conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
 				Usage: &conversationpb.Usage{CostNanoUsd: 1e6, Priced: true}, TurnCostNanoUsd: 3e6, SpentNanoUsd: 5e6,
 			}}},
 			`{"usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"cost_usd":0.001},"spent_usd":0.005}`,
