@@ -82,8 +82,10 @@ func askConnected(tb testing.TB, config Config, request *Request) (*Answer, *hea
 func TestConnectedRequests(t *testing.T) {
 	one := []Message{{Role: User, Content: "Hi"}}
 	three := []Message{
-		{Role: User, Content: "Hi"}, {Role: Assistant, Content: "Hello."},
-		{Role: Assistant, ToolCalls: []ToolCall{{ID: "c", Name: "t", Arguments: "{}"}}}, {Role: ToolRole, ToolID: "c", Content: "r"},
+		{Role: User, Content: "Hi"},
+		{Role: Assistant, Content: "Hello."},
+		{Role: Assistant, ToolCalls: []ToolCall{{ID: "c", Name: "t", Arguments: "{}"}}},
+		{Role: ToolRole, ToolID: "c", Content: "r"},
 		{Role: User, Content: "And now?"},
 	}
 	picture := []Message{{Role: User, Content: "What?", Images: []Image{{MIME: "image/png", Data: []byte("abc")}}}}
@@ -225,7 +227,9 @@ func TestConnectedHeaders(t *testing.T) {
 		{map[string]string{"X-A": "1"}, "k1", nil, map[string]string{"X-A": "1", "Authorization": "Bearer k1"}},
 		{map[string]string{"authorization": "Basic x"}, "k1", nil, map[string]string{"Authorization": "Basic x"}},
 		{
-			map[string]string{"x-a": "1", "X-B": "2"}, "k1", http.Header{"X-A": {"9"}, "Authorization": {"Bearer own"}},
+			map[string]string{"x-a": "1", "X-B": "2"},
+			"k1",
+			http.Header{"X-A": {"9"}, "Authorization": {"Bearer own"}},
 			map[string]string{"X-A": "9", "X-B": "2", "Authorization": "Bearer own"},
 		},
 		{map[string]string{"Content-Type": "text/plain", "User-Agent": "me"}, "", nil, map[string]string{
@@ -338,7 +342,7 @@ func TestConnectedRefusedRequests(t *testing.T) {
 		require.Contains(t, requireError(t, err, CodeInvalidRequest).Message, row.says)
 	}
 	_, _, err := askConnected(t, Config{}, connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: "https://agent.example"}, Message{Role: User, Content: " "}))
-	requireError(t, err, CodeInvalidRequest)
+	_ = requireError(t, err, CodeInvalidRequest)
 }
 
 // Private addresses are refused when they are connected to, by name, by address, and behind a redirect.
@@ -348,8 +352,8 @@ func TestConnectedPrivateAddresses(t *testing.T) {
 	closed := deliver.NewGuard(deliver.GuardConfig{})
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433"} {
 		_, _, err := askConnected(t, Config{Guard: closed}, connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: "http://" + host + port}))
-		failure, ok := errors.AsType[*Error](err)
-		require.True(t, ok)
+		var failure *Error
+		require.ErrorAs(t, err, &failure)
 		if failure.Code == CodeInvalidRequest {
 			require.Equal(t, "Refusing outbound request to private/loopback host: "+strings.Trim(host, "[]"), failure.Message)
 		} else { // a name that resolves to nothing here
@@ -420,7 +424,7 @@ func TestConnectedRedirects(t *testing.T) {
 			w.WriteHeader(http.StatusFound)
 		})
 		_, _, err = askConnected(t, Config{}, connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: server.URL}))
-		requireError(t, err, CodeProviderError)
+		_ = requireError(t, err, CodeProviderError)
 	}
 }
 

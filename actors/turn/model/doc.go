@@ -21,10 +21,19 @@
 //   - A call ends by itself: first token, silence between two chunks and the whole call have a time limit, and the bytes of
 //     a line, of a response and of an answer a size limit.
 //   - No error and no log record holds a key, a header, or the userinfo or query of a URL. Redirects are refused, so a key
-//     goes to the configured host only.
+//     goes to the configured host only; those of connected agents are followed as deliver.Guard judges, without credentials
+//     to another host.
+//   - What a tenant has chosen, its models and connected agents, is reached through deliver.Guard: no private address is.
 //   - Nothing is read from the environment, neither by us nor by the clients: their services are built directly, with
 //     explicit options, and the HTTP transport has its own proxy setting.
 //   - No adapter keeps anything between two calls but idle connections; there is no goroutine to stop.
+//
+// # Connected agents
+//
+// They are other people's agents behind a2a, openai-chat or openai-responses (document 3, 7.11): one POST of JSON, a reply in
+// one piece, 120 s, asked once. A reply in which no text is found is an error. They are told what was said, never what tools
+// did. Parts of a text are joined by nothing (openai kinds) or a line break (a2a); thoughts among the output are left out.
+// What the turn's caller passes on (Request.Header) goes over everything else and into no error.
 //
 // # What it does not do
 //

@@ -13,7 +13,7 @@ import (
 	"parley/proto/agentpb"
 )
 
-// Sources of a turn.
+// SourceAPI is the source of turns that were asked for over the API.
 const SourceAPI = "api"
 
 // Stamp is what the server itself says of a turn: who asked for it, with which API token, by which way.

@@ -10,6 +10,10 @@
 //   - A run ends: by its result, its timeout or its context. Its result is valid UTF-8 of bounded length; so is the text
 //     of its error, which holds no header, key, URL or address and may be shown to a model.
 //   - Every outbound connection goes through deliver.Guard. A configured header goes to the configured host only.
+//   - What a turn's caller hands on (Call.Context) reaches a target under its own policy alone: tool:<name> for HTTP tools and
+//     documents, mcp:<name> for servers. It goes with the call, never with an MCP session, which others use too; not to
+//     another host; and not into the text of an error. A server that lets it pass finds the turn's user, token, source and
+//     metadata in _meta parley/runtime-context.
 //   - Every try of one call carries the same idempotency key: header Idempotency-Key, and _meta parley/idempotency-key.
 //   - An MCP server that cannot be reached costs its own tools, and the turns that wait for the first try; it is tried
 //     again after a pause. A set does not change under a turn: what a server offers anew is in the next turn's set.
