@@ -17,6 +17,8 @@ type Tool struct {
 	Method string `key:"method"`
 	// Request headers.
 	Headers []Header `key:"headers"`
+	// Header fields of a caller's runtime context that it is sent; target tool:<name>. With url only.
+	RuntimeHeaders RuntimeHeaders `key:"runtime_headers"`
 	// The client runs it: the turn waits for its output.
 	Client bool `key:"client"`
 	// Runs a tool of this server: current_time or random_number.
@@ -49,6 +51,14 @@ type Header struct {
 	ValueFile string `key:"value_file"`
 }
 
+// RuntimeHeaders says which header fields of a caller's runtime context a target is sent.
+type RuntimeHeaders struct {
+	// Send them at all.
+	Allow bool `key:"allow"`
+	// Only those of these names, in any case; all when empty.
+	AllowedNames []string `key:"allowed_names"`
+}
+
 // ToolSource is an OpenAPI document, or an MCP server, whose operations are tools of the agent.
 type ToolSource struct {
 	// Before the names of its tools: name_tool. Required for MCP servers.
@@ -67,6 +77,9 @@ type ToolSource struct {
 	MCPEnv []Header `key:"mcp_env"`
 	// Headers of all calls.
 	Headers []Header `key:"headers"`
+	// Header fields of a caller's runtime context that its calls are sent; target mcp:<name>, of a document tool:<name>. Not
+	// with mcp_command.
+	RuntimeHeaders RuntimeHeaders `key:"runtime_headers"`
 	// Operation ids or tool names on offer; all when empty.
 	Only []string `key:"only"`
 	// How all of its tools may be run.

@@ -27,17 +27,20 @@ const withTools = `agents:
         approval_prompt: Pay back?
         timeout: 5s
         action_timeout: 1h
+        runtime_headers: {allow: true, allowed_names: [X-Tenant]}
       - {name: place, client: true}
       - {name: clock, builtin: current_time, idempotent: true}
     tool_sources:
       - name: pets
         openapi_file: DOCUMENT
         only: [listPets]
+        runtime_headers: {allow: true}
         policies: [{tool: listPets, policy: {idempotent: true}}]
       - name: files
         mcp_command: /usr/bin/true
         mcp_args: [--root, /tmp]
         policy: {approval: always}
+      - {name: far, mcp_url: 'https://far.example/mcp', runtime_headers: {allow: true}}
 `
 
 func TestToolRecords(t *testing.T) {
@@ -59,6 +62,11 @@ func TestToolRecords(t *testing.T) {
 	require.EqualValues(t, 3_600_000, refund.GetPolicy().GetActionTimeoutMs())
 	require.EqualValues(t, 64<<10, refund.GetPolicy().GetMaxResultBytes())
 	require.JSONEq(t, `{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"amount":{"type":"number"}}}`, string(refund.GetSchema()))
+	require.Equal(t, []string{"X-Tenant"}, refund.GetHttp().GetRuntimeHeaders().GetAllowedNames())
+	require.True(t, refund.GetHttp().GetRuntimeHeaders().GetAllow())
+	require.True(t, helper.GetApis()[0].GetRuntimeHeaders().GetAllow())
+	require.Nil(t, helper.GetServers()[0].GetRuntimeHeaders())
+	require.True(t, helper.GetServers()[1].GetRuntimeHeaders().GetAllow())
 	require.True(t, helper.GetTools()[1].GetClient())
 	require.EqualValues(t, 86_400_000, helper.GetTools()[1].GetPolicy().GetActionTimeoutMs())
 	require.Equal(t, "current_time", helper.GetTools()[2].GetBuiltin())
@@ -98,6 +106,10 @@ func TestBadTools(t *testing.T) {
 		"builtin":         {tool("{name: t, builtin: shell}"), "tools[0].builtin: "},
 		"header":          {tool("{name: t, url: 'https://a.example', headers: [{name: 'a b', value: x}]}"), "headers[0].name: "},
 		"header_env":      {tool("{name: t, url: 'https://a.example', headers: [{name: A, value_env: NO_SUCH}]}"), "environment variable NO_SUCH is not set"},
+		"runtime_names":   {tool("{name: t, url: 'https://a.example', runtime_headers: {allow: true, allowed_names: ['a b']}}"), "runtime_headers.allowed_names[0]: "},
+		"runtime_denied":  {tool("{name: t, url: 'https://a.example', runtime_headers: {allowed_names: [a]}}"), "runtime_headers.allowed_names: belongs to allow: true"},
+		"runtime_client":  {tool("{name: t, client: true, runtime_headers: {allow: true}}"), "tools[0].runtime_headers: belongs to what is called over HTTP"},
+		"runtime_process": {source("{name: s, mcp_command: /bin/x, runtime_headers: {allow: true}}"), "tool_sources[0].runtime_headers: belongs to"},
 		"source_no_way":   {source("{name: s}"), "tool_sources[0]: needs exactly one of openapi_file, mcp_url and mcp_command"},
 		"mcp_no_name":     {source("{mcp_url: 'https://a.example'}"), "tool_sources[0].name: is needed"},
 		"no_document":     {source("{openapi_file: /does/not/exist}"), "tool_sources[0].openapi_file: "},

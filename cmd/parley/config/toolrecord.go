@@ -81,6 +81,7 @@ func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
 	if ways != 1 {
 		k.failf(key, "needs exactly one of url, client and builtin")
 	}
+	runtimeHeaders := runtimeRecord(k, key+".runtime_headers", &t.RuntimeHeaders, t.URL != "")
 	if t.Builtin != "" {
 		k.oneOf(key+".builtin", t.Builtin, "current_time", "random_number")
 	}
@@ -91,7 +92,10 @@ func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
 	if _, err := serviceURL(t.URL); err != nil {
 		k.failf(key+".url", "%w", err)
 	}
-	record.Http = &agentpb.HTTP{Method: or(t.Method, "POST"), Url: t.URL, Headers: c.headerRecord(k, key+".headers", t.Headers)}
+	record.Http = &agentpb.HTTP{
+		Method: or(t.Method, "POST"), Url: t.URL, Headers: c.headerRecord(k, key+".headers", t.Headers),
+		RuntimeHeaders: runtimeHeaders,
+	}
 	return record
 }
 
@@ -136,6 +140,7 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 		k.failf(key+".name", "%q needs 1 to 32 letters, digits, '_' and '-'", s.Name)
 	}
 	headers := c.headerRecord(k, key+".headers", s.Headers)
+	runtimeHeaders := runtimeRecord(k, key+".runtime_headers", &s.RuntimeHeaders, s.MCPCommand == "")
 	ways := 0
 	for _, given := range []bool{s.OpenAPIFile != "", s.MCPURL != "", s.MCPCommand != ""} {
 		if given {
@@ -157,7 +162,7 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 		}
 		record.Apis = append(record.Apis, &agentpb.OpenAPI{
 			Name: s.Name, Document: document, BaseUrl: s.BaseURL, Headers: headers, Operations: s.Only,
-			Policy: policy, Policies: policies,
+			Policy: policy, Policies: policies, RuntimeHeaders: runtimeHeaders,
 		})
 	default:
 		if s.Name == "" {
@@ -171,8 +176,28 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 		record.Servers = append(record.Servers, &agentpb.MCP{
 			Name: s.Name, Url: s.MCPURL, Headers: headers, Command: s.MCPCommand, Args: s.MCPArgs,
 			Env: c.headerRecord(k, key+".mcp_env", s.MCPEnv), Tools: s.Only, Policy: policy, Policies: policies,
+			RuntimeHeaders: runtimeHeaders,
 		})
 	}
+}
+
+// runtimeRecord is nil where nothing is passed on.
+func runtimeRecord(k *checker, key string, said *RuntimeHeaders, hasHeaders bool) *agentpb.RuntimeHeaders {
+	for i, name := range said.AllowedNames {
+		if !isHeaderName(name) {
+			k.failf(fmt.Sprintf("%s.allowed_names[%d]", key, i), "%q is not a name", name)
+		}
+	}
+	if len(said.AllowedNames) > 0 && !said.Allow {
+		k.failf(key+".allowed_names", "belongs to allow: true")
+	}
+	if !said.Allow {
+		return nil
+	}
+	if !hasHeaders {
+		k.failf(key, "belongs to what is called over HTTP")
+	}
+	return &agentpb.RuntimeHeaders{Allow: true, AllowedNames: said.AllowedNames}
 }
 
 func readDocument(name string) ([]byte, error) {
