@@ -37,11 +37,17 @@
 //   - Results of one call, and arguments and results of a turn, are bounded; so are the tools that run at one time.
 //   - Every goroutine is counted, or waited for by one that is; Drain returns when there is none.
 //
+// # Runtime contexts
+//
+// What the turn's caller hands to tools and connected agents (package runtimecontext) comes sealed. It is opened when the
+// turn begins, and again when it goes on elsewhere, and is in memory for that long. A turn whose context cannot be opened ends
+// in an error: without it the tools would be asked in nobody's name.
+//
 // # Titles and files
 //
 // A conversation's first turn may make its title, by a small model call beside the answer: it goes with the report if it
 // is ready, else it is told afterwards, and holds up nothing. It is not made when the budget cannot bear it, and its
-// failure is silent. Images go to models that take them, newest message first; of other files the text, under a label
+// failure is silent. A connected agent is not asked for one: the first words of the message are it. Images go to models that take them, newest message first; of other files the text, under a label
 // that says where it comes from; of a file that is neither, its name and why.
 //
 // The package decides nothing about a conversation and stores nothing.
