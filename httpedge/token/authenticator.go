@@ -99,7 +99,7 @@ func peek(request endpoint.Request) []byte {
 	if p, ok := request.(endpoint.HeaderPeeker); ok {
 		return p.PeekHeader(headerName)
 	}
-	return bytesOf(request.Header(headerName))
+	return []byte(request.Header(headerName))
 }
 
 // secret takes the token out of the header.

@@ -3,7 +3,6 @@ package token
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"unsafe"
 )
 
 // Prefix is how API tokens begin that this server makes.
@@ -33,6 +32,3 @@ func Key(hash []byte) string { return hex.EncodeToString(hash) }
 type digest = [sha256.Size]byte
 
 func digestOf(secret []byte) digest { return sha256.Sum256(secret) }
-
-// bytesOf shows a text as bytes that are only read.
-func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

@@ -257,7 +257,6 @@ func (c *compiler) model(record *directorypb.Model, provider *directorypb.Provid
 	}
 	model := config.DefaultModel()
 	model.Provider, model.Name, model.Key = driver(provider.GetDriver()), record.GetModelId(), record.GetKey()
-	model.Guarded = true // a tenant's word, not the operator's
 	model.BaseUrl, model.ApiKey, model.Headers = of.BaseURL, secrets.Credential(), secrets.ProviderHeaders(of.Headers)
 	model.Guarded = true // who records a model need not be whose network this is
 	if model.Price, err = definition.Price(record.GetPricing()); err != nil {
