@@ -19,6 +19,9 @@ const (
 	maxAttempts = 3
 	// maxNext bounds the commands that effects may append to one command.
 	maxNext = 16
+	// maxLosses bounds how often work that was lost is begun again from the same state: what is lost each time, say in a
+	// fault, is not paid for without end.
+	maxLosses = 3
 )
 
 // serve runs one command and those that its effects bring up, and returns how the first one ended.
@@ -44,7 +47,7 @@ func (g *grain) execute(command proto.Message) error {
 	if g.tenure.over.Load() {
 		return g.answer(nil, g.host.refusal())
 	}
-	if command == nil && g.loaded && (g.doubtful || !g.busy()) {
+	if command == nil && g.loaded && (g.doubtful || !g.busy() || g.lost()) {
 		g.drop() // whoever asks for nothing knows of something open
 	}
 	for attempt := 1; ; attempt++ {
@@ -66,6 +69,24 @@ func (g *grain) execute(command proto.Message) error {
 			return g.answer(nil, unavailable("the entity changed at the same time"))
 		}
 	}
+}
+
+// lost says that nobody is at work on a busy entity any more, and that it is worth to begin again. What it will do by
+// itself, at a time or in a further attempt, is not lost.
+func (g *grain) lost() bool {
+	if g.kind.Lost == nil || len(g.alarms) > 0 || !g.kind.Lost(g.entity(), g.state) {
+		return false
+	}
+	if seq := g.kind.Machine.Seq(g.state); g.losses == 0 || seq != g.lostAt {
+		g.losses, g.lostAt = 0, seq
+	}
+	if g.losses == maxLosses {
+		return false
+	}
+	g.losses++
+	g.host.system.log.Warn("what was open is not worked on: it is begun again", slog.String("entity", g.id),
+		slog.Uint64("epoch", g.tenure.epoch), slog.Int("times", g.losses))
+	return true
 }
 
 // assumeAbsent spares the read of a head record that cannot be there: the journal refuses to create what exists, and

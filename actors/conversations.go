@@ -46,6 +46,10 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds, lis
 			s, ok := state.(*conversationpb.State)
 			return ok && s.GetLease() != nil
 		},
+		Lost: func(at Entity, state proto.Message) bool {
+			s, _ := state.(*conversationpb.State)
+			return !runner.Active(s.GetLease().GetRunId(), at.Epoch)
+		},
 		Running: conversation.ListRunning,
 		Due:     Due{List: conversation.ListDue, Command: dueCommand},
 		Drain:   runner.Drain,

@@ -78,6 +78,14 @@ func (d *drivers) drive(at Entity, job any, run func(ctx context.Context)) {
 	d.startLocked()
 }
 
+// drives says whether an entity is worked on, or will be as soon as there is room, in its epoch.
+func (d *drivers) drives(at Entity) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one := d.mu.newest[at.ID]
+	return d.mu.over || one != nil && one.at.Epoch == at.Epoch
+}
+
 // startLocked starts drives that wait, as far as there is room.
 func (d *drivers) startLocked() {
 	for len(d.mu.queue) > 0 && d.mu.running < d.max {

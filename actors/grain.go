@@ -68,6 +68,8 @@ type grain struct {
 	doubtful bool   // an append whose outcome is not known may still be applied
 	doubt    uint64 // as long as the stored seq is this
 	heard    uint64 // seq of the state that was dropped last, up to which waiters were told
+	losses   int    // how often work was found lost
+	lostAt   uint64 // in the state of this seq
 }
 
 func (g *grain) unlink() {

@@ -33,6 +33,10 @@ type Kind struct {
 	Creates func(command proto.Message) bool
 	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
 	Busy func(state proto.Message) bool
+	// Lost says of a busy entity that nobody is at work on it here, though its state says so, e.g. because the work was given
+	// up after a refusal. It is looked for now and then (Config.RecoverEvery), and what is found begins again as after a new
+	// activation. Nil: that never happens.
+	Lost func(at Entity, state proto.Message) bool
 	// Running names the list of the entities that have something open outside, e.g. a turn: a new owner of their shard
 	// activates them. Empty means that none ever has.
 	Running string

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 
@@ -85,7 +84,7 @@ func canceled(turn string) *conversationpb.TurnResult {
 func (d *runDriver) admit() (*runpb.Command, error) {
 	joined, err := d.join(false)
 	if refusal := refusalOf(err); refusal != nil {
-		return refused(refusal), nil
+		return d.refuse(refusal)
 	}
 	if err != nil {
 		return nil, err
@@ -102,13 +101,21 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 		if err = d.leave(); err != nil {
 			return nil, err
 		}
-		return refused(refusal), nil
+		return d.refuse(refusal)
 	}
 	if err != nil {
 		return nil, err
 	}
 	d.sure = joined.GetPlaced()
 	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Placed: d.sure}}}, nil
+}
+
+// refuse leaves nothing of a run that is not admitted. A driver that was lost may have held the conversation for it.
+func (d *runDriver) refuse(refusal *machine.Failure) (*runpb.Command, error) {
+	if err := d.free(); err != nil {
+		return nil, err
+	}
+	return refused(refusal), nil
 }
 
 // refused is the report of a run that is not admitted. Whose conversation it is, and whether there is one, is not said.
@@ -197,12 +204,13 @@ func (d *runDriver) await() (*runpb.Command, error) {
 		reply, err := d.tellIn(ctx, "await", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
 			AwaitRun: &conversationpb.AwaitRun{RunId: turn},
 		}})
+		overdue := ctx.Err() != nil
 		cancel()
 		known := reply.GetTurn()
 		switch {
 		case d.ctx.Err() != nil:
 			return nil, d.ctx.Err()
-		case errors.Is(err, context.DeadlineExceeded):
+		case err != nil && overdue: // whatever it was told last
 			if _, err = d.join(true); err != nil {
 				return nil, err
 			}
@@ -378,12 +386,12 @@ func (d *runDriver) letGo() (*runpb.Command, error) {
 	return &runpb.Command{Body: &runpb.Command_Settled{Settled: &runpb.Settled{}}}, nil
 }
 
-// free releases the conversation, if the run holds it.
+// free releases the conversation, if the run holds it. One that refuses that is not held.
 func (d *runDriver) free() error {
 	_, err := d.tell("free", &conversationpb.Command{Body: &conversationpb.Command_Hold{
 		Hold: &conversationpb.Hold{RunId: d.at.ID, Release: true},
 	}})
-	if codeIs(err, failurepb.Code_NOT_FOUND) {
+	if codeIs(err, failurepb.Code_NOT_FOUND) || codeIs(err, failurepb.Code_FORBIDDEN) {
 		return nil
 	}
 	return err
