@@ -130,7 +130,7 @@ func (r *Runs) runs() Kind {
 			s, ok := state.(*runpb.State)
 			return ok && run.Driven(s)
 		},
-		Lost: func(at Entity, _ proto.Message) bool { return !r.drives(at) },
+		Lost:    func(at Entity, _ proto.Message) bool { return !r.drives(at) },
 		Running: run.ListRunning,
 		Due: Due{List: run.ListDue, Command: func(id string) proto.Message {
 			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}

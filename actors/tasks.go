@@ -70,7 +70,7 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 			s, ok := state.(*taskpb.State)
 			return ok && s.GetRun() != nil
 		},
-		Lost: func(at Entity, _ proto.Message) bool { return !t.drives(at) },
+		Lost:    func(at Entity, _ proto.Message) bool { return !t.drives(at) },
 		Running: task.ListRunning,
 		Due: Due{List: task.ListDue, Command: func(id string) proto.Message {
 			return &taskpb.Command{TaskId: id, Body: &taskpb.Command_Due{Due: &taskpb.Due{}}}
