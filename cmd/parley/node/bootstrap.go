@@ -32,17 +32,17 @@ type founding struct {
 	given   string // API token of the configuration, "" = none
 	tier    string
 	now     func() time.Time
+
+	tenant *directorypb.Tenant // as this founding makes it
+	asked  bool                // an attempt at that has failed, and may have made it
+	first  bool                // it has made it, and owes the token
 }
 
 // found makes what is missing. The token is returned to the one who made it: it is not known afterwards. Several nodes may
 // be at it at once; the record of the tenant decides who makes the token.
 func (f *founding) found(ctx context.Context) (shown string, err error) {
 	now := f.now().UnixMilli()
-	tenant := &directorypb.Tenant{
-		Id: firstTenant, Name: "Default", Slug: "default", Tier: f.tier, OwnerId: firstOwner, CreatedAt: now,
-	}
-	first, err := f.ensure(ctx, endpoint.Tenants, firstTenant, tenant)
-	if err != nil {
+	if err = f.foundTenant(ctx, now); err != nil {
 		return "", err
 	}
 	if _, err = f.ensure(ctx, endpoint.Projects, firstProject, &directorypb.Project{
@@ -62,7 +62,7 @@ func (f *founding) found(ctx context.Context) (shown string, err error) {
 	if f.given != "" {
 		return "", f.giveToken(ctx, now)
 	}
-	if !first {
+	if !f.first {
 		return "", nil
 	}
 	secret, record := newToken()
@@ -71,7 +71,29 @@ func (f *founding) found(ctx context.Context) (shown string, err error) {
 	if _, err = f.ensure(ctx, endpoint.Tokens, token.Key(record.GetHash()), record); err != nil {
 		return "", err
 	}
+	f.first = false
 	return secret, nil
+}
+
+// foundTenant makes the tenant, unless there is one.
+func (f *founding) foundTenant(ctx context.Context, now int64) error {
+	if f.tenant == nil {
+		f.tenant = &directorypb.Tenant{
+			Id: firstTenant, Name: "Default", Slug: "default", Tier: f.tier, OwnerId: firstOwner, CreatedAt: now,
+		}
+	}
+	made, err := f.ensure(ctx, endpoint.Tenants, firstTenant, f.tenant)
+	if err != nil {
+		f.asked = true
+		return err
+	}
+	if !made && f.asked {
+		stored := &directorypb.Tenant{}
+		record, _ := f.records.Get(endpoint.Tenants, firstTenant)
+		made = proto.Unmarshal(record.Value, stored) == nil && proto.Equal(stored, f.tenant)
+	}
+	f.first, f.asked = f.first || made, false
+	return nil
 }
 
 // setTier applies the configured licence to the first tenant.

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +81,49 @@ func TestFoundingWithAGivenToken(t *testing.T) {
 	_, err = f.found(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, firstOwner, owner(t, records, "service_another"), "nothing said about it")
+}
+
+// TestFoundingGoesOn: the token is made and shown also when it took several attempts, wherever they failed.
+func TestFoundingGoesOn(t *testing.T) {
+	failed := errors.New("no leader")
+	for _, broken := range []string{endpoint.Tenants, endpoint.Projects, endpoint.Users, endpoint.Tokens} {
+		for _, written := range []bool{false, true} {
+			t.Run(fmt.Sprint(broken, " written ", written), func(t *testing.T) {
+				records := &lossy{Records: &endpointtest.Records{}, collection: broken, written: written, err: failed}
+				f := &founding{records: records, ids: mint(t), tier: "FREE", now: time.Now}
+				_, err := f.found(t.Context())
+				require.ErrorIs(t, err, failed)
+				records.collection = ""
+				secret, err := f.found(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, firstOwner, owner(t, records, secret))
+				secret, err = f.found(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, secret, "shown once")
+			})
+		}
+	}
+}
+
+// lossy fails writes to a collection, before or after they are done.
+type lossy struct {
+	*endpointtest.Records
+
+	collection string
+	written    bool
+	err        error
+}
+
+func (l *lossy) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (uint64, error) {
+	if collection != l.collection {
+		return l.Records.Put(ctx, collection, key, expected, value)
+	}
+	if l.written {
+		if _, err := l.Records.Put(ctx, collection, key, expected, value); err != nil {
+			return 0, err
+		}
+	}
+	return 0, l.err
 }
 
 // TestFoundingByAll: all nodes of a new cluster are at it at once; one of them shows a token.
