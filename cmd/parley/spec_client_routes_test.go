@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/cmd/parley/node"
+	"parley/httpedge/endpoint"
+)
+
+// clientRoutes are all registered routes of the Client API and the gateway.
+func clientRoutes(t *testing.T) []endpoint.Row {
+	t.Helper()
+	var rows []endpoint.Row
+	for _, mounted := range node.Surfaces() {
+		if name := mounted.Surface.Name; name == "client" || name == "gateway" {
+			require.Equal(t, "/api/client/v1", mounted.Prefix)
+			rows = append(rows, mounted.Surface.Rows...)
+		}
+	}
+	require.Greater(t, len(rows), 40)
+	return rows
+}
+
+// openRoute is the only one that asks for no token.
+const openRoute = "/openapi.json"
+
+// belongings is one of everything that a tenant can have, by the name of the parameter that names it, below a part of the path.
+type belongings map[string]string
+
+// everything makes one of everything in a tenant that has the scripted model.
+func everything(t *testing.T, n *tenant) belongings {
+	t.Helper()
+	model := n.done(t, "POST", "/models", scriptedModel("owned"))
+	agent := n.newAgent(t, object1{"name": "Owned", "config": object1{"modelKey": "scripted", "askUser": true}, "metadata": object1{
+		"background": object1{"enabled": true}, "files": object1{"enabled": true}, "a2a": object1{"enabled": true},
+	}})
+	n.done(t, "POST", "/agents/"+agent+"/publish", nil)
+	session := n.done(t, "POST", "/agents/sessions", object1{"agent": agent}).text("id")
+	run := n.done(t, "POST", "/agents/responses", object1{"model": agent, "input": "hi", "background": true})
+	file := n.done(t, "POST", "/agents/sessions/"+session+"/files?name=a.txt", "text of a file", "Content-Type", "text/plain")
+	user := n.done(t, "POST", "/users", object1{"name": "Owned", "role": "user"}).text("user", "id")
+	token := n.done(t, "POST", "/users/"+user+"/tokens", object1{"label": "owned"}).text("id")
+	fileID, _ := file.at("file", "id").v.(string)
+	if fileID == "" {
+		fileID = file.text("id")
+	}
+	return belongings{
+		"/agents/{agentKey}": agent, "/agents/sessions/{id}": session, "/agents/runs/{runId}": run.text("id"), "/models/{id}": model.text("model", "_id"),
+		"/models/providers/{key}": "scripted", "/users/{id}": user, "{version}": "1", "{fileId}": fileID, "{tokenId}": token,
+		"{actionId}": "act_AAAAAAAAAAAAAAAAAAAAA",
+	}
+}
+
+// path fills a route's path.
+func (b belongings) path(pattern string) string {
+	for name, value := range b {
+		parameter := name[strings.LastIndex(name, "{"):]
+		if strings.HasPrefix(name, "{") || strings.HasPrefix(pattern, name) {
+			pattern = strings.Replace(pattern, parameter, value, 1)
+		}
+	}
+	return pattern
+}
+
+// requests that are good enough to come to what they name.
+var requestBodies = map[string]string{ // a constant
+	"PATCH /agents/{agentKey}":                      `{"name":"Stolen"}`,
+	"POST /agents/responses":                        `{"model":"AGENT","input":"hi"}`,
+	"POST /responses":                               `{"model":"AGENT","input":"hi"}`,
+	"POST /agents/sessions":                         `{"agent":"AGENT"}`,
+	"PATCH /agents/sessions/{id}":                   `{"budget":null}`,
+	"POST /agents/sessions/{id}/actions/{actionId}": `{"resolution":{"type":"tool_approval","decision":"allow"}}`,
+	"POST /agents/sessions/{id}/files":              `text`,
+	"PUT /models/{id}":                              `{"name":"Stolen"}`,
+	"PATCH /models/{id}":                            `{"name":"Stolen"}`,
+	"PATCH /models/providers/{key}":                 `{"label":"Stolen"}`,
+	"POST /users/{id}/tokens":                       `{"label":"Stolen"}`,
+	"POST /chat/completions":                        `{"model":"MODEL","messages":[{"role":"user","content":"hi"}]}`,
+	"POST /embeddings":                              `{"model":"MODEL","input":"hi"}`,
+	"POST /moderations":                             `{"input":"hi","model":"MODEL"}`,
+}
+
+func (b belongings) body(row *endpoint.Row) string {
+	return strings.NewReplacer("AGENT", b["/agents/{agentKey}"], "MODEL", "owned").Replace(requestBodies[row.Method+" "+row.Path])
+}
+
+// TestClientRoutes holds every registered route against who asks.
+func TestClientRoutes(t *testing.T) {
+	p := house(t).p
+	n := newTenant(t, p, "ON_PREMISE")
+	n.scripted(t)
+	owned := everything(t, n)
+	stranger := newTenant(t, p, "ON_PREMISE")
+	nothing := n.with(operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "nothing", "servicePermissions": object1{}}).text("token"))
+	others := map[string]string{} // tokens for all services but one
+	for _, service := range []string{"agents", "models", "guardrails", "members"} {
+		scope := object1{"agents": "admin", "models": "admin", "guardrails": "admin", "members": "admin", "tracing": "admin"}
+		delete(scope, service)
+		others[service] = operate(t, p, "POST", "/tokens", object1{"userId": n.owner, "label": "all others", "servicePermissions": scope}).text("token")
+	}
+	parameter := regexp.MustCompile(`\{\w+\}`)
+	named := 0
+	for _, row := range clientRoutes(t) {
+		path, body := owned.path(row.Path), owned.body(&row)
+		require.NotRegexp(t, parameter, path, "this test does not know what it names")
+		ask := func(b apiCaller) answer { return b.ask(t, row.Method, path, body, "Content-Type", "text/plain") }
+		if row.Path == openRoute {
+			require.Equal(t, 200, ask(n.with("")).status)
+			continue
+		}
+		t.Run(row.Method+" "+row.Path, func(t *testing.T) {
+			require.Equal(t, 401, ask(n.with("")).status, "without a token")
+			require.Equal(t, 401, ask(n.with("service_"+strings.Repeat("0", 64))).status, "with a wrong one")
+
+			a := ask(nothing)
+			service, level, _ := strings.Cut(row.Access, ":")
+			require.Equal(t, 403, a.status, a.text)
+			require.Contains(t, a.text, fmt.Sprintf("Forbidden: %s requires %s permission", service, level))
+			a = ask(n.with(others[service]))
+			require.Equal(t, 403, a.status, a.text)
+
+			if path != row.Path || body != "" {
+				named++
+				a = ask(stranger.apiCaller)
+				require.Equal(t, 404, a.status, "%s: %s", a.what, a.text)
+				require.Contains(t, a.text, "not_found", "its code")
+				for _, value := range owned {
+					if len(value) > len("owned") {
+						require.NotContains(t, a.text, value)
+					}
+				}
+			}
+		})
+	}
+	require.Greater(t, named, 35)
+	t.Run("nothing_was_touched", func(t *testing.T) {
+		require.Equal(t, "Owned", n.done(t, "GET", "/agents/"+owned["/agents/{agentKey}"], nil).text("agent", "name"))
+		require.Equal(t, "owned", n.done(t, "GET", "/models/owned", nil).text("model", "name"))
+		require.Len(t, n.done(t, "GET", "/users/"+owned["/users/{id}"]+"/tokens", nil).at("tokens").list(), 1)
+		n.done(t, "GET", "/agents/sessions/"+owned["/agents/sessions/{id}"], nil)
+	})
+	t.Run("what_bodies_name_is_looked_for_in_the_own_project", func(t *testing.T) {
+		agent := owned["/agents/{agentKey}"]
+		session := owned["/agents/sessions/{id}"]
+		for _, body := range []object1{
+			{"session_id": session}, {"previous_response_id": "resp_" + session}, {"conversation": session}, {"conversation": object1{"id": session}},
+		} {
+			body["model"], body["input"] = "fixed", "hi"
+			require.Equal(t, 404, stranger.ask(t, "POST", "/agents/responses", body).status, "%v", body)
+			require.Equal(t, 404, n.ask(t, "POST", "/agents/responses", body).status, "of another agent: %v", body)
+		}
+		require.Empty(t, stranger.done(t, "GET", "/agents/sessions?agent="+agent, nil).at("data").list())
+	})
+}
