@@ -126,6 +126,7 @@ func TestNativeAgentIsCompiled(t *testing.T) {
 	require.EqualValues(t, 10<<20, can.GetAttachments().GetMaxFileSize())
 
 	model := agent.GetModel()
+	require.True(t, model.GetGuarded(), "a tenant has chosen it")
 	require.Equal(t, agentpb.Provider_OPENAI, model.GetProvider())
 	require.Equal(t, []string{"big-1", "big", "https://a.test/v1", "sk-1"}, []string{model.GetName(), model.GetKey(), model.GetBaseUrl(), model.GetApiKey()})
 	require.Equal(t, map[string]string{"X-A": "h"}, model.GetHeaders())
