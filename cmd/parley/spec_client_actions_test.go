@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestClientSessionActions: what waits for a person, and resolving it here and on the conversation server.
+func TestClientSessionActions(t *testing.T) {
+	n := onFloor(t)
+	pause := func(t *testing.T, parts ...part) (id string, actions []tree) {
+		t.Helper()
+		id = n.session(t, "worker", nil)
+		response := n.respond(t, "worker", script(parts...), object1{"session_id": id}).fits(200, responseShape(fields{
+			"status": exactly("requires_action"), "stop_reason": exactly("requires_action"), "error": exactly(nil),
+		}))
+		actions = response.at("pending_actions").list()
+		require.Equal(t, response.at("pending_actions").v, n.read(t, id).at("pending_actions").v)
+		return id, actions
+	}
+	resolve := func(t *testing.T, id string, action tree, resolution any) answer {
+		t.Helper()
+		return n.post(t, "/agents/sessions/"+id+"/actions/"+action.text("id"), object1{"resolution": resolution})
+	}
+	whole := responseShape(fields{"status": exactly("completed"), "stop_reason": exactly("end_turn")})
+	t.Run("approval", func(t *testing.T) {
+		id, actions := pause(t, part{Text: "May I?", Calls: []wanted{wipe("cl-1")}})
+		require.Len(t, actions, 1)
+		require.NoError(t, object(fields{
+			"id": idOf("act"), "kind": exactly("tool_approval"), "status": exactly("pending"), "tool_name": exactly("wipe"), "tool_call_id": nonEmpty,
+			"args": exactly(object1{"disk": "cl-1"}), "details": exactly(object1{"prompt": "Really?"}), "created_at": moment, "expires_at": like(`Z$`),
+		})(actions[0].v))
+		n.get(t, "/agents/sessions/"+id).fits(200, sessionShape(fields{
+			"runtime_status": exactly("requires_action"), "stop_reason": exactly("requires_action"),
+		}))
+		n.respond(t, "worker", "hi", object1{"session_id": id}).coded(409, "action_pending")
+		n.respond(t, "worker", "hi", object1{"session_id": id, "background": true}).coded(409, "action_pending")
+		for _, bad := range []any{nil, object1{}, object1{"type": "x"}, object1{"type": "tool_approval"}, object1{"type": "tool_approval", "decision": "maybe"}, 3} {
+			resolve(t, id, actions[0], bad).coded(400, "invalid_request")
+		}
+		resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "allow", "approved_args": 3}).coded(400, "invalid_approved_args")
+		resolve(t, id, actions[0], object1{"type": "client_tool", "output": 1}).coded(400, "invalid_request")
+		require.Empty(t, n.shop.uses("wipe", "cl-1"))
+		done := resolve(t, id, actions[0], allow).fits(200, whole)
+		require.Equal(t, "May I?\n\ndone wipe", done.said())
+		require.Len(t, n.shop.uses("wipe", "cl-1"), 1)
+		resolve(t, id, actions[0], allow).coded(409, "action_not_pending")
+		n.post(t, "/agents/sessions/"+id+"/actions/act_AAAAAAAAAAAAAAAAAAAAA", object1{"resolution": allow}).coded(409, "action_not_pending")
+	})
+	t.Run("other_arguments", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-2")))
+		resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "allow", "approved_args": object1{"disk": "cl-3"}}).fits(200, whole)
+		require.Empty(t, n.shop.uses("wipe", "cl-2"))
+		require.Len(t, n.shop.uses("wipe", "cl-3"), 1)
+		var told tree
+		for _, event := range n.done(t, "GET", "/agents/sessions/"+id+"/events?types=action.resolved", nil).at("data").list() {
+			told = event.at("data", "resolution")
+		}
+		require.NoError(t, exactly(object1{"type": "tool_approval", "decision": "allow", "approved_args": object1{"disk": "cl-3"}})(told.v), "in snake_case")
+	})
+	t.Run("denial", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-4")))
+		require.Contains(t, resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "deny", "comment": "not mine"}).fits(200, whole).said(), "not mine")
+		require.Empty(t, n.shop.uses("wipe", "cl-4"))
+	})
+	t.Run("remembered", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-5")))
+		resolve(t, id, actions[0], object1{"type": "tool_approval", "decision": "allow", "remember_for_session": true}).fits(200, whole)
+		n.respond(t, "worker", script(calls(wipe("cl-6"))), object1{"session_id": id}).fits(200, whole)
+		require.Len(t, n.shop.uses("wipe", "cl-6"), 1)
+	})
+	t.Run("question", func(t *testing.T) {
+		id, actions := pause(t, calls(use("ask_user", object1{"questions": []any{object1{"question": "Red?", "options": []any{object1{"label": "yes"}, object1{"label": "no"}}}}})))
+		require.Equal(t, []string{"user_question", "Red?"}, []string{actions[0].text("kind"), actions[0].at("questions").list()[0].text("question")})
+		resolve(t, id, actions[0], object1{"type": "user_question"}).coded(400, "invalid_request")
+		require.JSONEq(t, `{"Red?":"no"}`, resolve(t, id, actions[0], object1{"type": "user_question", "answers": object1{"Red?": "no"}}).fits(200, whole).said())
+	})
+	t.Run("client_tool_and_one_more", func(t *testing.T) {
+		id, actions := pause(t, calls(use("camera", nil), wipe("cl-7")))
+		require.Equal(t, []string{"client_tool", "tool_approval"}, texts(actions, "kind"))
+		still := resolve(t, id, actions[0], object1{"type": "client_tool", "output": "seen"}).fits(200, responseShape(fields{"status": exactly("requires_action")}))
+		require.Equal(t, []string{actions[1].text("id")}, texts(still.at("pending_actions").list(), "id"))
+		require.Equal(t, "seen | done wipe", resolve(t, id, actions[1], allow).fits(200, whole).said())
+	})
+	t.Run("on_the_conversation_server", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-8")))
+		auth := []string{"Authorization", "Bearer " + n.token}
+		read := n.p.ask(t, "GET", "/conversations/"+id, nil, auth...).fits(200, anyObject)
+		require.Equal(t, []string{actions[0].text("id")}, texts(read.at("pendingActions").list(), "id"))
+		n.p.ask(t, "POST", "/conversations/"+id+"/actions/"+actions[0].text("id"), object1{"resolution": allow}, auth...).fits(200, anyObject)
+		n.get(t, "/agents/sessions/"+id).fits(200, sessionShape(fields{"runtime_status": exactly("idle"), "stop_reason": exactly("end_turn"), "pending_actions": exactly([]any{})}))
+		require.Len(t, n.shop.uses("wipe", "cl-8"), 1)
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		id, actions := pause(t, calls(wipe("cl-9")))
+		given := n.post(t, "/agents/sessions/"+id+"/cancel", nil).fits(200, object(fields{
+			"cancelled": exactly(true), "settled": exactly(true), "turn_id": nonEmpty, "cancelled_action_ids": exactly([]string{actions[0].text("id")}),
+			"session": sessionShape(fields{"runtime_status": exactly("idle"), "stop_reason": exactly("cancelled")}),
+		}))
+		require.Equal(t, given.at("session").v, n.read(t, id).v)
+		resolve(t, id, actions[0], allow).coded(409, "action_not_pending")
+	})
+}
+
+// TestClientSessionCancel: POST /agents/sessions/{id}/cancel.
+func TestClientSessionCancel(t *testing.T) {
+	n := onFloor(t)
+	t.Run("running_turn", func(t *testing.T) {
+		id := n.session(t, "worker", nil)
+		came := n.p.asking(t, "POST", n.url("/agents/responses"), n.order("worker", script(part{Text: "half", Hold: "never"}), object1{"session_id": id}),
+			"Authorization", "Bearer "+n.token)
+		s := n.p.follow(t, "GET", n.url("/agents/sessions/"+id+"/events/stream"), nil, "Authorization", "Bearer "+n.token)
+		require.Equal(t, ": open", s.block())
+		s.until("agent.message.delta")
+		a := n.post(t, "/agents/sessions/"+id+"/cancel", nil)
+		require.Contains(t, []int{200, 202}, a.status, a.text)
+		require.True(t, decode(t, a.text).flag("cancelled"))
+		response := came().fits(200, responseShape(fields{"status": exactly("cancelled"), "stop_reason": exactly("cancelled")}))
+		require.Equal(t, "half", response.said())
+		n.becomes(t, id, "idle")
+	})
+	t.Run("idle_session", func(t *testing.T) {
+		id := n.session(t, "quick", nil)
+		n.post(t, "/agents/sessions/"+id+"/cancel", nil).fits(200, object(fields{
+			"cancelled": exactly(false), "settled": exactly(true), "cancelled_action_ids": exactly([]any{}), "session": sessionShape(nil),
+		}))
+	})
+	t.Run("background_run_goes_with_it", func(t *testing.T) {
+		id := n.session(t, "worker", nil)
+		run := n.run(t, "worker", script(part{Text: "half", Hold: "never"}), object1{"session_id": id}).text("id")
+		n.becomes(t, id, "running")
+		a := n.post(t, "/agents/sessions/"+id+"/cancel", nil)
+		require.Equal(t, run, decode(t, a.text).text("run_id"), a.text)
+		require.Equal(t, "canceled", n.wait(t, run).text("status"))
+		require.Eventually(t, func() bool { return n.remove(t, id).status == http.StatusOK }, waitLong, waitStep)
+	})
+}
+
+// TestClientSessionEvents: the log of a session, read and followed.
+func TestClientSessionEvents(t *testing.T) {
+	n := onFloor(t)
+	auth := []string{"Authorization", "Bearer " + n.token}
+	id := n.session(t, "quick", nil)
+	path := "/agents/sessions/" + id + "/events"
+	require.Equal(t, "0", n.done(t, "GET", path, nil).at("last_seq").v.(interface{ String() string }).String())
+	live := n.p.follow(t, "GET", n.url(path+"/stream"), nil, auth...)
+	require.Equal(t, ": open", live.block())
+	n.respond(t, "quick", "hi", object1{"session_id": id}).fits(200, anyObject)
+	log := n.get(t, path).fits(200, object(fields{
+		"object": exactly("list"), "has_more": exactly(false), "last_seq": integer,
+		"data": listOf(object(fields{"seq": integer, "type": nonEmpty, "data": anyObject, "run_id?": nonEmpty, "created_at": moment})),
+	}))
+	events := log.at("data").list()
+	require.Equal(t, []string{"user.message", "session.status_running"}, texts(events, "type")[:2])
+	require.Equal(t, []string{"session.status_idle", "session.updated"}, texts(events, "type")[len(events)-2:], "the first message names it")
+	require.Equal(t, n.read(t, id).number("last_event_seq"), log.number("last_seq"))
+	last := 0.0
+	for _, event := range events {
+		require.Greater(t, event.number("seq"), last)
+		last = event.number("seq")
+	}
+	numbered := func(s *stream, count int) (ids, names []string) {
+		for len(ids) < count {
+			if f := s.frame(); f.id != "" {
+				ids, names = append(ids, f.id), append(names, f.event)
+			}
+		}
+		return ids, names
+	}
+	liveIDs, names := numbered(live, len(events))
+	require.Equal(t, texts(events, "type"), names)
+	t.Run("pages", func(t *testing.T) {
+		page := n.done(t, "GET", path+"?limit=2&after=1", nil)
+		require.Equal(t, texts(events, "type")[1:3], texts(page.at("data").list(), "type"))
+		require.True(t, page.flag("has_more"))
+		require.Len(t, n.done(t, "GET", path+"?types=user.message,session.status_idle", nil).at("data").list(), 2)
+		n.get(t, path+"?after=x").coded(400, "invalid_request")
+	})
+	t.Run("stream_goes_on_where_it_ended", func(t *testing.T) {
+		for _, s := range []*stream{
+			n.p.follow(t, "GET", n.url(path+"/stream"), nil, append(auth, "Last-Event-ID", liveIDs[1])...),
+			n.p.follow(t, "GET", n.url(path+"/stream?after="+liveIDs[1]), nil, auth...),
+			n.p.follow(t, "GET", n.url(path+"/stream?after=0"), nil, append(auth, "Last-Event-ID", liveIDs[1])...),
+		} {
+			require.Equal(t, ": open", s.block())
+			ids, again := numbered(s, len(events)-2)
+			require.Equal(t, liveIDs[2:], ids)
+			require.Equal(t, names[2:], again)
+			s.cancel()
+		}
+		n.ask(t, "GET", path+"/stream", nil, "Last-Event-ID", "x").coded(400, "invalid_request")
+		s := n.p.follow(t, "GET", n.url(path+"/stream?types=session.status_idle&after=0"), nil, auth...)
+		require.Equal(t, ": open", s.block())
+		_, only := numbered(s, 1)
+		require.Equal(t, []string{"session.status_idle"}, only)
+	})
+	t.Run("messages", func(t *testing.T) {
+		page := n.get(t, "/agents/sessions/"+id+"/messages").fits(200, object(fields{
+			"object": exactly("list"), "data": listOf(anyObject), "has_more_before": exactly(false), "has_more_after": exactly(false),
+		}))
+		require.Equal(t, []string{"user", "assistant"}, texts(page.at("data").list(), "role"))
+		require.Equal(t, []string{"hi", "one two three"}, texts(page.at("data").list(), "content"))
+		older := n.done(t, "GET", "/agents/sessions/"+id+"/messages?before="+page.at("data").list()[1].text("id"), nil)
+		require.Equal(t, []string{"hi"}, texts(older.at("data").list(), "content"))
+		n.get(t, "/agents/sessions/"+id+"/messages?before=a&after=b").coded(400, "invalid_request")
+	})
+}
+
+// TestClientSessionFiles: files of a session, and in the input of a response.
+func TestClientSessionFiles(t *testing.T) {
+	n := onFloor(t)
+	id := n.session(t, "worker", nil)
+	path := "/agents/sessions/" + id + "/files"
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	record := func(over fields) shape {
+		return object(fields{
+			"id": idOf("file"), "object": exactly("agent.session.file"), "session_id": exactly(id), "name": nonEmpty, "mime_type": like("^text/plain"),
+			"size": integer, "metadata": exactly(object1{}), "created_at": moment, "expires_at": anything,
+		}.with(over))
+	}
+	first := n.post(t, path, object1{"file": object1{"name": "a.txt", "content": encoded("the first file")}, "metadata": object1{"k": "v"}}).
+		fits(201, record(fields{"name": exactly("a.txt"), "size": exactly(14), "metadata": exactly(object1{"k": "v"})}))
+	second := n.post(t, path+"?name=b.txt", "raw bytes", "Content-Type", "text/plain").fits(201, record(fields{"name": exactly("b.txt"), "size": exactly(9)}))
+	list := n.get(t, path).fits(200, object(fields{"object": exactly("list"), "data": listOf(record(fields{"metadata": anyObject}))}))
+	require.ElementsMatch(t, []string{first.text("id"), second.text("id")}, texts(list.at("data").list(), "id"))
+	t.Run("content", func(t *testing.T) {
+		a := n.get(t, path+"/"+second.text("id")+"/content")
+		require.Equal(t, []any{200, "raw bytes"}, []any{a.status, a.text})
+		part := n.ask(t, "GET", path+"/"+second.text("id")+"/content", nil, "Range", "bytes=4-")
+		require.Equal(t, []any{206, "bytes"}, []any{part.status, part.text})
+	})
+	t.Run("limits_of_the_agent", func(t *testing.T) {
+		n.post(t, path, object1{"file": object1{"name": "c.txt", "content": encoded("one too many")}}).coded(409, "too_many_files")
+		n.post(t, "/agents/sessions/"+n.session(t, "worker", nil)+"/files", object1{"file": object1{"name": "c.txt", "content": encoded(strings.Repeat("x", 1001))}}).
+			coded(400, "invalid_request")
+		n.post(t, "/agents/sessions/"+n.session(t, "quick", nil)+"/files", object1{"file": object1{"name": "c.txt", "content": encoded("x")}}).
+			coded(403, "attachments_disabled")
+	})
+	t.Run("refusals", func(t *testing.T) {
+		empty := "/agents/sessions/" + n.session(t, "worker", nil) + "/files"
+		n.post(t, empty, object1{}).coded(400, "invalid_request")
+		n.post(t, empty, object1{"file": object1{"name": "", "content": encoded("x")}}).coded(400, "invalid_request")
+		n.post(t, empty, object1{"file": object1{"name": "a", "content": "!!"}}).coded(400, "invalid_request")
+		n.get(t, empty+"/"+first.text("id")+"/content").coded(404, "not_found")
+		n.ask(t, "DELETE", path+"/file_AAAAAAAAAAAAAAAAAAAAA", nil).coded(404, "not_found")
+	})
+	t.Run("in_the_input", func(t *testing.T) {
+		input := []any{object1{"role": "user", "content": []any{
+			object1{"type": "input_text", "text": "Read"}, object1{"type": "input_file", "file_id": first.text("id")}, object1{"type": "input_text", "text": "this"},
+		}}}
+		n.respond(t, "worker", "", object1{"input": input, "session_id": id}).fits(200, responseShape(fields{"status": exactly("completed")}))
+		asked := n.shop.lastAsked("the first file")
+		require.NotNil(t, asked, "the model was given the file")
+		message := n.done(t, "GET", "/agents/sessions/"+id+"/messages", nil).at("data").list()[0]
+		require.Equal(t, "Read\nthis", message.text("content"))
+		require.Equal(t, []string{first.text("id")}, texts(message.at("files").list(), "id"))
+		n.respond(t, "worker", "", object1{"input": input}).coded(400, "invalid_request")
+		input[0].(object1)["content"].([]any)[1].(object1)["file_id"] = "file_AAAAAAAAAAAAAAAAAAAAA" //nolint:forcetypeassert // made above
+		n.respond(t, "worker", "", object1{"input": input, "session_id": id}).coded(404, "not_found")
+	})
+	t.Run("removed", func(t *testing.T) {
+		n.ask(t, "DELETE", path+"/"+second.text("id"), nil).fits(200, anyObject)
+		n.get(t, path+"/"+second.text("id")+"/content").coded(404, "not_found")
+		require.Len(t, n.done(t, "GET", path, nil).at("data").list(), 1)
+	})
+}
