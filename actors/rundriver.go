@@ -179,7 +179,7 @@ func (d *runDriver) begin() (*runpb.Command, error) {
 		command.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{Agent: agent}}
 	}
 	command.AgentVersion, command.RuntimeContext = d.run.GetAgentVersion(), order.GetRuntimeContext()
-	reply, err := d.tell("begin", command)
+	reply, err := d.tell(tellBegin, command)
 	refusal := refusalOf(err)
 	switch {
 	case refusal != nil && refusal.Code == failurepb.Code_NOT_FOUND:
@@ -333,11 +333,26 @@ func (d *runDriver) giveUp() (*runpb.Command, error) {
 		return nil, err
 	case told.GetCancelled():
 		turn = told.GetRunId()
+	case turn == "":
+		if turn = d.begun(told.GetState()); turn != "" {
+			return &runpb.Command{Body: &runpb.Command_Began{Began: &runpb.Began{TurnRunId: turn}}}, nil
+		}
 	}
 	if turn == "" {
 		return d.end(&runpb.Ended{Turn: canceled("")})
 	}
 	return d.stopped(turn)
+}
+
+// begun is the turn that the run has begun, as its conversation knows, "" = none: a driver may have been lost before it told
+// the run of it.
+func (d *runDriver) begun(state *conversationpb.State) string {
+	for _, outcome := range state.GetOutcomes() {
+		if outcome.GetCommandId() == d.commandID(tellBegin) {
+			return outcome.GetRunId()
+		}
+	}
+	return ""
 }
 
 // stopped waits until a turn that was cancelled, or ended before it could be, is over.

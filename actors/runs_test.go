@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/queue"
 	"parley/actors/turn/model"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -223,6 +224,38 @@ func TestCancelOfARun(t *testing.T) {
 		idle(t)
 		j.settledRun(t, "run_1", testID, runpb.Status_CANCELED)
 		require.Equal(t, conversationpb.Status_IDLE, j.state(testID).GetStatus())
+	})
+}
+
+// A run is cancelled whose turn has begun, and ended, before it was told so: it has ended as its turn has.
+func TestCancelOfARunAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		o := newOffice(t, j, slowly, func(l *queue.Limits) { l.Concurrency = 1 })
+		o.session(t, testID)
+		o.session(t, "conv_2")
+		o.start(t, "run_2", "conv_2", "fill")
+		o.start(t, "run_1", testID, "dig")
+		idle(t)
+		o.near.system.Store(nil)
+		ofRun := &conversationpb.Command{
+			ConversationId: testID, CommandId: "run_1/begin", BackgroundRun: "run_1", Caller: customer,
+			Body: &conversationpb.Command_Send{Send: &conversationpb.Send{Agent: &agentpb.Agent{Id: "a"}, Content: "dig"}},
+		}
+		_, err := o.Ask(t.Context(), testShard, testID, ofRun)
+		require.NoError(t, err, "what a driver did that was lost then")
+		_, err = o.onRun(t.Context(), "run_1", &runpb.Command{Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, runpb.Status_QUEUED, j.run("run_1").GetStatus())
+		o.cancelRun(t, "run_1")
+		told := o.wait(t, "run_1")
+		require.Equal(t, runpb.Status_SUCCEEDED, told.GetRun().GetStatus())
+		require.Equal(t, "I did: dig", told.GetResult().GetResponse().GetContent())
+		require.NotZero(t, told.GetRun().GetStartedAt())
+		o.near.system.Store(o.System)
+		time.Sleep(time.Minute)
+		j.settledRun(t, "run_1", testID, runpb.Status_SUCCEEDED)
 	})
 }
 

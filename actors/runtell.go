@@ -57,7 +57,7 @@ func (d *runDriver) tell(name string, command *conversationpb.Command) (*convers
 
 func (d *runDriver) tellIn(ctx context.Context, name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command.ConversationId = d.run.GetConversationId()
-	command.CommandId = d.at.ID + "/" + name
+	command.CommandId = d.commandID(name)
 	command.BackgroundRun = d.at.ID
 	command.IssuedAt = time.Now().UnixMilli()
 	command.Caller = &conversationpb.Caller{
@@ -76,6 +76,11 @@ func (d *runDriver) tellIn(ctx context.Context, name string, command *conversati
 	})
 	return reply, err
 }
+
+// tellBegin names the command that begins the turn.
+const tellBegin = "begin"
+
+func (d *runDriver) commandID(name string) string { return d.at.ID + "/" + name }
 
 // report tells the run what was done, and learns what its rules make of it.
 func (d *runDriver) report(command *runpb.Command) error {
