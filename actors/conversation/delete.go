@@ -9,7 +9,7 @@ import (
 )
 
 // delete ends the conversation with all that belongs to it. A running turn is stopped first and its report will find
-// nothing; only_idle, the rule of bulk delete, refuses it as busy instead, and one that a background run holds, too.
+// nothing; only_idle refuses it as busy instead.
 func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.Failure) {
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
@@ -19,7 +19,7 @@ func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.F
 		Reply:  &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}},
 	}
 	if c.GetOnlyIdle() {
-		if f := cmp.Or(r.held(), r.notRunning()); f != nil {
+		if f := r.atRest(); f != nil {
 			return machine.Decision{}, f
 		}
 	}
@@ -36,6 +36,15 @@ func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.F
 		})},
 	}
 	return decision, nil
+}
+
+// atRest refuses a conversation in which a turn runs, or one of a background run is about to. One that waits for a person is
+// at rest, whoever's turn it is.
+func (r *request) atRest() *machine.Failure {
+	if r.state.GetLease() == nil && r.state.GetStatus() == conversationpb.Status_WAITING {
+		return nil
+	}
+	return cmp.Or(r.held(), r.notRunning())
 }
 
 // deletedState is what a cancel is told of a conversation that ended under it: idle, its turn cancelled.

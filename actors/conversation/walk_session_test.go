@@ -73,7 +73,8 @@ func (w *walk) checkHold(before *conversationpb.State, given *conversationpb.Com
 	if w.entity.State != nil {
 		require.Equal(w.t, run, w.state().GetBackgroundRun())
 	}
-	require.False(w.t, decision.Delete && given.GetDelete().GetOnlyIdle() && run != "")
+	waits := before.GetStatus() == conversationpb.Status_WAITING
+	require.False(w.t, decision.Delete && given.GetDelete().GetOnlyIdle() && run != "" && !waits)
 }
 
 // checkBy: a turn that somebody began, or let go on, is theirs.

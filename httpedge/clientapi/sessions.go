@@ -141,15 +141,12 @@ func (a *API) getSession(ctx context.Context, in *sessionIn) (*sessionRecord, er
 // deleteSession removes a session with all that belongs to it, unless a run is queued or running on it. One that waits for a
 // person goes with what it waits for.
 func (a *API) deleteSession(ctx context.Context, in *sessionIn) (*deletedSession, error) {
-	state, err := a.session(ctx, in.ID)
-	if err != nil {
+	if _, err := a.session(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	command := a.command(ctx, in.ID, "delete")
-	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{
-		OnlyIdle: state.RuntimeStatus() != conversationpb.RuntimeRequiresAction,
-	}}
-	if _, err = a.askUntilSettled(ctx, command); err != nil {
+	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}}
+	if _, err := a.askUntilSettled(ctx, command); err != nil {
 		return nil, err
 	}
 	return &deletedSession{ID: in.ID, Object: objectSession, Deleted: true}, nil

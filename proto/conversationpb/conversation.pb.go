@@ -6304,7 +6304,7 @@ func (x *Update) GetPatch() *Patch {
 
 type Delete struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	OnlyIdle      bool                   `protobuf:"varint,1,opt,name=only_idle,json=onlyIdle,proto3" json:"only_idle,omitempty"` // bulk delete: refuse a running one as busy; else cancel its turn first
+	OnlyIdle      bool                   `protobuf:"varint,1,opt,name=only_idle,json=onlyIdle,proto3" json:"only_idle,omitempty"` // refuse one that runs, or is about to, as busy; else cancel its turn first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
