@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -113,7 +114,7 @@ func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 		return
 	}
 	if err := x.mux.config.Idempotency.Keep(ctx, kept, KeptAnswer{
-		Status: response.StatusCode(), ContentType: string(response.Header.ContentType()), Body: response.Body(),
+		Status: response.StatusCode(), ContentType: string(response.Header.ContentType()), Body: bytes.Clone(response.Body()), // the response is used again
 	}); err != nil {
 		x.cause = fmt.Errorf("keep the answer of an idempotent request: %w", err)
 	}

@@ -33,7 +33,6 @@ func (k *keptRequests) Begin(_ context.Context, request KeyedRequest) (*KeptRequ
 
 func (k *keptRequests) Keep(_ context.Context, kept *KeptRequest, answer KeptAnswer) error {
 	if k.keepErr == nil {
-		answer.Body = append([]byte(nil), answer.Body...)
 		k.known[kept.ID].Answer = &answer
 	}
 	return k.keepErr
