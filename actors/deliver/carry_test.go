@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"io"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -29,5 +30,33 @@ func TestCarry(t *testing.T) {
 		require.Equal(t, carry, last.Get(deliver.SignatureHeader) != "")
 		require.Equal(t, carry, last.Get("X-Service-Event") == "e")
 		require.Empty(t, last.Get("X-Key"))
+	}
+}
+
+// A post that may move is the same post wherever it ends, unless the other side wants something else to be fetched.
+func TestPostThatMoves(t *testing.T) {
+	t.Parallel()
+	for status, moves := range map[int]bool{301: true, 302: true, 303: false, 307: true, 308: true} {
+		var got []string
+		end := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			require.NoError(t, err)
+			got = append(got, r.Method, r.Header.Get("Content-Type"), string(body))
+		})
+		middle := serve(t, http.RedirectHandler(end.URL, status).ServeHTTP)
+		start := serve(t, http.RedirectHandler(middle.URL, status).ServeHTTP)
+		guard := deliver.NewGuard(deliver.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		t.Cleanup(guard.Close)
+		poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Carry: true})
+		require.NoError(t, err)
+		answer, err := poster.Post(t.Context(), deliver.Post{URL: start.URL, Body: []byte(`{"a":1}`)})
+		if !moves {
+			require.ErrorIs(t, err, deliver.ErrRedirect)
+			require.Empty(t, got)
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, answer.OK())
+		require.Equal(t, []string{"POST", "application/json", `{"a":1}`}, got, status)
 	}
 }

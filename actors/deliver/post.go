@@ -24,7 +24,8 @@ type PosterConfig struct {
 	// UserAgent names this server. Default "parley".
 	UserAgent string
 	// Carry has what signs and names a post (headers X-Service-...) go along with a redirect to another host, which else
-	// hears none of them: for receivers that may move, and nothing in such headers but what the body is proved with.
+	// hears none of them, and the post made again after 301 and 302, too: for receivers that may move, and nothing in such
+	// headers but what the body is proved with.
 	Carry bool
 	// Now is the clock of the signatures. Default time.Now.
 	Now func() time.Time
@@ -53,6 +54,11 @@ func NewPoster(config PosterConfig) (*Poster, error) {
 	client := config.Guard.Client(config.Timeout)
 	follow := client.CheckRedirect
 	client.CheckRedirect = func(next *http.Request, before []*http.Request) error {
+		if config.Carry {
+			if err := repost(next, before[0]); err != nil {
+				return err
+			}
+		}
 		if next.Method != http.MethodPost { // 301, 302 and 303 would deliver nothing
 			return fmt.Errorf("%w: it turns a POST into a %s", ErrRedirect, next.Method)
 		}
@@ -65,6 +71,20 @@ func NewPoster(config PosterConfig) (*Poster, error) {
 		return nil
 	}
 	return &Poster{config: config, client: client}, nil
+}
+
+// repost makes of a hop after 301 or 302 the post again that net/http turns into a GET (document 3, 14.1).
+func repost(next, first *http.Request) error {
+	if next.Method == http.MethodPost || next.Response == nil || next.Response.StatusCode == http.StatusSeeOther {
+		return nil
+	}
+	body, err := first.GetBody()
+	if err != nil {
+		return err
+	}
+	next.Method, next.Body, next.GetBody, next.ContentLength = first.Method, body, first.GetBody, first.ContentLength
+	next.Header.Set("Content-Type", first.Header.Get("Content-Type"))
+	return nil
 }
 
 func carry(next, first *http.Request) {
