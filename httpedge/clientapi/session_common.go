@@ -140,7 +140,7 @@ func wireText(text string) string {
 	return strings.NewReplacer(
 		"maxCostUsd", "max_cost_usd", "onReach", "on_reach", "approvedArgs", "approved_args", "runtimeContext", "runtime_context",
 		"activeRunId", "active_run_id", "pendingActionIds", "pending_action_ids", "fileId", "file_id", "maxFiles", "max_files",
-		"maxFileSize", "max_file_size", "allowedMimeTypes", "allowed_mime_types", "maxBytes", "max_bytes",
+		"maxFileSize", "max_file_size", "allowedMimeTypes", "allowed_mime_types", "maxBytes", "max_bytes", "maxQueued", "max_queued",
 		"the conversation", "the session", "a conversation", "a session",
 	).Replace(text)
 }
