@@ -29,7 +29,7 @@ func (a *API) agentRows() []endpoint.Row {
 			endpoint.Errors(invalid, budget, large, forbidden, quota, noSecrets)),
 		endpoint.On("GET /agents/{agentKey}", read, a.getAgent, tag, endpoint.Summary("Read an agent"), endpoint.Errors(notFound)),
 		endpoint.On("PATCH /agents/{agentKey}", write, a.updateAgent, tag, room, endpoint.Summary("Change an agent's draft, status or metadata"),
-			endpoint.Errors(invalid, budget, large, forbidden, notFound, conflict, noSecrets)),
+			endpoint.Errors(invalid, budget, large, forbidden, notFound, conflict, quota, noSecrets)),
 		endpoint.On("DELETE /agents/{agentKey}", write, a.deleteAgent, tag, endpoint.Summary("Delete an agent; its sessions stay readable"),
 			endpoint.Errors(forbidden, notFound, conflict)),
 		endpoint.On("POST /agents/{agentKey}/publish", write, a.publishAgent, tag, endpoint.Status(201),

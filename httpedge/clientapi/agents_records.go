@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
+	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
 
@@ -19,6 +21,26 @@ const (
 	maxTries = 5
 	catchUp  = 250 * time.Millisecond
 )
+
+// maxProjectBytes bounds what a project's records of one collection come to: every node has all of them in memory.
+const maxProjectBytes = 64 << 20
+
+// roomFor refuses a record of a project that would make its collection too large. Two that are written at the same moment may
+// both pass.
+func (a *API) roomFor(collection, key string, grows int) error {
+	project, _, ofProject := strings.Cut(key, "/") // else the plan bounds their number
+	if !ofProject || grows <= 0 {
+		return nil
+	}
+	for _, record := range a.Records.List(collection, endpoint.RecordKey(project, "")) {
+		grows += len(record.Value)
+	}
+	if grows > maxProjectBytes {
+		return machine.Fail(failurepb.Code_QUOTA_REACHED, "The project's %s are larger than %d bytes in all",
+			strings.ReplaceAll(collection, "_", " "), maxProjectBytes)
+	}
+	return nil
+}
 
 // errNoRecord says that what is to be changed is not there.
 var errNoRecord = errors.New("no such record")
@@ -43,6 +65,9 @@ func (a *API) change(ctx context.Context, collection, key string, into proto.Mes
 		}
 		value, err := proto.Marshal(into)
 		if err != nil {
+			return err
+		}
+		if err = a.roomFor(collection, key, len(value)-len(record.Value)); err != nil {
 			return err
 		}
 		_, err = a.Records.Put(ctx, collection, key, record.Version, value)

@@ -223,6 +223,24 @@ func TestOtherProjectsAreNotThere(t *testing.T) {
 	}
 }
 
+// TestProjectsAreBounded: what a project records has an end, since every node holds it in memory; nobody else's does.
+func TestProjectsAreBounded(t *testing.T) {
+	k := serveMakers(t)
+	config := func(size int) string { return `{"modelKey":"m","systemPrompt":"` + strings.Repeat("x", size) + `"}` }
+	key := k.agentNamed("Desk", config(10<<10))
+	large, err := proto.Marshal(&directorypb.Agent{Key: "z", Metadata: make([]byte, 64<<20-20<<10)})
+	require.NoError(t, err)
+	_, err = k.records.Put(t.Context(), endpoint.AgentRecords, endpoint.RecordKey("default", "z"), 0, large)
+	require.NoError(t, err)
+	const text = "The project's agents are larger than 67108864 bytes in all"
+	k.refused("POST /agents", `{"name":"n","config":`+config(20<<10)+`}`, 429, "quota_reached", text)
+	k.refused("PATCH /agents/"+key, `{"config":`+config(40<<10)+`}`, 429, "quota_reached", text)
+	k.done("PATCH /agents/"+key, `{"config":`+config(1<<10)+`}`, "agent")
+	k.done("POST /agents/"+key+"/publish", "", "version")
+	status, body := k.ask("elsewhere", "POST /agents", `{"name":"n","config":`+config(40<<10)+`}`)
+	require.Equal(t, 201, status, "%v", body)
+}
+
 // TestWritesMeet: one that meets another's is done over on top of it, and given up after some tries.
 func TestWritesMeet(t *testing.T) {
 	k := serveMakers(t)

@@ -19,7 +19,7 @@ func (a *API) modelRows() []endpoint.Row {
 		quota       = failurepb.Code_QUOTA_REACHED
 	)
 	tag := endpoint.Tag("Models")
-	changes := endpoint.Errors(invalid, large, forbidden, noModel, conflict)
+	changes := endpoint.Errors(invalid, large, forbidden, noModel, conflict, quota)
 	return []endpoint.Row{
 		endpoint.On("GET /models", read, a.listModels, tag, endpoint.Summary("List the project's models")),
 		endpoint.On("POST /models", write, a.createModel, tag, endpoint.Status(201), endpoint.Summary("Record a model"),
@@ -28,7 +28,7 @@ func (a *API) modelRows() []endpoint.Row {
 		endpoint.On("POST /models/providers", write, a.createProvider, tag, endpoint.Status(201),
 			endpoint.Summary("Record a provider and its credentials"), endpoint.Errors(invalid, large, taken, quota, noSecrets)),
 		endpoint.On("PATCH /models/providers/{key}", write, a.updateProvider, tag, endpoint.Summary("Change a provider"),
-			endpoint.Errors(invalid, large, forbidden, noProvider, conflict, noSecrets)),
+			endpoint.Errors(invalid, large, forbidden, noProvider, conflict, quota, noSecrets)),
 		endpoint.On("DELETE /models/providers/{key}", write, a.deleteProvider, tag,
 			endpoint.Summary("Delete a provider that no model uses"), endpoint.Errors(forbidden, noProvider, conflict)),
 		endpoint.On("GET /models/{id}", read, a.getModel, tag, endpoint.Summary("Read a model"), endpoint.Errors(noModel)),

@@ -242,6 +242,9 @@ func (a *API) put(ctx context.Context, collection, key string, message proto.Mes
 	if err != nil {
 		return err
 	}
+	if err = a.roomFor(collection, key, len(value)); err != nil {
+		return err
+	}
 	_, err = a.Records.Put(ctx, collection, key, 0, value)
 	return err
 }
