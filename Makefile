@@ -57,9 +57,10 @@ fuzz: ## every fuzz target for FUZZTIME (20s)
 bench: build ## the numbers of bench/RESULTS.md, with their yardsticks (about 10 minutes; leave the machine alone)
 	./bench/results.sh
 
-bench-smoke: build ## every Go benchmark once, and the scenarios of people, money and files for some seconds each: they keep running
+bench-smoke: build ## every Go benchmark once, and the scenarios of people, money, files and the Client API for some seconds each: they keep running
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x -timeout 10m ./...
 	QUICK=1 ONLY=people ./bench/results.sh
+	QUICK=1 ONLY=client ./bench/results.sh
 
 generate: ## regenerate protobuf code and golden route and API documents
 	@command -v protoc >/dev/null || (apt-get update -qq && apt-get install -y -qq protobuf-compiler)

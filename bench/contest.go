@@ -41,6 +41,8 @@ type rival struct {
 	total *tally
 	took  time.Duration
 	rates []float64 // per second, slice by slice
+	p99s  []float64 // milliseconds, slice by slice
+	cpu   float64   // seconds of the nodes' processors, where they are the harness's own; what else runs on the machine is not in it
 }
 
 // slices of a contest: short, so that the machine's moods meet all rivals, and long against the end of a slice, when its
@@ -60,16 +62,19 @@ func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) e
 	}
 	live.phase("measuring")
 	for _, r := range rivals {
-		r.total, r.took, r.rates = newTally(), 0, nil
+		r.total, r.took, r.rates, r.p99s, r.cpu = newTally(), 0, nil, nil, 0
 	}
 	order := slices.Clone(rivals)
 	rounds := max(int(o.Duration/contestSlice)/len(rivals), contestRounds)
 	for range rounds {
 		for _, r := range order {
+			before := processorTime(o)
 			own, took := r.slice(ctx, o, live, contestSlice)
 			r.total.merge(own)
+			r.cpu += (processorTime(o) - before).Seconds()
 			r.took += took
 			r.rates = append(r.rates, float64(own.ok)/took.Seconds())
+			r.p99s = append(r.p99s, latency(own.latency).P99)
 		}
 		slices.Reverse(order)
 	}
@@ -81,6 +86,19 @@ func (r *rival) slice(ctx context.Context, o *Options, live *progress, length ti
 	l := &load{options: o, live: live, op: r.op}
 	own := l.phase(ctx, began.Add(length), 0)
 	return own, time.Since(began)
+}
+
+// processorTime is what the nodes of the harness's own have used; asking the ops listeners would be in it. 0 without them.
+func processorTime(o *Options) (sum time.Duration) {
+	if o.cluster == nil {
+		return 0
+	}
+	for _, n := range o.cluster.Nodes() {
+		if usage, err := n.Usage(); err == nil { // one that died shows in the errors
+			sum += usage.CPU
+		}
+	}
+	return sum
 }
 
 func (r *rival) rate() float64 { return float64(r.total.ok) / r.took.Seconds() }
@@ -97,12 +115,15 @@ func contestReport(o *Options, rivals []*rival) *Report {
 	for _, r := range rivals {
 		report.Latencies[r.name] = latency(r.total.latency)
 		report.Numbers[r.name+": per second"] = r.rate()
+		if r.cpu > 0 && r.total.ok > 0 {
+			report.Numbers[r.name+": server CPU us per request"] = r.cpu * 1e6 / float64(r.total.ok)
+		}
 	}
 	return report
 }
 
-// against adds how many of one rival's there were for each of another's: over the whole time, and how far that moved from
-// slice to slice.
+// against adds how many of one rival's there were for each of another's: over the whole time, how far that moved from slice to
+// slice, and by the servers' processor time, which other load on the machine does not touch.
 func (r *rival) against(report *Report, other *rival) {
 	ratios := make([]float64, 0, len(r.rates))
 	for i := range r.rates {
@@ -118,4 +139,7 @@ func (r *rival) against(report *Report, other *rival) {
 	report.Numbers[name] = r.rate() / other.rate()
 	report.Numbers[name+", median of slices"] = ratios[len(ratios)/2]
 	report.Numbers[name+", tenth of slices below"] = ratios[len(ratios)/10]
+	if r.cpu > 0 && other.cpu > 0 {
+		report.Numbers[name+", by server CPU"] = other.cpu / float64(other.total.ok) / (r.cpu / float64(r.total.ok))
+	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The numbers of RESULTS.md in one run: the disk's yardstick, then each scenario against a fresh server on this machine, then those of
 # three nodes. Leave the machine alone meanwhile. Usage: bench/results.sh [FOLDER for data and logs]; QUICK=1 takes a tenth of the time,
-# for trying the script; ONLY=node, ONLY=cluster or ONLY=people runs one part. Exits 1 when a scenario on nodes of its own failed.
+# for trying the script; ONLY=node, ONLY=cluster, ONLY=people or ONLY=client runs one part. Exits 1 when a scenario on nodes of its own failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
@@ -67,11 +67,22 @@ people() { # people, money and files
   together "A large file, three nodes" upload -nodes 3 -state-bytes $size -count $files
 }
 
+client() { # the Client API
+  local sessions=100000 long=40s each=20s validations=1s
+  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s each=2s validations=100ms; fi
+  together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $each -warm-up $warm
+  together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
+  together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $each -warm-up $warm
+  printf '\n## A token that is known\n\n    go test ./httpedge/token -run x -bench Hit\n\n'
+  go test ./httpedge/token -run '^$' -bench Hit -benchtime $validations | grep -E '^Benchmark' | sed 's/^/    /'
+}
+
 finish() { [ ! -e "$out/failed" ] || { echo "a scenario failed" >&2; exit 1; }; }
 
 echo "# Raw results, $(date -u +%F), $(nproc) cores, $(go version | cut -d' ' -f3)"
 if [ "${ONLY:-}" = cluster ]; then cluster; finish; exit; fi
 if [ "${ONLY:-}" = people ]; then people; finish; exit; fi
+if [ "${ONLY:-}" = client ]; then client; finish; exit; fi
 printf '\n## Yardstick: the disk\n\n    parley bench disk\n\n'
 "$parley" bench disk -dir "$out" -duration "${warm}" | sed 's/^/    /'
 start >"$out/start"
@@ -98,5 +109,5 @@ printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "
 stop
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
-if [ "${ONLY:-}" != node ]; then cluster; people; fi
+if [ "${ONLY:-}" != node ]; then cluster; people; client; fi
 finish

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 )
 
 // runResponses measures POST /agents/responses against what the conversation server takes for the same work: one that
@@ -40,26 +41,31 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 		return api.call("POST", "/agents/responses", append(body, '}'), 200, answered)
 	}
 	create := server.createBody()
-	rivals := []*rival{
+	rivals := [2][]*rival{{
 		{name: "send", op: func(caller, n int) error { return send(sent[caller*each+n%each]) }},
 		{name: "response", op: func(caller, n int) error { return respond(continued[caller*each+n%each]) }},
+	}, {
 		{name: "create and send", op: func(int, int) error {
-			id, err := server.create(create)
-			if err != nil {
-				return err
+			id, failed := server.create(create)
+			if failed != nil {
+				return failed
 			}
 			return send(id)
 		}},
 		{name: "response in a new session", op: func(int, int) error { return respond("") }},
+	}}
+	// One pair after the other: what a slice leaves to be compacted is paid for in the next, and creating leaves more.
+	half := *o
+	half.Duration, half.WarmUp = o.Duration/2, o.WarmUp/2
+	for _, pair := range rivals {
+		if err = contest(ctx, &half, live, pair); err != nil {
+			return nil, err
+		}
 	}
-	before := serverStats(ctx, o)
-	if err = contest(ctx, o, live, rivals); err != nil {
-		return nil, err
+	report := contestReport(o, slices.Concat(rivals[0], rivals[1]))
+	for _, pair := range rivals {
+		pair[1].against(report, pair[0])
 	}
-	report := contestReport(o, rivals)
-	rivals[1].against(report, rivals[0])
-	rivals[3].against(report, rivals[2])
-	before.difference(report, serverStats(ctx, o))
 	return report, nil
 }
 
