@@ -147,6 +147,33 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
+// TestClientGoneBeforeTheAnswer: what was asked is billed all the same.
+func TestClientGoneBeforeTheAnswer(t *testing.T) {
+	gone := errors.New("gone")
+	for name, ask := range map[string]func(ctx context.Context, k *kit) error{
+		"whole": func(ctx context.Context, k *kit) error { _, err := k.caller.Chat(ctx, k.call(hello)); return err },
+		"streamed": func(ctx context.Context, k *kit) error {
+			return k.caller.ChatStream(ctx, k.call(streamed), func([]byte, bool) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			k := newKit(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				cancel(gone)
+				<-r.Context().Done()
+			})
+			require.ErrorIs(t, ask(ctx, k), gone)
+			usage := k.usage()
+			require.False(t, usage.Failed)
+			require.Positive(t, usage.InputTokens)
+			require.Zero(t, usage.OutputTokens)
+			require.Positive(t, usage.CostNanoUSD)
+			require.False(t, usage.Priced, "by estimate")
+		})
+	}
+}
+
 func waitFor(t *testing.T, event <-chan struct{}) {
 	t.Helper()
 	select {

@@ -101,6 +101,9 @@ const (
 func (c *Caller) book(call *Call, t *target, used *consumed, outcome string, started time.Time) {
 	c.metrics.calls.WithLabelValues(t.service, outcome).Inc()
 	c.metrics.duration.WithLabelValues(t.service).Observe(time.Since(started).Seconds())
+	if outcome == outcomeCancelled && used.input+used.output == 0 {
+		used.guess(call, 0) // the provider has read what was asked, and charges for it
+	}
 	price := t.model.GetPrice()
 	c.parts.Book(Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
