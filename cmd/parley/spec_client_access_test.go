@@ -146,7 +146,7 @@ func (n *tenant) scripted(t *testing.T) {
 func scriptedModel(key string) object1 {
 	return object1{
 		"key": key, "name": key, "providerKey": "scripted", "category": "llm", "modelId": "m",
-		"pricing": object1{"inputTokenPer1M": 1, "outputTokenPer1M": 1}, "settings": object1{},
+		"pricing": object1{"inputTokenPer1M": 1, "outputTokenPer1M": 1}, "settings": object1{"script": object1{"tokens": 5}},
 	}
 }
 

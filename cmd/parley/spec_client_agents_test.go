@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -271,9 +270,7 @@ func TestClientConnectedAgent(t *testing.T) {
 		n.done(t, "PATCH", "/agents/"+here, object1{"config": connection(object1{"url": p.server.URL + "/v1", "model": "connected"})})
 		text, _ := n.reply(t, "/agents/responses", object1{"model": here, "input": "hi"})
 		require.Equal(t, "Hello", text)
-		u := upstream{p: p, id: "connected"}
-		require.Equal(t, "Bearer "+key, u.asked()[0].header.Get("Authorization"))
-		_, err := json.Marshal(u.asked()[0].body.v)
-		require.NoError(t, err)
+		asked := (&upstream{p: p, id: "connected"}).asked()
+		require.Equal(t, "Bearer "+key, asked[len(asked)-1].header.Get("Authorization"))
 	})
 }

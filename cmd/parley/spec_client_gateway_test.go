@@ -326,7 +326,7 @@ func TestClientGatewayRelay(t *testing.T) {
 		require.Equal(t, []string{"list", e.key, "embedding"}, []string{got.text("object"), got.text("model"), got.at("data").list()[0].text("object")})
 		require.InDelta(t, 3, got.number("usage", "prompt_tokens"), 0)
 	})
-	t.Run("an_unpriced_or_foreign_model_is_no_model", func(t *testing.T) {
+	t.Run("a_foreign_model_is_no_model", func(t *testing.T) {
 		other := newTenant(t, h.p, "ON_PREMISE")
 		other.ask(t, "POST", "/chat/completions", chatBody(u.key, "hi")).failed(404, "not_found_error", "model_not_found", "model")
 	})

@@ -116,6 +116,11 @@ func TestClientSecrets(t *testing.T) {
 			ask(n.apiCaller, "GET", "/agents/sessions/"+session+path, nil)
 		}
 	}
+	sent := (&upstream{p: atProvider(), id: "connected"}).asked()
+	last := sent[len(sent)-1].header
+	require.Equal(t, []string{
+		secrets["turn of "+connected+" header"], secrets["turn of "+connected+" target"], secrets["header form of "+connected], secrets["header of a connection"],
+	}, []string{last.Get("X-Caller"), last.Get("X-Target"), last.Get("X-Header"), last.Get("X-Static")}, "they reach whom they are for")
 	callback := httptest.NewServer(says(500, `{}`))
 	defer callback.Close()
 	run := ask(n.apiCaller, "POST", "/agents/responses", object1{
@@ -176,7 +181,7 @@ func TestClientSecrets(t *testing.T) {
 		_, response := n.reply(t, "/agents/responses", object1{"model": native, "input": "hi"})
 		require.NotEmpty(t, response.text("id"))
 		asked := echo.asked()
-		last := asked[len(asked)-1].header
+		last = asked[len(asked)-1].header
 		require.Equal(t, []string{"Bearer " + echo.secret, secrets["provider header"]}, []string{last.Get("Authorization"), last.Get("X-Provider")})
 	})
 }

@@ -10,9 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSpecLedger keeps httpedge/SPEC.md true: what it names exists, and no id stands twice.
+// TestSpecLedger keeps httpedge/SPEC.md and httpedge/clientapi/SPEC.md true: what they name exists, and no id stands twice.
 func TestSpecLedger(t *testing.T) {
-	ledger, err := os.ReadFile(filepath.Join("..", "..", "httpedge", "SPEC.md"))
+	t.Run("conversation server", func(t *testing.T) { ledgerIsTrue(t, "SPEC.md", 100, 60) })
+	t.Run("Client API", func(t *testing.T) { ledgerIsTrue(t, filepath.Join("clientapi", "SPEC.md"), 60, 40) })
+}
+
+func ledgerIsTrue(t *testing.T, name string, tests, rows int) {
+	t.Helper()
+	ledger, err := os.ReadFile(filepath.Join("..", "..", "httpedge", name))
 	require.NoError(t, err)
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
@@ -23,7 +29,7 @@ func TestSpecLedger(t *testing.T) {
 		source.Write(text)
 	}
 	named := regexp.MustCompile("`(Test\\w+)(?:/(\\w+))?`").FindAllStringSubmatch(string(ledger), -1)
-	require.Greater(t, len(named), 100)
+	require.Greater(t, len(named), tests)
 	for _, test := range named {
 		require.Containsf(t, source.String(), "\nfunc "+test[1]+"(t *testing.T) {", "%s", test[0])
 		if test[2] != "" {
@@ -35,5 +41,5 @@ func TestSpecLedger(t *testing.T) {
 		require.Falsef(t, seen[row[1]], "%s stands twice", row[1])
 		seen[row[1]] = true
 	}
-	require.Greater(t, len(seen), 60)
+	require.Greater(t, len(seen), rows)
 }
