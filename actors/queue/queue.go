@@ -25,7 +25,8 @@ type Limits struct {
 	// MaxQueued is how many wait. Each stands in the queue's head record (about 40 bytes), which is written with every
 	// change. Default 1000.
 	MaxQueued int
-	// Lease is how long a place is kept without a word. Default 10m.
+	// Lease is how long a place is kept without a word, and half of it how long an owner of the queue waits for a word
+	// before it takes anything back. Default 10m.
 	Lease time.Duration
 }
 
@@ -74,7 +75,7 @@ func (*Machine) OnActivate(proto.Message, machine.Env) proto.Message { return ni
 func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
 	s, _ := state.(*runpb.Queue)
 	c, _ := command.(*runpb.QueueCommand)
-	r := &request{Machine: m, state: s, now: env.Now.UnixMilli()}
+	r := &request{Machine: m, state: s, now: env.Now.UnixMilli(), since: env.EpochSince}
 	switch body := c.GetBody().(type) {
 	case *runpb.QueueCommand_Join:
 		if s == nil {
@@ -95,6 +96,7 @@ type request struct {
 
 	state  *runpb.Queue // nil = there is none
 	now    int64        // Unix milliseconds
+	since  time.Time    // when this owner of the queue began
 	events []proto.Message
 	grants []machine.Effect
 }
@@ -177,8 +179,13 @@ func (r *request) decide() machine.Decision {
 	return decision
 }
 
-// lapse takes back what nobody has asked for again; not from who does just now.
+// lapse takes back what nobody has asked for again; not from who does just now, and not before whoever is there has had the
+// time to ask this owner: after all of the cluster was down everything would seem lost, what runs would find its place
+// taken, and who waits the order gone.
 func (r *request) lapse(but string) {
+	if !r.since.IsZero() && r.now < r.since.Add(r.limits.Lease/2).UnixMilli() {
+		return
+	}
 	var gone []string
 	for _, list := range [][]*runpb.Place{r.state.GetPlaces(), r.state.GetWaiting()} {
 		for _, place := range list {
