@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"parley/actors/machine"
@@ -155,14 +157,27 @@ func notFromPages(next http.Handler) http.Handler {
 	})
 }
 
-// localOnly lets only this machine in, unless a setting lets everybody.
+// localOnly lets only this machine in, unless a setting lets everybody. Under a name of somebody's own, which may lead here
+// from a page in the operator's browser, it is not this machine that is asked for.
 func (s *Server) localOnly(open bool, setting string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		remote, err := netip.ParseAddrPort(r.RemoteAddr)
-		if !open && (err != nil || !remote.Addr().Unmap().IsLoopback()) {
+		if !open && (err != nil || !remote.Addr().Unmap().IsLoopback() || !namesLoopback(r.Host)) {
 			http.Error(w, "for loopback only ("+setting+")", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// namesLoopback says whether a Host header is one under which nobody but this machine can be meant.
+func namesLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil
 }

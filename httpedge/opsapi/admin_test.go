@@ -20,7 +20,8 @@ import (
 )
 
 // admin serves an Admin and returns a way to ask it.
-func admin(t *testing.T, parts Admin) func(method, path string, header ...string) (status int, body string, cut error) {
+// serveAdmin returns where a server with these parts is, and a client for it.
+func serveAdmin(t *testing.T, parts Admin) (url string, client *http.Client) {
 	t.Helper()
 	listener := listen(t)
 	server, err := New(DefaultConfig(), Parts{
@@ -29,14 +30,20 @@ func admin(t *testing.T, parts Admin) func(method, path string, header ...string
 	})
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
+	client = &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
 		require.NoError(t, server.Stop(context.Background()))
 	})
+	return "http://" + listener.Addr().String(), client
+}
+
+func admin(t *testing.T, parts Admin) func(method, path string, header ...string) (status int, body string, cut error) {
+	t.Helper()
+	url, client := serveAdmin(t, parts)
 	return func(method, path string, header ...string) (int, string, error) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+listener.Addr().String()+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
 		require.NoError(t, err)
 		for i := 0; i < len(header); i += 2 {
 			request.Header.Set(header[i], header[i+1])
@@ -112,13 +119,24 @@ func TestDrain(t *testing.T) {
 
 func TestAdminIsForLoopback(t *testing.T) {
 	for _, c := range []struct {
-		remote string
-		open   bool
-		status int
-	}{{"127.0.0.1:5", false, 200}, {"[::1]:5", false, 200}, {"10.0.0.1:5", false, 403}, {"10.0.0.1:5", true, 200}, {"nonsense", false, 403}} {
+		remote, host string
+		open         bool
+		status       int
+	}{
+		{"127.0.0.1:5", "127.0.0.1:8081", false, 200},
+		{"127.0.0.1:5", "localhost", false, 200},
+		{"127.0.0.1:5", "localhost:8081", false, 200},
+		{"[::1]:5", "[::1]", false, 200},
+		{"[::1]:5", "[::1]:8081", false, 200},
+		{"127.0.0.1:5", "evil.test:8081", false, 403},
+		{"127.0.0.1:5", "", false, 403},
+		{"10.0.0.1:5", "10.0.0.2:8081", false, 403},
+		{"10.0.0.1:5", "ops.test", true, 200},
+		{"nonsense", "localhost", false, 403},
+	} {
 		s := &Server{config: DefaultConfig()}
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/backup", nil)
-		request.RemoteAddr = c.remote
+		request.RemoteAddr, request.Host = c.remote, c.host
 		recorder := httptest.NewRecorder()
 		s.localOnly(c.open, "ops.remote_admin", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(recorder, request)
 		require.Equal(t, c.status, recorder.Code, "%+v", c)

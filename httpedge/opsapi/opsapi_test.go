@@ -141,7 +141,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 		for _, open := range []bool{false, true} {
 			s := &Server{config: Config{RemotePprof: open}}
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/heap", nil)
-			request.RemoteAddr = remote
+			request.RemoteAddr, request.Host = remote, "localhost"
 			recorder := httptest.NewRecorder()
 			s.localOnly(s.config.RemotePprof, "ops.remote_pprof", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(recorder, request)
 			require.Equal(t, allowed || open, recorder.Code == 200, remote)

@@ -1,12 +1,10 @@
 package opsapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -76,13 +74,14 @@ func TestPeople(t *testing.T) {
 
 func TestPeopleBodyIsBounded(t *testing.T) {
 	people := &crowd{}
-	s := &Server{config: DefaultConfig(), parts: Parts{Admin: Admin{People: people}}}
-	handler := s.people(Users, func(context.Context, *http.Request, []byte) (int, any, error) {
-		t.Error("must not be asked")
-		return 0, nil, nil
-	})
-	recorder := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/users", bytes.NewReader([]byte(strings.Repeat("x", maxPeopleBody+1))))
-	handler.ServeHTTP(recorder, request)
-	require.Equal(t, 400, recorder.Code)
+	url, client := serveAdmin(t, Admin{People: people})
+	for size, status := range map[int]int{maxPeopleBody: 201, maxPeopleBody + 1: 400} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/users", strings.NewReader(strings.Repeat("x", size)))
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, status, response.StatusCode, size)
+	}
+	require.Len(t, people.told, 1)
 }
