@@ -90,6 +90,8 @@ func appendProblem(dst []byte, p *endpoint.Problem) []byte {
 			body.SpentUSD = &number
 		case name == "maxCostUsd" && isNumber:
 			body.MaxCostUSD = &number
+		case name == "retryAfter":
+			details["retry_after"] = value
 		default:
 			details[name] = value
 		}
