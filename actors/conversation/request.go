@@ -50,8 +50,12 @@ func (r *request) access() *machine.Failure {
 	case conversationpb.AccessDenied:
 		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
 	default:
-		return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return conversationNotFound()
 	}
+}
+
+func conversationNotFound() *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
 }
 
 // by is who gave the command, as the log tells it. Who may touch anything may call themselves anything.

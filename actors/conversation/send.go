@@ -15,6 +15,9 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 	case first != nil:
 		return r.repeat(first, c.GetWait())
 	}
+	if of := c.GetOfAgent(); of != "" && (!r.state.IsSession() || r.state.GetAgentId() != of) {
+		return machine.Decision{}, conversationNotFound()
+	}
 	metadata, f := r.checkSend(c)
 	if f != nil {
 		return machine.Decision{}, f

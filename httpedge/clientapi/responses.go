@@ -7,6 +7,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -33,10 +34,10 @@ func (a *API) createResponse(ctx context.Context, in *createResponseIn) (*create
 type responding struct {
 	in      *createResponseIn
 	agent   *agentpb.Agent
-	version int64                 // that runs, see conversationpb.Lease
-	state   *conversationpb.State // of the session that is continued, nil = a new one
-	id      string                // of the session
-	context []byte                // sealed
+	version int64  // that runs, see conversationpb.Lease
+	id      string // of the session
+	missing string // how it is worded that there is no such session to continue; "" = a new one
+	context []byte // sealed
 }
 
 func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) (*createdResponse, error) {
@@ -44,7 +45,7 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 	if err != nil {
 		return nil, err
 	}
-	if r.state == nil {
+	if r.missing == "" {
 		if _, err = a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{Title: r.title()}); err != nil {
 			return nil, err
 		}
@@ -56,16 +57,20 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 	command.AgentVersion, command.RuntimeContext = r.version, r.context
 	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
 		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: in.Input.Files, Wait: true,
+		OfAgent: r.agent.GetId(), // the rules look, so that the session need not be read before
 	}}
 	reply, err := a.askUntilSettled(ctx, command)
 	if err != nil {
 		a.takeBack(ctx, r, err)
-		return nil, err
+		return nil, r.wording(err)
 	}
-	a.nameSession(ctx, r)
-	record, err := a.responseOf(ctx, r.id, in.Model.Text, reply.GetTurn())
+	turn := reply.GetTurn()
+	record, err := a.responseOf(ctx, r.id, in.Model.Text, turn)
 	if err != nil {
 		return nil, err
+	}
+	if r.missing != "" && turn.GetTitle() == "" && turn.GetUserMessage().GetNumber() <= 1 {
+		a.nameSession(ctx, r)
 	}
 	record.previous, record.version = in.PreviousResponseID.Text, max(r.version, 0)
 	return &createdResponse{response: record}, nil
@@ -99,9 +104,9 @@ func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) 
 	case !plausibleFiles(in.Input.Files):
 		return nil, invalid("a file_id of the input is none")
 	case id != "":
-		r.id = id
-		if r.state, err = a.continued(ctx, r, missing); err != nil {
-			return nil, err
+		r.id, r.missing = id, missing
+		if !turns.Plausible(id) {
+			return nil, r.wording(sessionNotFound())
 		}
 	case len(in.Input.Files) > 0:
 		return nil, invalid("files belong to a session: store them in one, and continue it")
@@ -115,13 +120,24 @@ func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) 
 	return r, err
 }
 
-// continued is the session that a request names: one of the caller's, and of the agent.
-func (a *API) continued(ctx context.Context, r *responding, missing string) (*conversationpb.State, error) {
-	state, err := a.session(ctx, r.id)
-	if isCode(err, failurepb.Code_SESSION_NOT_FOUND) || err == nil && state.GetAgentId() != r.agent.GetId() {
-		return nil, machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "%s", missing)
+// continued is the session that a request names: one of the caller's, and of the agent. nil when it names none.
+func (a *API) continued(ctx context.Context, r *responding) (*conversationpb.State, error) {
+	if r.missing == "" {
+		return nil, nil //nolint:nilnil // a new one is no mistake
 	}
-	return state, err
+	state, err := a.session(ctx, r.id)
+	if err == nil && state.GetAgentId() != r.agent.GetId() {
+		err = sessionNotFound()
+	}
+	return state, r.wording(err)
+}
+
+// wording says that there is no session in the words for how it was named.
+func (r *responding) wording(err error) error {
+	if r.missing != "" && isCode(err, failurepb.Code_SESSION_NOT_FOUND) {
+		return machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "%s", r.missing)
+	}
+	return err
 }
 
 // knownVersion refuses a version that was never published.
@@ -140,6 +156,10 @@ func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version in
 
 // runInBackground answers with a run once that has its place.
 func (a *API) runInBackground(ctx context.Context, r *responding) (*createdResponse, error) {
+	state, err := a.continued(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	create := &runpb.Create{
 		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
 		Order:       &runpb.Order{Content: r.in.Input.Text, FileIds: r.in.Input.Files, RuntimeContext: r.context},
@@ -147,10 +167,10 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 	}
 	id := a.mint(ctx, "run", r.id)
 	if secret := r.in.CallbackSecret.Text; secret != "" {
-		sealed, err := a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id))
-		if err != nil {
-			a.takeBack(ctx, r, err)
-			return nil, err
+		sealed, failed := a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id))
+		if failed != nil {
+			a.takeBack(ctx, r, failed)
+			return nil, failed
 		}
 		create.SealedSecret = sealed
 	}
@@ -159,14 +179,16 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 		a.takeBack(ctx, r, err)
 		return nil, err
 	}
-	a.nameSession(ctx, r)
+	if state != nil && state.GetTitle() == "" && state.GetNextMessage() <= 1 {
+		a.nameSession(ctx, r)
+	}
 	return &createdResponse{run: newRunRecord(reply)}, nil
 }
 
 // takeBack removes a session that was made for a request that was then refused. What an answer leaves open stays, and so does
 // what a repetition of the request may be answered from.
 func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
-	if r.state != nil || !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
+	if r.missing != "" || !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
 		return
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
@@ -192,10 +214,10 @@ func (r *responding) title() string {
 	return title
 }
 
-// nameSession gives a session that had no name that of its first message.
+// nameSession gives a session that has no name that of its first message.
 func (a *API) nameSession(ctx context.Context, r *responding) {
 	title := r.title()
-	if r.state == nil || r.state.GetTitle() != "" || r.state.GetNextMessage() > 1 || title == "" {
+	if title == "" {
 		return
 	}
 	command := a.command(ctx, r.id, "name")

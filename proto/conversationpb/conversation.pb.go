@@ -6069,6 +6069,7 @@ type Send struct {
 	Metadata      []byte                 `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	Wait          bool                   `protobuf:"varint,4,opt,name=wait,proto3" json:"wait,omitempty"` // answer when the turn ended, else when it was accepted
 	FileIds       []string               `protobuf:"bytes,5,rep,name=file_ids,json=fileIds,proto3" json:"file_ids,omitempty"`
+	OfAgent       string                 `protobuf:"bytes,6,opt,name=of_agent,json=ofAgent,proto3" json:"of_agent,omitempty"` // the conversation must be a session with this agent, else there is none; "" = any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6136,6 +6137,13 @@ func (x *Send) GetFileIds() []string {
 		return x.FileIds
 	}
 	return nil
+}
+
+func (x *Send) GetOfAgent() string {
+	if x != nil {
+		return x.OfAgent
+	}
+	return ""
 }
 
 type Cancel struct {
@@ -8112,13 +8120,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06budget\x18\x04 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
 	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\x12'\n" +
-	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\"\x96\x01\n" +
+	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\"\xb1\x01\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
 	"\x04wait\x18\x04 \x01(\bR\x04wait\x12\x19\n" +
-	"\bfile_ids\x18\x05 \x03(\tR\afileIds\".\n" +
+	"\bfile_ids\x18\x05 \x03(\tR\afileIds\x12\x19\n" +
+	"\bof_agent\x18\x06 \x01(\tR\aofAgent\".\n" +
 	"\x06Cancel\x12$\n" +
 	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"r\n" +
 	"\rCancelTimeout\x12\x15\n" +
