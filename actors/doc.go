@@ -25,11 +25,12 @@
 //   - Text is published only under a fresh proof of ownership, and nothing of a tenure that is over.
 //   - After an append whose outcome is not known the state is forgotten and read again. If it has moved on by then, who
 //     waits is sent to ask again.
+//   - What a state says is open is worked on: by who owns the shard now, and after a loss within its epoch (Kind.Lost) again.
 //   - A grain is only ever reached through its host, so none is stopped with a command in its mailbox unanswered.
 //   - Every queue has a bound, and whoever finds it full is answered UNAVAILABLE.
 //
 // A task has a driver while a run of it is open: a goroutine that gives the conversation its commands and waits for the
-// turn. It keeps nothing: its commands carry ids made of task and run, so the conversation answers a repeat with the first
+// turn (a background run likewise, see package run). It keeps nothing: its commands carry ids made of task and run, so the conversation answers a repeat with the first
 // outcome, and whoever owns the shard next starts a driver that goes on from wherever the last one died. It needs no router,
 // because task and conversation share a shard, and so an owner.
 //
