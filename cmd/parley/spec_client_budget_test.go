@@ -23,8 +23,9 @@ func TestClientSessionBudget(t *testing.T) {
 		require.Regexp(t, `^w1 w2 `, response.said(), "what was said until then")
 		return id, response
 	}
-	for onReach, status := range map[string]string{"pause": "budget_paused", "stop": "idle"} {
-		t.Run("reached_"+onReach, func(t *testing.T) {
+	for name, c := range map[string]struct{ onReach, status string }{"reached_pause": {"pause", "budget_paused"}, "reached_stop": {"stop", "idle"}} {
+		t.Run(name, func(t *testing.T) {
+			onReach, status := c.onReach, c.status
 			id, response := reached(t, "talker", 0.03, onReach)
 			session := n.get(t, "/agents/sessions/"+id).fits(200, sessionShape(fields{
 				"runtime_status": exactly(status), "stop_reason": exactly("budget_reached"), "budget": exactly(budget(0.03, onReach)),
