@@ -154,6 +154,18 @@ func TestProviderKeepsItsSecrets(t *testing.T) {
 	require.Equal(t, answer{"token": "********"}, provider["credentials"])
 	require.Equal(t, definition.Secrets{"credentials.token": "key-two-secret"}, opened())
 	k.refused("PATCH /models/providers/acme", `{"credentials":{"apiKey":"********"}}`, 400, "invalid_request", "credentials.apiKey: there is no stored value to keep")
+
+	// What was given for one host is not sent to another.
+	moved := `"settings":{"baseUrl":"https://elsewhere.test/v1"}`
+	k.refused("PATCH /models/providers/acme", `{`+moved+`}`, 400, "invalid_request",
+		"settings.baseUrl names another host: give the credentials and headers again, the stored ones are not sent there")
+	k.refused("PATCH /models/providers/acme", `{`+moved+`,"credentials":{"token":"********"}}`, 400, "invalid_request",
+		"credentials.token: there is no stored value to keep")
+	require.Equal(t, definition.Secrets{"credentials.token": "key-two-secret"}, opened())
+	k.done("PATCH /models/providers/acme", `{`+moved+`,"credentials":{"apiKey":"key-one-secret"}}`, "")
+	require.Equal(t, definition.Secrets{"credentials.apiKey": "key-one-secret"}, opened())
+	k.done("PATCH /models/providers/acme", `{"settings":{"baseUrl":"https://elsewhere.test/v2"}}`, "")
+	require.Equal(t, definition.Secrets{"credentials.apiKey": "key-one-secret"}, opened(), "another path of the same host")
 }
 
 // TestBuiltinModelIsThere until another has its key, in the first project only.

@@ -244,6 +244,13 @@ func (a *API) applyProvider(in *updateProviderInput, provider *directorypb.Provi
 	if err != nil {
 		return err
 	}
+	if len(stored) > 0 && definition.Moved(provider.GetSettings(), settings) {
+		if len(in.Credentials) == 0 {
+			return machine.Fail(failurepb.Code_INVALID_REQUEST,
+				"settings.baseUrl names another host: give the credentials and headers again, the stored ones are not sent there")
+		}
+		stored = nil
+	}
 	draft, failure := definition.ReadProvider(settings, in.Credentials, stored)
 	if failure != nil {
 		return failure

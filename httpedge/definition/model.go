@@ -2,6 +2,7 @@ package definition
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -209,6 +210,25 @@ func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed
 		return nil, failure
 	}
 	return d, d.credentials(credentials, stored)
+}
+
+// Moved says whether settings name another host than those that are stored: what was given for one is no business of the other.
+// Settings that cannot be read have moved nothing.
+func Moved(stored, sent []byte) bool {
+	origin := func(raw []byte) (string, bool) {
+		var settings ProviderSettings
+		if json.Unmarshal(raw, &settings) != nil {
+			return "", false
+		}
+		target, err := url.Parse(strings.TrimSpace(settings.BaseURL))
+		if err != nil {
+			return "", false
+		}
+		return strings.ToLower(target.Scheme + "://" + target.Host), true
+	}
+	was, readable := origin(stored)
+	is, valid := origin(sent)
+	return readable && valid && was != is
 }
 
 // ProviderDraft is a provider as a client sent it, made ready to be stored.
