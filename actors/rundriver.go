@@ -240,12 +240,25 @@ func (d *runDriver) read(turn string) (*runpb.Command, error) {
 		return err
 	})
 	if codeIs(err, failurepb.Code_NOT_FOUND) {
-		return d.gone()
+		return d.unread(turn)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return d.came(result)
+}
+
+// unread is a turn that the records have neither as ended nor as waiting: it goes on since a moment ago, or its conversation
+// is gone.
+func (d *runDriver) unread(turn string) (*runpb.Command, error) {
+	state, err := d.state()
+	switch {
+	case err == nil && state.GetLease().GetRunId() == turn:
+		return d.step()
+	case err == nil, codeIs(err, failurepb.Code_NOT_FOUND):
+		return d.gone()
+	}
+	return nil, err
 }
 
 // state reads the conversation.

@@ -32,6 +32,20 @@ func (s shelves) State(_ context.Context, id string) (*conversationpb.State, err
 	return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such conversation")
 }
 
+// records are shelves of which a test hears before a turn is read.
+type records struct {
+	shelves
+
+	reads *atomic.Pointer[func()]
+}
+
+func (r records) Turn(ctx context.Context, id, runID string) (*conversationpb.TurnResult, error) {
+	if reads := r.reads.Load(); reads != nil {
+		(*reads)()
+	}
+	return r.shelves.Turn(ctx, id, runID)
+}
+
 // near reaches queues and runs in the one shard of a system.
 type near struct {
 	system atomic.Pointer[System]      // nil = it cannot be reached yet
@@ -67,7 +81,8 @@ func (n *near) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, e
 type office struct {
 	*shell
 
-	near *near
+	near  *near
+	reads atomic.Pointer[func()] // called before the turn of a run is read
 }
 
 func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Limits)) *office {
@@ -90,7 +105,7 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	}
 	o := &office{near: &near{}}
 	runs, err := NewRuns(run.New(run.DefaultLimits()), queue.New(limits), RunsConfig{
-		Agents: asker{}, Records: shelves{j}, Queues: o.near, Poster: poster,
+		Agents: asker{}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
 		OpenSecret: func(sealed []byte, about string) ([]byte, error) {
 			return []byte("opened " + string(sealed) + " of " + about), nil
 		},

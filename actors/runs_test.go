@@ -191,6 +191,36 @@ func TestRunThatRequiresAnAction(t *testing.T) {
 	})
 }
 
+// The person acts in the moment between two looks at the session: the turn is neither ended nor waits, and is not lost.
+func TestRunGoesOnWhileItIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		o := newOffice(t, j, func(ctx context.Context, asked string) (string, error) {
+			if asked == "dig" {
+				return curious(ctx, asked)
+			}
+			return slowly(ctx, asked)
+		})
+		o.session(t, testID)
+		o.start(t, "run_1", testID, "dig")
+		idle(t)
+		require.Equal(t, runpb.Status_REQUIRES_ACTION, j.run("run_1").GetStatus())
+		act := func() {
+			o.reads.Store(nil)
+			o.resolve(t, testID, "garden")
+		}
+		o.reads.Store(&act)
+		_, err := o.onRun(t.Context(), "run_1", &runpb.Command{Body: &runpb.Command_Paused{Paused: &runpb.Paused{
+			Turn: &conversationpb.TurnResult{Pending: []*conversationpb.PendingAction{{Id: "act_former"}}},
+		}}})
+		require.NoError(t, err, "what it knows is not what the session waits for any more")
+		time.Sleep(5 * time.Minute)
+		require.Nil(t, o.reads.Load())
+		j.settledRun(t, "run_1", testID, runpb.Status_SUCCEEDED)
+		require.Contains(t, j.result("run_1").GetResponse().GetContent(), "garden")
+	})
+}
+
 func TestCancelOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()

@@ -79,7 +79,9 @@ func (s shelves) Steps(_ context.Context, id, runID string) (steps []*conversati
 
 func (s shelves) Turn(_ context.Context, id, runID string) (*conversationpb.TurnResult, error) {
 	turn := &conversationpb.TurnResult{RunId: runID}
-	found := s.rows(id, conversation.TableRuns, runID, func(row []byte) {
+	found := false
+	s.rows(id, conversation.TableRuns, runID, func(row []byte) {
+		found = true
 		run := decoded(row, &conversationpb.Run{})
 		turn.StopReason, turn.Usage, turn.Error = run.GetStopReason(), run.GetUsage(), run.GetError()
 	})
@@ -88,7 +90,9 @@ func (s shelves) Turn(_ context.Context, id, runID string) (*conversationpb.Turn
 			turn.Response = message
 		}
 	}
-	if !found {
+	if state := s.journal.state(id); !found && state.GetPaused().GetRunId() == runID {
+		turn.StopReason, turn.Pending = state.GetStopReason(), state.GetPending()
+	} else if !found {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such turn")
 	}
 	return turn, nil
