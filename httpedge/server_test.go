@@ -117,7 +117,7 @@ func TestCORS(t *testing.T) {
 
 	preflight := b.do(request("OPTIONS", "/desk/echo/a", "", "Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"))
 	require.Equal(t, 204, preflight.status)
-	require.Equal(t, "GET, POST, PATCH, DELETE, OPTIONS", preflight.header.Get("Access-Control-Allow-Methods"))
+	require.Equal(t, "GET, POST, PUT, PATCH, DELETE, OPTIONS", preflight.header.Get("Access-Control-Allow-Methods"))
 	require.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	require.Equal(t, "86400", preflight.header.Get("Access-Control-Max-Age"))
 

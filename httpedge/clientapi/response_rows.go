@@ -11,6 +11,7 @@ func (a *API) responseRows() []endpoint.Row {
 	answers := func(row *endpoint.Row) {
 		for _, option := range []endpoint.Option{
 			responses, endpoint.Idempotent(), endpoint.Timeout(a.config.TurnTimeout),
+			endpoint.MaxBody(a.config.MaxFileBody), // histories come in it, of which the last message counts
 			endpoint.AlsoAs[runRecord](202, "The request is carried out in the background, as this run"),
 			endpoint.Errors(
 				failurepb.Code_INVALID_REQUEST, failurepb.Code_AGENT_NOT_ACTIVE, failurepb.Code_INVALID_BUDGET,

@@ -11,8 +11,8 @@ import (
 type CORS struct {
 	// Origins may call: exact origins ("https://app.example.com"), or "*" for any. Empty = CORS is off.
 	Origins []string
-	// Methods and Headers are what a preflight allows. Defaults: GET, POST, PATCH, DELETE, OPTIONS; Content-Type,
-	// Authorization, Last-Event-ID, X-Request-Id, X-Read-Consistency. Add the name of a custom token header here.
+	// Methods and Headers are what a preflight allows. Defaults: GET, POST, PUT, PATCH, DELETE, OPTIONS; Content-Type,
+	// Authorization, Last-Event-ID, X-Request-Id, X-Read-Consistency, Idempotency-Key. Add the name of a custom token header here.
 	Methods, Headers []string
 	// MaxAge is how long a browser may keep a preflight's answer. Default 24 h.
 	MaxAge time.Duration
@@ -31,10 +31,10 @@ func newCORS(config CORS) *cors {
 		return nil
 	}
 	if len(config.Methods) == 0 {
-		config.Methods = []string{"GET", "POST", "PATCH", "DELETE", "OPTIONS"}
+		config.Methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	}
 	if len(config.Headers) == 0 {
-		config.Headers = []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", headerConsistency}
+		config.Headers = []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", headerConsistency, headerIdempotency}
 	}
 	if config.MaxAge <= 0 {
 		config.MaxAge = 24 * time.Hour

@@ -67,7 +67,7 @@ func defaultHTTP() HTTP {
 		RequestTimeout: 30 * time.Second,
 		MaxBody:        MiB, MaxFileBody: 16 * MiB, MaxHeader: 16 * KiB, MaxPath: 4 * KiB, MaxJSONDepth: 64, MaxConnections: 65_536,
 		CORS: CORS{
-			Headers: []string{"Content-Type", "Authorization", "Last-Event-ID"},
+			Headers: []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", "Idempotency-Key"},
 			MaxAge:  24 * time.Hour,
 		},
 	}
