@@ -30,9 +30,10 @@
 //   - Every queue has a bound, and whoever finds it full is answered UNAVAILABLE.
 //
 // A task has a driver while a run of it is open: a goroutine that gives the conversation its commands and waits for the
-// turn (a background run likewise, see package run). It keeps nothing: its commands carry ids made of task and run, so the conversation answers a repeat with the first
+// turn. It keeps nothing: its commands carry ids made of task and run, so the conversation answers a repeat with the first
 // outcome, and whoever owns the shard next starts a driver that goes on from wherever the last one died. It needs no router,
-// because task and conversation share a shard, and so an owner.
+// because task and conversation share a shard, and so an owner. A background run is driven likewise (see package run); only
+// its project's queue may live elsewhere.
 //
 // It does not decide who owns a shard, route between nodes, or run turns.
 package actors
