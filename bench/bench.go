@@ -141,7 +141,7 @@ func scenarios() []scenario {
 			"nodes": "1", "duration": "40s",
 		}, worldClient},
 		{"sessions", "list -records sessions of a project in pages of 100", "bench-echo", runSessions, map[string]string{
-			"nodes": "3", "records": "100000", "concurrency": "3",
+			"nodes": "3", "records": "100000", "concurrency": "3", "rate": "150", "duration": "30s",
 		}, worldClient},
 	}
 }

@@ -68,11 +68,11 @@ people() { # people, money and files
 }
 
 client() { # the Client API
-  local sessions=100000 long=40s each=20s validations=1s
-  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s each=2s validations=100ms; fi
-  together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $each -warm-up $warm
+  local sessions=100000 long=40s calls=20s pages=30s validations=1s
+  if [ -n "${QUICK:-}" ]; then sessions=1000 long=4s calls=2s pages=2s validations=100ms; fi
+  together "Chat completions through the gateway over the model itself, 500/s each" gateway -duration $calls -warm-up $warm
   together "Responses over the conversation server's own send, 64 callers" responses -duration $long -warm-up $warm
-  together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $each -warm-up $warm
+  together "Sessions: pages of 100, three nodes" sessions -records $sessions -duration $pages -warm-up $warm
   printf '\n## A token that is known\n\n    go test ./httpedge/token -run x -bench Hit\n\n'
   go test ./httpedge/token -run '^$' -bench Hit -benchtime $validations | grep -E '^Benchmark' | sed 's/^/    /'
 }

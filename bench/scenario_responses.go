@@ -10,7 +10,7 @@ import (
 
 // runResponses measures POST /agents/responses against what the conversation server takes for the same work: one that
 // continues a session against a message to a conversation, one that makes a session against both requests that it stands
-// for. All callers have sessions and conversations of their own.
+// for. All callers have conversations of their own, and continue as sessions the ones that they send to: what is there is the same for both.
 func runResponses(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	server, err := newClient(o)
 	if err != nil {
@@ -24,11 +24,10 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 	defer api.close()
 	// Each caller takes its own by turns, so that none grows much.
 	each := max(cmp.Or(o.Records, 4*o.Concurrency)/o.Concurrency, 1)
-	ids, err := conversations(ctx, server, live, 2*each*o.Concurrency)
+	ids, err := conversations(ctx, server, live, each*o.Concurrency)
 	if err != nil {
 		return nil, err
 	}
-	sent, continued := ids[:len(ids)/2], ids[len(ids)/2:]
 	message := []byte(`{"message":"ping","stream":false}`)
 	send := func(id string) error {
 		return server.call("POST", "/conversations/"+id+"/messages", message, 200, completed)
@@ -42,8 +41,8 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 	}
 	create := server.createBody()
 	rivals := [2][]*rival{{
-		{name: "send", op: func(caller, n int) error { return send(sent[caller*each+n%each]) }},
-		{name: "response", op: func(caller, n int) error { return respond(continued[caller*each+n%each]) }},
+		{name: "send", op: func(caller, n int) error { return send(ids[caller*each+n%each]) }},
+		{name: "response", op: func(caller, n int) error { return respond(ids[caller*each+n%each]) }},
 	}, {
 		{name: "create and send", op: func(int, int) error {
 			id, failed := server.create(create)
