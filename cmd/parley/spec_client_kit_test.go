@@ -61,6 +61,7 @@ func newFloor(t *testing.T, shop *workshop, p *process) *floor {
 	n.agent(t, "worker", object1{"modelKey": "stand-in", "askUser": true, "tools": tools}, object1{
 		"background": object1{"enabled": true}, "files": object1{"enabled": true, "maxFiles": 2, "maxFileSize": 1000},
 	})
+	n.agent(t, "hasty", object1{"modelKey": "stand-in", "maxTurns": 1, "tools": tools[1:2]}, background)
 	n.agent(t, "talker", object1{"modelKey": "talk"}, background)
 	n.agent(t, "shy", object1{"modelKey": "talk"}, nil)
 	n.agent(t, "quick", object1{"modelKey": "quick"}, background)
@@ -165,7 +166,8 @@ const (
 // summary is the row that the list has of a session.
 func summary(session tree, messages int) object1 {
 	row := object1{"message_count": messages}
-	for name, value := range session.v.(map[string]any) { //nolint:forcetypeassert // a session was read
+	record, _ := session.v.(map[string]any) // a session was read
+	for name, value := range record {
 		if name != "pending_actions" {
 			row[name] = value
 		}

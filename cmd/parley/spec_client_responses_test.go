@@ -57,7 +57,10 @@ func TestClientResponses(t *testing.T) {
 		first := n.respond(t, "quick", "one", nil).fits(200, responseShape(nil))
 		id, response := first.text("session_id"), first.text("id")
 		for i, naming := range []object1{
-			{"previous_response_id": response}, {"session_id": id}, {"conversation": id}, {"conversation": object1{"id": id}},
+			{"previous_response_id": response},
+			{"session_id": id},
+			{"conversation": id},
+			{"conversation": object1{"id": id}},
 			{"previous_response_id": response, "session_id": id, "conversation": object1{"id": id}},
 			{"previous_response_id": response, "conversation": id, "session_id": nil},
 			{"session_id": id, "previous_response_id": ""},
@@ -103,6 +106,13 @@ func TestClientResponses(t *testing.T) {
 		}))
 		require.Equal(t, "error", n.read(t, response.text("session_id")).text("stop_reason"))
 		require.Equal(t, "idle", n.read(t, response.text("session_id")).text("runtime_status"))
+	})
+	t.Run("limit", func(t *testing.T) {
+		order := script(part{Text: "Once", Calls: []wanted{use("add", object1{"a": 5, "b": 6})}}, part{Text: "more", Calls: []wanted{use("add", object1{"a": 7, "b": 8})}})
+		response := n.respond(t, "hasty", order, nil).fits(200, responseShape(fields{"stop_reason": exactly("limit"), "status": exactly("completed"), "error": exactly(nil)}))
+		require.Equal(t, "limit", n.read(t, response.text("session_id")).text("stop_reason"))
+		ended := n.wait(t, n.run(t, "hasty", order, nil).text("id"))
+		require.Equal(t, []string{"succeeded", "limit"}, []string{ended.text("status"), ended.text("result", "stop_reason")})
 	})
 	t.Run("usage_counts_every_call_of_the_model", func(t *testing.T) {
 		response := n.respond(t, "worker", script(part{Text: "I add.", Calls: []wanted{use("add", object1{"a": 1, "b": 2})}, Usage: []int64{100, 10, 40}}), nil).

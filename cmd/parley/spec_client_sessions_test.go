@@ -227,10 +227,18 @@ func TestClientSessionAccess(t *testing.T) {
 				method, path string
 				body         any
 			}{
-				{"GET", "", nil}, {"PATCH", "", object1{"budget": nil}}, {"DELETE", "", nil}, {"GET", "/messages", nil}, {"GET", "/events", nil},
-				{"GET", "/events/stream", nil}, {"POST", "/actions/" + action, object1{"resolution": allow}}, {"POST", "/cancel", nil},
-				{"GET", "/files", nil}, {"POST", "/files", object1{"file": object1{"name": "a", "content": "aGk="}}},
-				{"GET", "/files/file_AAAAAAAAAAAAAAAAAAAAA/content", nil}, {"DELETE", "/files/file_AAAAAAAAAAAAAAAAAAAAA", nil},
+				{"GET", "", nil},
+				{"PATCH", "", object1{"budget": nil}},
+				{"DELETE", "", nil},
+				{"GET", "/messages", nil},
+				{"GET", "/events", nil},
+				{"GET", "/events/stream", nil},
+				{"POST", "/actions/" + action, object1{"resolution": allow}},
+				{"POST", "/cancel", nil},
+				{"GET", "/files", nil},
+				{"POST", "/files", object1{"file": object1{"name": "a", "content": "aGk="}}},
+				{"GET", "/files/file_AAAAAAAAAAAAAAAAAAAAA/content", nil},
+				{"DELETE", "/files/file_AAAAAAAAAAAAAAAAAAAAA", nil},
 			} {
 				b.ask(t, c.method, "/agents/sessions/"+id+c.path, c.body).denied(404, "session_not_found", "Session not found")
 			}
@@ -239,11 +247,10 @@ func TestClientSessionAccess(t *testing.T) {
 				b.ask(t, method, "/agents/runs/"+run.text("id")+rest, nil).denied(404, "run_not_found", "Run not found")
 			}
 			if name == "another_user" {
-				order := n.order("worker", "hi", nil)
 				for field, text := range map[string]string{
 					"session_id": "Session not found", "conversation": "Session not found", "previous_response_id": "previous_response_id does not match a valid conversation",
 				} {
-					order := object1{"model": order["model"], "input": "hi", field: id}
+					order := n.order("worker", "hi", object1{field: id})
 					if field == "previous_response_id" {
 						order[field] = "resp_" + id
 					}
