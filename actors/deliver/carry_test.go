@@ -39,8 +39,7 @@ func TestPostThatMoves(t *testing.T) {
 	for status, moves := range map[int]bool{301: true, 302: true, 303: false, 307: true, 308: true} {
 		var got []string
 		end := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			require.NoError(t, err)
+			body, _ := io.ReadAll(r.Body) // one that is cut is another
 			got = append(got, r.Method, r.Header.Get("Content-Type"), string(body))
 		})
 		middle := serve(t, http.RedirectHandler(end.URL, status).ServeHTTP)
