@@ -75,6 +75,7 @@ type Mux struct {
 	cors      *cors
 	router    *router.Router
 	surfaces  []*mounted // longest prefix first
+	first     *mounted   // words what is below no prefix
 	routes    []Route
 	taken     map[string]string
 	base      context.Context //nolint:containedctx // parent of every request's context; ended by Abort
@@ -124,7 +125,7 @@ func NewMux(config MuxConfig) *Mux {
 }
 
 // Mount adds a surface's routes under a prefix ("" or "/api/agents"; a trailing slash is dropped). The surface whose
-// prefix fits a request best words the answer when no route fits.
+// prefix fits a request best words the answer when no route fits, the first one where none does.
 func (m *Mux) Mount(prefix string, surface Surface) error {
 	prefix = strings.TrimSuffix(prefix, "/")
 	if prefix != "" && !strings.HasPrefix(prefix, "/") {
@@ -135,6 +136,9 @@ func (m *Mux) Mount(prefix string, surface Surface) error {
 		if err := m.register(at, &at.Rows[i]); err != nil {
 			return fmt.Errorf("mount %s: %w", surface.Name, err)
 		}
+	}
+	if m.first == nil {
+		m.first = at
 	}
 	m.surfaces = append(m.surfaces, at)
 	slices.SortStableFunc(m.surfaces, func(a, b *mounted) int { return len(b.prefix) - len(a.prefix) })
@@ -277,7 +281,7 @@ func (m *Mux) surfaceOf(path []byte) *mounted {
 			return at
 		}
 	}
-	return m.surfaces[0]
+	return m.first
 }
 
 // RefuseBroken answers a request that could not even be read. The connection is closed after it.
