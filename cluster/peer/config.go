@@ -15,10 +15,11 @@ import (
 	"parley/proto/nodepb"
 )
 
-// Formats of messages between nodes that this program speaks.
+// Formats of messages between nodes that this program speaks. Those of format 1 do not know the directory's questions, nor rows
+// of usage in the log: they are not for one cluster with those of 2.
 const (
-	WireMin = 1
-	WireMax = 1
+	WireMin = 2
+	WireMax = 2
 )
 
 // DialFunc opens a connection to HOST:PORT.

@@ -21,14 +21,14 @@ func TestRefuse(t *testing.T) {
 		want    string
 	}{
 		"member":            {purpose: purposeFrames},
-		"overlapping wires": {purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax, mine.WireMax = 2, 3, 2 }},
+		"overlapping wires": {purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax, mine.WireMax = 3, 4, 3 }},
 		"newer wire": {
-			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax = 2, 3 },
-			want: "n2 speaks the message formats 2 to 3, n1 speaks 1 to 1",
+			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax = 3, 4 },
+			want: "n2 speaks the message formats 3 to 4, n1 speaks 2 to 2",
 		},
 		"older wire": {
-			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.WireMin, mine.WireMax = 2, 3 },
-			want: "n2 speaks the message formats 1 to 1, n1 speaks 2 to 3",
+			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.WireMin, mine.WireMax = 3, 4 },
+			want: "n2 speaks the message formats 2 to 2, n1 speaks 3 to 4",
 		},
 		"foreign": {
 			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.ClusterId = "other" },

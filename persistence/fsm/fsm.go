@@ -29,8 +29,12 @@ import (
 	"parley/proto/logpb"
 )
 
-// Format is the entry format that this release writes, and the only one it knows.
-const Format = 1
+// Format is the entry format that this release writes; OldestFormat is the oldest that it applies. Format 2 knows sums, which a
+// release of format 1 would leave out of its rows without a word.
+const (
+	Format       = 2
+	OldestFormat = 1
+)
 
 // Directory is the group whose records Records hears of, and the only one that takes a Put.
 const Directory replica.GroupID = 0
@@ -93,9 +97,9 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 	if err := proto.Unmarshal(e.Data, &entry); err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
-	if entry.GetVersion() != Format {
-		return fmt.Errorf("%w: it has format %d, known is %d; run the release that wrote it, or a later one",
-			ErrFormat, entry.GetVersion(), Format)
+	if entry.GetVersion() < OldestFormat || entry.GetVersion() > Format {
+		return fmt.Errorf("%w: it has format %d, known are %d to %d; run the release that wrote it, or a later one",
+			ErrFormat, entry.GetVersion(), OldestFormat, Format)
 	}
 	switch body := entry.GetBody().(type) {
 	case *logpb.Entry_Append:

@@ -280,6 +280,23 @@ func entry(a *logpb.Append) *logpb.Entry {
 	return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Append{Append: a}}
 }
 
+// TestOlderFormatsApply: what releases before have written is still to be read.
+func TestOlderFormatsApply(t *testing.T) {
+	for version := uint32(fsm.OldestFormat); version <= fsm.Format; version++ {
+		data, err := proto.Marshal(&logpb.Entry{Version: version, Body: &logpb.Entry_Append{Append: &logpb.Append{
+			Id: "c", Create: true, Events: [][]byte{[]byte("e")}, Head: []byte("h"),
+		}}})
+		require.NoError(t, err)
+		r := newRig(t)
+		batch := r.db.NewBatch()
+		results, err := r.machine.Apply(batch, 3, []replica.Entry{{Index: 5, Data: data}})
+		require.NoError(t, err)
+		require.Len(t, results, 1)
+		require.False(t, batch.Empty())
+		require.NoError(t, batch.Close())
+	}
+}
+
 func TestApplyRefusesForeignFormats(t *testing.T) {
 	newer, err := proto.Marshal(&logpb.Entry{Version: 7, Body: &logpb.Entry_Append{Append: &logpb.Append{Id: "c"}}})
 	require.NoError(t, err)
@@ -289,8 +306,8 @@ func TestApplyRefusesForeignFormats(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"newer":       {newer, "apply entry 5 of group 3: entry format is not known to this release: it has format 7, known is 1"},
-		"unversioned": {nil, "it has format 0, known is 1"},
+		"newer":       {newer, "apply entry 5 of group 3: entry format is not known to this release: it has format 7, known are 1 to 2"},
+		"unversioned": {nil, "it has format 0, known are 1 to 2"},
 		"no body":     {bodiless, "unknown body"},
 		"garbage":     {[]byte{0xff}, "decode"},
 	} {
