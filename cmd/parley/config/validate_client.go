@@ -29,7 +29,7 @@ func (c *Config) checkClient(k *checker) {
 		{"gateway.breaker_reset", c.Gateway.BreakerReset, time.Millisecond, time.Hour},
 	})
 	within(k, []bound[int]{
-		{"client.run_concurrency", c.Client.RunConcurrency, 1, 100_000},
+		{"client.run_concurrency", c.Client.RunConcurrency, 1, 10_000},
 		{"client.max_queued_runs", c.Client.MaxQueuedRuns, 1, 10_000},
 		{"client.token_cache_entries", c.Client.TokenCacheEntries, 1, 10_000_000},
 		{"gateway.max_attempts", c.Gateway.MaxAttempts, 1, 20},

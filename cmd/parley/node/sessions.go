@@ -39,8 +39,8 @@ func listSessions(ctx context.Context, from rows, query endpoint.SessionQuery) (
 		read.After = &persistence.ListCursor{Score: query.After.CreatedAt, Member: query.After.ID}
 	}
 	size := query.Limit
-	if !all {
-		size = min(2*size, maxSessionPage)
+	if !all { // most of what such a list holds is what is asked for: nearly all sessions are idle
+		size = min(size+size/8+8, maxSessionPage)
 	}
 	page := &endpoint.SessionPage{}
 	for range sessionRounds {
