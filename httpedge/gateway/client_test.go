@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openai/openai-go/v3"        //nolint:depguard // the official client is what must work
-	"github.com/openai/openai-go/v3/option" //nolint:depguard // as above
-	"github.com/openai/openai-go/v3/shared" //nolint:depguard // as above
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/shared"
 	"github.com/stretchr/testify/require"
 )
 
