@@ -377,6 +377,22 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
+// fill sends what takes a place and keeps it, until all are taken; release gives them back. One may meet the asking itself in
+// the last place and be refused, so each time another is sent.
+func (b *bench) fill(slow string, full func() bool) (release func()) {
+	b.t.Helper()
+	var held []*wire
+	require.Eventually(b.t, func() bool {
+		held = append(held, b.dial().send(slow))
+		return full()
+	}, 30*time.Second, 5*time.Millisecond, "no place is left")
+	return func() {
+		for _, w := range held {
+			require.NoError(b.t, w.Close())
+		}
+	}
+}
+
 // TestTransfersAreBounded: each holds pieces of its file in memory for as long as its client likes.
 func TestTransfersAreBounded(t *testing.T) {
 	for name, slow := range map[string]string{
@@ -385,12 +401,11 @@ func TestTransfersAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := serve(t, limited(func(c *httpedge.Config) { c.MaxTransfers = 1 }))
-			first := b.dial().send(slow)
 			up := request("POST", "/desk/upload?name=x", "bytes")
-			require.Eventually(t, func() bool { return b.do(up).status == 503 }, 30*time.Second, 5*time.Millisecond)
+			release := b.fill(slow, func() bool { return b.do(up).status == 503 })
 			b.refused(503, "unavailable", get("/desk/download/10"))
 			require.Equal(t, 200, b.do(request("POST", "/desk/upload", `{"text":"x"}`)).status, "no bytes, no place")
-			require.NoError(t, first.Close())
+			release()
 			require.Eventually(t, func() bool { return b.do(up).status == 200 }, 30*time.Second, 5*time.Millisecond)
 		})
 	}
@@ -400,13 +415,11 @@ func TestLargeBodiesAreFew(t *testing.T) {
 	b := serve(t, limited(func(c *httpedge.Config) { c.MaxBodyBytes, c.MaxLargeBodies = 1024, 1 }))
 	large := `{"text":"` + strings.Repeat("x", 5000) + `"}`
 	require.Equal(t, 200, b.do(request("POST", "/desk/large", large)).status)
-	first := b.dial()
-	first.send("POST /desk/large HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{")
-	require.Eventually(t, func() bool {
+	release := b.fill("POST /desk/large HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{", func() bool {
 		return b.do(request("POST", "/desk/large", large)).status == 503
-	}, 30*time.Second, 5*time.Millisecond, "one at a time")
+	})
 	require.Equal(t, 200, b.do(request("POST", "/desk/large", `{"text":"x"}`)).status, "small ones do not count")
-	require.NoError(t, first.Close())
+	release()
 	require.Eventually(t, func() bool {
 		return b.do(request("POST", "/desk/large", large)).status == 200
 	}, 30*time.Second, 5*time.Millisecond)
