@@ -143,7 +143,7 @@ func serve(t *testing.T, settings ...setting) *bench {
 		t: t, log: &lines{}, registry: prometheus.NewRegistry(),
 		desk: &desk{
 			entered: make(chan struct{}, 9), release: make(chan struct{}), streams: make(chan endpoint.Takeover, 9),
-			closed: make(chan struct{}),
+			closed: make(chan struct{}, 1),
 		},
 	}
 	config := httpedge.DefaultConfig()
