@@ -17,6 +17,9 @@ import (
 
 // TestKillStory plays what the README promises, step by step: go test -run TestKillStory -v prints it.
 func TestKillStory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
 	p := newProcess(t, testAgents)
 	p.start()
 	id := p.create("slow")
@@ -72,6 +75,9 @@ func TestKillStory(t *testing.T) {
 // TestGracefulStopLetsTurnsFinish: a turn that runs when the process is told to stop still reaches its stream and its
 // waiting caller, and new ones are refused meanwhile.
 func TestGracefulStopLetsTurnsFinish(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary and runs processes")
+	}
 	p := newProcess(t, testAgents)
 	p.start()
 	streamed, waited, idle := p.create("slow"), p.create("slow"), p.create("quick")
