@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/cluster/shard"
-	"parley/persistence"
 	"parley/persistence/keys"
 	"parley/proto/logpb"
 	"parley/proto/nodepb"
@@ -180,8 +179,3 @@ func (noOwnerError) Error() string { return "no shard has an owner right now" }
 
 // NotOwner says that nothing was done.
 func (noOwnerError) NotOwner() (in uint32, epoch uint64) { return uint32(shard.Directory), 0 }
-
-// Usage reads what was counted under a name, by member, over all shards (see route.usage).
-func (m *usageMeter) Usage(ctx context.Context, name, from, to string, visit func(row persistence.SumRow) (more bool)) error {
-	return m.usage(ctx, name, from, to, visit)
-}
