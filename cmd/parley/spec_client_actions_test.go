@@ -111,10 +111,10 @@ func TestClientSessionCancel(t *testing.T) {
 	n := onFloor(t)
 	t.Run("running_turn", func(t *testing.T) {
 		id := n.session(t, "worker", nil)
-		came := n.p.asking(t, "POST", n.url("/agents/responses"), n.order("worker", script(part{Text: "half", Hold: "never"}), object1{"session_id": id}),
-			"Authorization", "Bearer "+n.token)
 		s := n.p.follow(t, "GET", n.url("/agents/sessions/"+id+"/events/stream"), nil, "Authorization", "Bearer "+n.token)
 		require.Equal(t, ": open", s.block())
+		came := n.p.asking(t, "POST", n.url("/agents/responses"), n.order("worker", script(part{Text: "half", Hold: "never"}), object1{"session_id": id}),
+			"Authorization", "Bearer "+n.token)
 		s.until("agent.message.delta")
 		a := n.post(t, "/agents/sessions/"+id+"/cancel", nil)
 		require.Contains(t, []int{200, 202}, a.status, a.text)
