@@ -18,19 +18,22 @@ const maxChoices = 128
 
 // Chat makes a chat completion and returns its JSON. The error is an *Error, or the cause with which ctx ended.
 func (c *Caller) Chat(ctx context.Context, call *Call) ([]byte, error) {
-	leave, refused := c.enter()
+	leave, t, refused := c.open(call, ServiceChat, "llm", "")
 	if refused != nil {
 		return nil, refused
 	}
 	defer leave()
-	t, refused := c.find(call, ServiceChat, "llm", "")
-	if refused != nil {
-		return nil, refused
-	}
+	return c.whole(ctx, call, t, c.chat)
+}
+
+// whole makes a call whose answer comes in one piece, within its time, and books what it consumed.
+func (c *Caller) whole(
+	ctx context.Context, call *Call, t *target, do func(context.Context, *Call, *target, *consumed) ([]byte, error),
+) ([]byte, error) {
 	ctx, release := c.guard(ctx)
 	defer release()
 	started, used := time.Now(), &consumed{}
-	answer, err := c.chat(ctx, call, t, used)
+	answer, err := do(ctx, call, t, used)
 	c.book(call, t, used, outcomeOf(ctx, err), started)
 	return answer, err
 }
@@ -98,15 +101,9 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 
 // readCompletion checks the frame of a provider's answer; what is in its choices passes through.
 func readCompletion(answer []byte) (*completion, error) {
-	if !json.Valid(answer) {
-		return nil, errShape
-	}
-	fields, err := rawjson.Object(answer)
+	fields, err := readAnswer(answer)
 	if err != nil {
-		return nil, errShape
-	}
-	if fields.Get("error") != nil {
-		return nil, readSignal(0, answer)
+		return nil, err
 	}
 	said := &completion{
 		choices: fields.Get("choices"), created: number(fields.Get("created")), fingerprint: fields.Get("system_fingerprint"),

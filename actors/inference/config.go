@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -150,6 +151,18 @@ func (c *Caller) enter() (leave func(), failed *Error) {
 	return func() { c.running.Add(-1) }, nil
 }
 
+// open takes a place for a call, and finds its model. leave gives the place back.
+func (c *Caller) open(call *Call, service string, categories ...string) (leave func(), t *target, failed *Error) {
+	if leave, failed = c.enter(); failed != nil {
+		return nil, nil, failed
+	}
+	if t, failed = c.find(call, service, categories...); failed != nil {
+		leave()
+		return nil, nil, failed
+	}
+	return leave, t, nil
+}
+
 // target is the model that a call is made to.
 type target struct {
 	model    *agentpb.Model
@@ -171,7 +184,7 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 	}
 	t := &target{model: callee, record: record, key: call.Model, service: service}
 	category := record.GetCategory()
-	if !contains(categories, category) {
+	if !slices.Contains(categories, category) {
 		return nil, &Error{
 			Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: "model",
 			Message: "Model `" + shorten(call.Model) + "` is of category " + category + ", which " + service + " cannot use",
@@ -180,15 +193,6 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 	t.settings = readSettings(record.GetSettings())
 	t.breaker = call.ProjectID + "\x00" + record.GetProviderKey()
 	return t, nil
-}
-
-func contains(list []string, text string) bool {
-	for _, item := range list {
-		if item == text {
-			return true
-		}
-	}
-	return false
 }
 
 // relayed says whether the model's provider speaks the wire form itself.

@@ -9,7 +9,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/turn/model"
@@ -21,21 +20,12 @@ const maxInputs = 2048
 
 // Embed makes embeddings and returns their JSON (document 3, 10.7). The error is as Chat's.
 func (c *Caller) Embed(ctx context.Context, call *Call) ([]byte, error) {
-	leave, refused := c.enter()
+	leave, t, refused := c.open(call, ServiceEmbeddings, "embedding")
 	if refused != nil {
 		return nil, refused
 	}
 	defer leave()
-	t, refused := c.find(call, ServiceEmbeddings, "embedding")
-	if refused != nil {
-		return nil, refused
-	}
-	ctx, release := c.guard(ctx)
-	defer release()
-	started, used := time.Now(), &consumed{}
-	answer, err := c.embed(ctx, call, t, used)
-	c.book(call, t, used, outcomeOf(ctx, err), started)
-	return answer, err
+	return c.whole(ctx, call, t, c.embed)
 }
 
 func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"time"
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/turn/model"
@@ -12,24 +11,15 @@ import (
 
 // Moderate asks a model of category moderation and returns the JSON of its answer (document 3, 10.8). The error is as Chat's.
 func (c *Caller) Moderate(ctx context.Context, call *Call) ([]byte, error) {
-	leave, refused := c.enter()
+	leave, t, refused := c.open(call, ServiceModerations, "moderation")
 	if refused != nil {
 		return nil, refused
 	}
 	defer leave()
-	t, refused := c.find(call, ServiceModerations, "moderation")
-	if refused != nil {
-		return nil, refused
-	}
 	if !t.relayed() {
 		return nil, invalid("model", "the provider of this model makes no moderations")
 	}
-	ctx, release := c.guard(ctx)
-	defer release()
-	started, used := time.Now(), &consumed{}
-	answer, err := c.moderate(ctx, call, t, used)
-	c.book(call, t, used, outcomeOf(ctx, err), started)
-	return answer, err
+	return c.whole(ctx, call, t, c.moderate)
 }
 
 func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {

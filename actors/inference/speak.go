@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -326,7 +327,7 @@ func readContent(raw json.RawMessage) (string, []model.Image, *Error) {
 func readImage(address string) (model.Image, bool) {
 	rest, ok := strings.CutPrefix(address, "data:")
 	kind, encoded, found := strings.Cut(rest, ";base64,")
-	if !ok || !found || !contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, kind) {
+	if !ok || !found || !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, kind) {
 		return model.Image{}, false
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)

@@ -17,15 +17,11 @@ const drainWait = 50 * time.Millisecond
 // ChatStream makes a chat completion and passes it on as it comes. An error before the first chunk was emitted is of the call
 // as a whole: nothing was passed on. The error is an *Error, the cause with which ctx ended, or what emit returned.
 func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
-	leave, refused := c.enter()
+	leave, t, refused := c.open(call, ServiceChat, "llm", "")
 	if refused != nil {
 		return refused
 	}
 	defer leave()
-	t, refused := c.find(call, ServiceChat, "llm", "")
-	if refused != nil {
-		return refused
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	var left error // what emit returned: the caller is gone
