@@ -86,7 +86,7 @@ func appendMessage(dst []byte, session string, message *conversationpb.Message) 
 		dst = wire.AppendOptional(dst, `,"status":`, message.GetStatus())
 		dst = wire.AppendOptional(dst, `,"stop_reason":`, message.GetStopReason().WireName())
 		dst = wire.AppendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
-		dst = appendMessageCalls(dst, message.GetToolCalls())
+		dst = eventlog.AppendCalls(dst, `,"tool_calls":[`, message.GetToolCalls())
 		if message.GetUsage() != nil {
 			dst = append(dst, `,"usage":`...)
 			dst = appendUsage(dst, message.GetUsage())
@@ -96,52 +96,10 @@ func appendMessage(dst []byte, session string, message *conversationpb.Message) 
 			dst = appendActions(dst, message.GetPending())
 		}
 	}
-	dst = appendMessageFiles(dst, message.GetFiles())
+	dst = eventlog.AppendFiles(dst, message.GetFiles())
 	dst = append(dst, `,"metadata":`...)
 	dst = wire.AppendObjectLine(dst, message.GetMetadata())
 	dst = appendTimeOrNull(dst, `,"created_at":`, message.GetCreatedAt())
 	dst = appendTimeOrNull(dst, `,"updated_at":`, message.GetUpdatedAt())
 	return append(dst, '}')
-}
-
-func appendMessageCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
-	if len(calls) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"tool_calls":[`...)
-	for i, call := range calls {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"id":`...)
-		dst = wire.AppendString(dst, call.GetId())
-		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
-		dst = append(dst, `,"args":`...)
-		dst = eventlog.AppendArguments(dst, call.GetArguments())
-		if call.GetResult() != "" || call.GetError() != "" {
-			dst = append(dst, `,"result":`...)
-			dst = eventlog.AppendOutcome(dst, call)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
-}
-
-func appendMessageFiles(dst []byte, files []*conversationpb.FileRef) []byte {
-	if len(files) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"files":[`...)
-	for i, file := range files {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"id":`...)
-		dst = wire.AppendString(dst, file.GetId())
-		dst = wire.AppendMember(dst, `,"name":`, file.GetName())
-		dst = wire.AppendMember(dst, `,"mime_type":`, file.GetMimeType())
-		dst = append(dst, `,"size":`...)
-		dst = append(strconv.AppendInt(dst, file.GetSize(), 10), '}')
-	}
-	return append(dst, ']')
 }

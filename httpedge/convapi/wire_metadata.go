@@ -44,7 +44,7 @@ func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
 		keys = append(keys, `,"feedback":`...)
 		keys = appendFeedback(keys, message.GetFeedback())
 	}
-	return appendToolCallDetails(keys, message.GetToolCalls())
+	return eventlog.AppendCalls(keys, `,"toolCallDetails":[`, message.GetToolCalls()) // what clients draw tool calls from
 }
 
 func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte {
@@ -60,30 +60,6 @@ func appendPreviousContent(keys []byte, message *conversationpb.Message) []byte 
 		return keys
 	}
 	return wire.AppendStrings(append(keys, `,"previousContent":`...), message.GetPreviousContent())
-}
-
-// appendToolCallDetails adds what clients draw tool calls from: [{id, name, args, result}].
-func appendToolCallDetails(dst []byte, calls []*conversationpb.ToolCall) []byte {
-	if len(calls) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"toolCallDetails":[`...)
-	for i, call := range calls {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"id":`...)
-		dst = wire.AppendString(dst, call.GetId())
-		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
-		dst = append(dst, `,"args":`...)
-		dst = eventlog.AppendArguments(dst, call.GetArguments())
-		if call.GetResult() != "" || call.GetError() != "" {
-			dst = append(dst, `,"result":`...)
-			dst = eventlog.AppendOutcome(dst, call)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
 }
 
 // feedbackResult is {feedback, messageId}.

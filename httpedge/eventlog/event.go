@@ -60,7 +60,7 @@ func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
 		dst = append(dst, `,"edited":true`...)
 		dst = wire.AppendOptional(dst, `,"edited_from":`, message.GetEditedFrom())
 	}
-	return append(appendFilesData(dst, message.GetFiles()), '}')
+	return append(AppendFiles(dst, message.GetFiles()), '}')
 }
 
 func appendAgentMessageData(dst []byte, message *conversationpb.Message, dialect Dialect) []byte {

@@ -167,8 +167,8 @@ func appendFileData(dst []byte, file *conversationpb.File, end string) []byte {
 	return append(strconv.AppendInt(dst, file.GetSize(), 10), end...)
 }
 
-// appendFilesData adds the files of a message, if any, with their comma in front.
-func appendFilesData(dst []byte, files []*conversationpb.FileRef) []byte {
+// AppendFiles adds the files of a message, if any, with their comma in front.
+func AppendFiles(dst []byte, files []*conversationpb.FileRef) []byte {
 	if len(files) == 0 {
 		return dst
 	}
@@ -198,6 +198,31 @@ func appendTurnPaused(dst []byte, answer *conversationpb.Message) []byte {
 		dst = wire.AppendString(dst, action.GetId())
 	}
 	return append(dst, ']', '}')
+}
+
+// AppendCalls adds the tool calls of a message, if any: [{id, name, args, result}] behind a member's name, which is as
+// `,"name":[`.
+func AppendCalls(dst []byte, member string, calls []*conversationpb.ToolCall) []byte {
+	if len(calls) == 0 {
+		return dst
+	}
+	dst = append(dst, member...)
+	for i, call := range calls {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"id":`...)
+		dst = wire.AppendString(dst, call.GetId())
+		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
+		dst = append(dst, `,"args":`...)
+		dst = AppendArguments(dst, call.GetArguments())
+		if call.GetResult() != "" || call.GetError() != "" {
+			dst = append(dst, `,"result":`...)
+			dst = AppendOutcome(dst, call)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 // AppendArguments writes a call's arguments as an object. What a model sent that is none is not shown as one.
