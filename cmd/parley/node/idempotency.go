@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -47,15 +46,8 @@ func (k *keptRequests) Keep(ctx context.Context, kept *endpoint.KeptRequest, ans
 }
 
 func (k *keptRequests) ask(ctx context.Context, command *idempotencypb.Command) (*idempotencypb.State, error) {
-	answer, _, err := k.router.Ask(ctx, command.GetId(), command)
-	if err != nil {
-		return nil, err
-	}
-	reply, ok := answer.(*idempotencypb.Reply)
-	if !ok {
-		return nil, fmt.Errorf("idempotency key answered with a %T", answer)
-	}
-	return reply.GetState(), nil
+	reply, _, err := askEntity[*idempotencypb.Reply](ctx, k.router, command.GetId(), command)
+	return reply.GetState(), err
 }
 
 // keyName names the key of one caller on one route; no part can reach into another.

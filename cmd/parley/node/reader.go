@@ -64,6 +64,11 @@ func (r *reader) view(ctx context.Context, id string) (*persistence.View, persis
 	if failure != nil {
 		return nil, persistence.Head{}, failure
 	}
+	return r.viewOf(ctx, group, id, notFound())
+}
+
+// viewOf opens one moment of an entity, of any kind; missing says that it does not exist.
+func (r *reader) viewOf(ctx context.Context, group uint32, id string, missing *machine.Failure) (*persistence.View, persistence.Head, error) {
 	view, err := r.store.View(ctx, group)
 	if err != nil {
 		return nil, persistence.Head{}, readFault("open view", err)
@@ -73,7 +78,7 @@ func (r *reader) view(ctx context.Context, id string) (*persistence.View, persis
 	case err != nil:
 		err = readFault("read head", err)
 	case !found:
-		err = notFound()
+		err = missing
 	default:
 		return view, head, nil
 	}

@@ -64,28 +64,14 @@ func (q queues) Queue(
 ) (*runpb.QueueReply, error) {
 	command = proto.CloneOf(command)
 	command.QueueId = ids{q.node.shards}.NewIDFrom("queue", machine.ListPart(tenantID)+"/"+machine.ListPart(projectID))
-	answer, _, err := q.node.router.Ask(ctx, command.GetQueueId(), command)
-	if err != nil {
-		return nil, err
-	}
-	reply, ok := answer.(*runpb.QueueReply)
-	if !ok {
-		return nil, fmt.Errorf("queue answered with a %T", answer)
-	}
-	return reply, nil
+	reply, _, err := askEntity[*runpb.QueueReply](ctx, q.node.router, command.GetQueueId(), command)
+	return reply, err
 }
 
 // Run asks the owner of a run.
 func (q queues) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	answer, _, err := q.node.router.Ask(ctx, command.GetRunId(), command)
-	if err != nil {
-		return nil, err
-	}
-	reply, ok := answer.(*runpb.Reply)
-	if !ok {
-		return nil, fmt.Errorf("run answered with a %T", answer)
-	}
-	return reply, nil
+	reply, _, err := askEntity[*runpb.Reply](ctx, q.node.router, command.GetRunId(), command)
+	return reply, err
 }
 
 // runs is the router as the edge's endpoint.Runs.
@@ -98,14 +84,10 @@ func (r *runs) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, e
 	if _, valid := r.shards.Of(command.GetRunId()); !valid || !isRun(command.GetRunId()) {
 		return nil, runNotFound()
 	}
-	answer, node, err := r.router.Ask(ctx, command.GetRunId(), command)
+	reply, node, err := askEntity[*runpb.Reply](ctx, r.router, command.GetRunId(), command)
 	endpoint.ServedBy(ctx, node)
 	if err != nil {
 		return nil, err
-	}
-	reply, ok := answer.(*runpb.Reply)
-	if !ok {
-		return nil, fmt.Errorf("run answered with a %T", answer)
 	}
 	if reply.GetRun().GetHasResult() && reply.GetResult() == nil {
 		return r.Run(ctx, command.GetRunId())
@@ -131,18 +113,11 @@ func (r *reader) Run(ctx context.Context, query *nodepb.RunQuery) (*nodepb.RunRe
 	if !valid || !isRun(query.GetId()) {
 		return nil, runNotFound()
 	}
-	view, err := r.store.View(ctx, uint32(in))
+	view, head, err := r.viewOf(ctx, uint32(in), query.GetId(), runNotFound())
 	if err != nil {
-		return nil, readFault("open view", err)
+		return nil, err
 	}
 	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
-	head, found, err := view.Head(query.GetId())
-	switch {
-	case err != nil:
-		return nil, readFault("read head", err)
-	case !found:
-		return nil, runNotFound()
-	}
 	reply := &nodepb.RunReply{Run: &runpb.State{}}
 	if err = proto.Unmarshal(head.Value, reply.Run); err != nil {
 		return nil, fmt.Errorf("decode head: %w", err)
@@ -150,7 +125,8 @@ func (r *reader) Run(ctx context.Context, query *nodepb.RunQuery) (*nodepb.RunRe
 	if !reply.GetRun().GetHasResult() {
 		return reply, nil
 	}
-	if _, found, err = view.Head(reply.GetRun().GetConversationId()); err != nil {
+	_, found, err := view.Head(reply.GetRun().GetConversationId())
+	if err != nil {
 		return nil, readFault("read head", err)
 	}
 	if !found {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"parley/actors/machine"
 	"parley/cluster"
 	"parley/httpedge/endpoint"
@@ -18,21 +20,27 @@ type runtime struct {
 	router *cluster.Router
 }
 
+// askEntity gives an entity, of any kind, a command, and returns its reply and the node that gave it.
+func askEntity[R proto.Message](ctx context.Context, router *cluster.Router, id string, command proto.Message) (reply R, node string, err error) {
+	answer, node, err := router.Ask(ctx, id, command)
+	if err != nil {
+		return reply, node, err
+	}
+	reply, ok := answer.(R)
+	if !ok {
+		return reply, node, fmt.Errorf("a %T was answered with a %T", command, answer)
+	}
+	return reply, node, nil
+}
+
 // Ask routes a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if otherKind(command.GetConversationId()) {
 		return nil, notFound()
 	}
-	answer, node, err := r.router.Ask(ctx, command.GetConversationId(), command)
+	reply, node, err := askEntity[*conversationpb.Reply](ctx, r.router, command.GetConversationId(), command)
 	endpoint.ServedBy(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	reply, ok := answer.(*conversationpb.Reply)
-	if !ok {
-		return nil, fmt.Errorf("conversation answered with a %T", answer)
-	}
-	return reply, nil
+	return reply, err
 }
 
 // Follow subscribes to a conversation at its owner.

@@ -55,16 +55,9 @@ func (t *tasks) Ask(ctx context.Context, command *taskpb.Command) (*taskpb.Reply
 	if _, valid := t.shards.Of(command.GetTaskId()); !valid {
 		return nil, taskNotFound()
 	}
-	answer, node, err := t.router.Ask(ctx, command.GetTaskId(), command)
+	reply, node, err := askEntity[*taskpb.Reply](ctx, t.router, command.GetTaskId(), command)
 	endpoint.ServedBy(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	reply, ok := answer.(*taskpb.Reply)
-	if !ok {
-		return nil, fmt.Errorf("task answered with a %T", answer)
-	}
-	return reply, nil
+	return reply, err
 }
 
 // Task asks the owner for a task.
@@ -113,18 +106,11 @@ func (r *reader) Task(ctx context.Context, query *nodepb.TaskQuery) (*nodepb.Tas
 	if !valid || !strings.HasPrefix(query.GetId(), "task_") {
 		return nil, taskNotFound()
 	}
-	view, err := r.store.View(ctx, uint32(in))
+	view, head, err := r.viewOf(ctx, uint32(in), query.GetId(), taskNotFound())
 	if err != nil {
-		return nil, readFault("open view", err)
+		return nil, err
 	}
 	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
-	head, found, err := view.Head(query.GetId())
-	switch {
-	case err != nil:
-		return nil, readFault("read head", err)
-	case !found:
-		return nil, taskNotFound()
-	}
 	reply := &nodepb.TaskReply{Task: &taskpb.State{}}
 	if err = proto.Unmarshal(head.Value, reply.Task); err != nil {
 		return nil, fmt.Errorf("decode head: %w", err)
