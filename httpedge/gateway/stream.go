@@ -179,6 +179,8 @@ func (s *stream) end(err error) {
 	if s.take.Conn == nil {
 		return
 	}
+	// Before the end is sent: the next request may follow it at once, and is not the watch's to read.
+	unread := s.watch.stop()
 	left := errors.Is(err, errClientGone)
 	if err != nil && !left {
 		s.report(err)
@@ -188,7 +190,6 @@ func (s *stream) end(err error) {
 		s.buffer = append(s.buffer, endMark...)
 		clean = s.flush(lastChunk) == nil
 	}
-	unread := s.watch.stop()
 	if _, plain := s.take.Conn.(*net.TCPConn); clean && plain && unread && s.take.Reuse != nil && s.ctx.Err() == nil {
 		_ = s.take.Conn.SetDeadline(time.Time{}) // of a dead connection: the next read says so
 		s.take.Reuse(s.take.Conn)

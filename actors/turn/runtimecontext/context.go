@@ -1,6 +1,7 @@
 package runtimecontext
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -165,7 +166,7 @@ func Secrets(header http.Header) []string {
 		}
 	}
 	// The longer first: one may be part of another.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return secrets
 }
 
