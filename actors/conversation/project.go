@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
 )
@@ -137,15 +139,8 @@ func encode(message proto.Message) []byte {
 }
 
 func projectRunning(was, is *conversationpb.State, into *logpb.Append) {
-	old, now := was.GetLease(), is.GetLease()
-	if old != nil && (now == nil || now.GetStartedAt() != old.GetStartedAt()) {
-		into.Listings = append(into.Listings,
-			&logpb.Listing{List: ListRunning, Score: old.GetStartedAt(), Member: was.GetId(), Delete: true})
-	}
-	if now != nil && (old == nil || now.GetStartedAt() != old.GetStartedAt()) {
-		into.Listings = append(into.Listings,
-			&logpb.Listing{List: ListRunning, Score: now.GetStartedAt(), Member: is.GetId()})
-	}
+	id := cmp.Or(is.GetId(), was.GetId())
+	machine.Relist(into, ListRunning, id, was.GetLease().GetStartedAt(), is.GetLease().GetStartedAt())
 }
 
 // projectLists moves the conversation from the list places it had to those it has. Tenant, project, owner, agent, source

@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
 )
@@ -77,31 +79,14 @@ func projectSteps(was *conversationpb.State, events []proto.Message, into *logpb
 func due(s *conversationpb.State) int64 {
 	var at int64
 	for _, action := range s.GetPending() {
-		at = sooner(at, action.GetExpiresAt())
+		at = machine.Sooner(at, action.GetExpiresAt())
 	}
 	for _, file := range s.GetFiles() {
-		at = sooner(at, file.GetExpiresAt())
+		at = machine.Sooner(at, file.GetExpiresAt())
 	}
 	return at
 }
 
-// sooner is the earlier of two times, of which 0 is none.
-func sooner(a, b int64) int64 {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
 func projectDue(was, is *conversationpb.State, into *logpb.Append) {
-	old, now := due(was), due(is)
-	if old == now {
-		return
-	}
-	if old != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: old, Member: was.GetId(), Delete: true})
-	}
-	if now != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: now, Member: is.GetId()})
-	}
+	machine.Relist(into, ListDue, cmp.Or(is.GetId(), was.GetId()), due(was), due(is))
 }

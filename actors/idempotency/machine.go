@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 
 	"google.golang.org/protobuf/proto"
@@ -114,10 +115,5 @@ func (*Machine) Evolve(state proto.Message, events []proto.Message) proto.Messag
 func (*Machine) Project(before, after proto.Message, _ []proto.Message, into *logpb.Append) {
 	was, _ := before.(*idempotencypb.State)
 	is, _ := after.(*idempotencypb.State)
-	switch {
-	case was == nil && is != nil:
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: is.GetExpiresAt(), Member: is.GetId()})
-	case was != nil && is == nil:
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: was.GetExpiresAt(), Member: was.GetId(), Delete: true})
-	}
+	machine.Relist(into, ListDue, cmp.Or(is.GetId(), was.GetId()), was.GetExpiresAt(), is.GetExpiresAt())
 }

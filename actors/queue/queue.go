@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -292,28 +293,13 @@ func without(list []*runpb.Place, runs ...string) []*runpb.Place {
 func (*Machine) Project(before, after proto.Message, _ []proto.Message, into *logpb.Append) {
 	was, _ := before.(*runpb.Queue)
 	is, _ := after.(*runpb.Queue)
-	id := is.GetId()
-	if is == nil {
-		id = was.GetId()
-	}
-	from, to := firstLapse(was), firstLapse(is)
-	if from == to {
-		return
-	}
-	if from != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: from, Member: id, Delete: true})
-	}
-	if to != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: ListDue, Score: to, Member: id})
-	}
+	machine.Relist(into, ListDue, cmp.Or(is.GetId(), was.GetId()), firstLapse(was), firstLapse(is))
 }
 
 func firstLapse(s *runpb.Queue) (first int64) {
 	for _, list := range [][]*runpb.Place{s.GetPlaces(), s.GetWaiting()} {
 		for _, place := range list {
-			if first == 0 || place.GetExpiresAt() < first {
-				first = place.GetExpiresAt()
-			}
+			first = machine.Sooner(first, place.GetExpiresAt())
 		}
 	}
 	return first

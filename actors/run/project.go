@@ -1,8 +1,11 @@
 package run
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
 	"parley/proto/runpb"
@@ -26,12 +29,9 @@ func (m *Machine) Project(before, after proto.Message, events []proto.Message, i
 	was, _ := before.(*runpb.State)
 	is, _ := after.(*runpb.State)
 	projectResult(was, is, events, into)
-	id := is.GetId()
-	if is == nil {
-		id = was.GetId()
-	}
-	move(into, ListRunning, id, drivenAt(was), drivenAt(is))
-	move(into, ListDue, id, m.dueAt(was), m.dueAt(is))
+	id := cmp.Or(is.GetId(), was.GetId())
+	machine.Relist(into, ListRunning, id, drivenAt(was), drivenAt(is))
+	machine.Relist(into, ListDue, id, m.dueAt(was), m.dueAt(is))
 }
 
 func projectResult(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
@@ -68,14 +68,9 @@ func (m *Machine) dueAt(s *runpb.State) int64 {
 		at = 0
 	}
 	for _, call := range s.GetCallback().GetCalls() {
-		if at == 0 || call.GetNextAt() < at {
-			at = call.GetNextAt()
-		}
+		at = machine.Sooner(at, call.GetNextAt())
 	}
-	if at == 0 {
-		at = m.removedAt(s)
-	}
-	return at
+	return cmp.Or(at, m.removedAt(s))
 }
 
 // removedAt is when a run that is over is removed, 0 = not yet known.
@@ -84,17 +79,4 @@ func (m *Machine) removedAt(s *runpb.State) int64 {
 		return 0
 	}
 	return s.GetEndedAt() + m.limits.Keep.Milliseconds()
-}
-
-// move moves a run in a list from the place it had to the one it has; score 0 = none.
-func move(into *logpb.Append, list, member string, from, to int64) {
-	if from == to {
-		return
-	}
-	if from != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: list, Score: from, Member: member, Delete: true})
-	}
-	if to != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: list, Score: to, Member: member})
-	}
 }

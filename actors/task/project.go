@@ -3,6 +3,7 @@ package task
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/machine"
 	"parley/proto/logpb"
 	"parley/proto/taskpb"
 )
@@ -12,8 +13,8 @@ func (*Machine) Project(before, after proto.Message, events []proto.Message, int
 	was, _ := before.(*taskpb.State)
 	is, _ := after.(*taskpb.State)
 	projectItems(was, is, events, into)
-	move(into, ListRunning, is.GetId(), was.GetRun().GetOpenedAt(), is.GetRun().GetOpenedAt())
-	move(into, ListDue, is.GetId(), dueAt(was), dueAt(is))
+	machine.Relist(into, ListRunning, is.GetId(), was.GetRun().GetOpenedAt(), is.GetRun().GetOpenedAt())
+	machine.Relist(into, ListDue, is.GetId(), dueAt(was), dueAt(is))
 	projectLists(was, is, into)
 }
 
@@ -49,24 +50,7 @@ func encode(message proto.Message) []byte {
 
 // dueAt is the earliest time at which something is to be done, 0 = nothing.
 func dueAt(s *taskpb.State) int64 {
-	at := s.GetCallback().GetNextAt()
-	if check := s.GetWaiting().GetCheckAt(); at == 0 || check != 0 && check < at {
-		at = check
-	}
-	return at
-}
-
-// move moves a task in a list from the place it had to the one it has; score 0 = none.
-func move(into *logpb.Append, list, member string, from, to int64) {
-	if from == to {
-		return
-	}
-	if from != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: list, Score: from, Member: member, Delete: true})
-	}
-	if to != 0 {
-		into.Listings = append(into.Listings, &logpb.Listing{List: list, Score: to, Member: member})
-	}
+	return machine.Sooner(s.GetCallback().GetNextAt(), s.GetWaiting().GetCheckAt())
 }
 
 // projectLists places a new task, and moves one whose state has changed. There is no end of a task.
