@@ -151,12 +151,12 @@ func serve(t *testing.T, settings ...setting) *bench {
 		Node: "n1", Authenticator: endpointtest.Authenticate(endpointtest.Off),
 		Logger: slog.New(slog.NewJSONHandler(b.log, nil)), Registerer: b.registry,
 	}
-	for _, set := range settings {
-		set(&config, &parts)
-	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	parts.Listener = listener
+	for _, set := range settings {
+		set(&config, &parts)
+	}
 	b.addr = listener.Addr().String()
 	b.server, err = httpedge.New(config, parts)
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func (b *bench) dial() *wire {
 	conn, err := new(net.Dialer).DialContext(b.t.Context(), "tcp", b.addr)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(b.t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(b.t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 	return &wire{b.t, conn, bufio.NewReader(conn)}
 }
 

@@ -147,6 +147,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	already, started := s.stopped, s.started
 	s.stopped = true
 	s.mu.Unlock()
+	s.mux.Refuse() // first: who sees that the port is closed gets no request through on a connection that is open
 	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Warn("close listener", slog.Any("err", err))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -224,6 +225,34 @@ func TestStopWaitsForRequests(t *testing.T) {
 	<-b.server.Done()
 	require.NoError(t, b.server.Err())
 	require.NoError(t, b.server.Stop(t.Context()), "twice is fine")
+}
+
+// closing does something when the server closes it.
+type closing struct {
+	net.Listener
+	then func()
+}
+
+func (c *closing) Close() error {
+	err := c.Listener.Close()
+	c.then()
+	return err
+}
+
+// TestStopRefusesBeforeThePortCloses: who knows from the port that the server stops is not served any more.
+func TestStopRefusesBeforeThePortCloses(t *testing.T) {
+	port := &closing{}
+	b := serve(t, func(_ *httpedge.Config, parts *httpedge.Parts) {
+		port.Listener = parts.Listener
+		parts.Listener = port
+	})
+	idle := b.dial()
+	require.Equal(t, 200, idle.send(get("/desk/echo/a")).answer().status)
+	var once sync.Once
+	port.then = func() {
+		once.Do(func() { require.Equal(t, 503, idle.send(get("/desk/echo/a")).answer().status) })
+	}
+	require.NoError(t, b.server.Stop(t.Context()))
 }
 
 func TestStopCutsOffWhatTakesTooLong(t *testing.T) {

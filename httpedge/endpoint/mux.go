@@ -330,9 +330,12 @@ func (m *Mux) InFlight() int64 { return m.inFlight.Load() }
 // Streams is the number of open event streams.
 func (m *Mux) Streams() int64 { return m.streams.Load() }
 
-// Drain refuses new requests with UNAVAILABLE from now on and waits until those under way are answered, or ctx ends.
+// Refuse refuses new requests with UNAVAILABLE from now on.
+func (m *Mux) Refuse() { m.stopping.Store(true) }
+
+// Drain refuses new requests as Refuse does and waits until those under way are answered, or ctx ends.
 func (m *Mux) Drain(ctx context.Context) error {
-	m.stopping.Store(true)
+	m.Refuse()
 	for m.inFlight.Load() > 0 {
 		select {
 		case <-m.idle:
