@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
 	"github.com/stretchr/testify/require"
+
+	"parley/httpedge/gateway"
 )
 
 // official is the official client, unchanged but for address and token.
@@ -60,6 +64,71 @@ func TestOfficialStream(t *testing.T) {
 		require.Equal(t, int64(15), whole.Usage.TotalTokens)
 		require.Equal(t, "c1", whole.ID)
 	}
+}
+
+// listener hears what comes over the wire of a response.
+type listener struct {
+	*http.Transport
+	hear func(piece []byte)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.Transport.RoundTrip(request)
+	if err == nil {
+		response.Body = heard{response.Body, l.hear}
+	}
+	return response, err
+}
+
+type heard struct {
+	io.ReadCloser
+	hear func(piece []byte)
+}
+
+// Read implements io.Reader.
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	h.hear(p[:n])
+	return n, err
+}
+
+// TestOfficialPings: a model that thinks for long is not taken for dead, and the client does not see how.
+func TestOfficialPings(t *testing.T) {
+	enough := make(chan struct{})
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`)(w, r)
+		select {
+		case <-enough:
+		case <-r.Context().Done():
+		}
+		streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}`, `[DONE]`)(w, r)
+	}, func(c *gateway.Config) { c.PingEvery = 10 * time.Millisecond })
+	var wire bytes.Buffer
+	k.client.Transport = listener{new(http.Transport), func(piece []byte) {
+		_, _ = wire.Write(piece)
+		select {
+		case <-enough:
+		default:
+			if bytes.Count(wire.Bytes(), []byte("\n\n: ping\n\n")) >= 2 {
+				close(enough)
+			}
+		}
+	}}
+	client := k.official()
+	for range 2 { // on one connection
+		stream := client.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{Model: "relayed", Messages: user("hi")})
+		var whole openai.ChatCompletionAccumulator
+		for stream.Next() {
+			require.NotEmpty(t, stream.Current().Choices)
+			require.True(t, whole.AddChunk(stream.Current()))
+		}
+		require.NoError(t, stream.Err())
+		require.NoError(t, stream.Close())
+		require.Equal(t, "Hello", whole.Choices[0].Message.Content)
+		require.Equal(t, "stop", whole.Choices[0].FinishReason)
+	}
+	require.True(t, bytes.HasSuffix(wire.Bytes(), []byte("data: [DONE]\n\n")), "nothing comes behind the end")
 }
 
 // TestOfficialTools: a call and its result, over the scripted model, whole and streamed.

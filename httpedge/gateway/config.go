@@ -11,11 +11,14 @@ import (
 type Config struct {
 	// BasePath is where the routes are. Default "/api/client/v1".
 	BasePath string
-	// CallTimeout bounds a call, of a stream until its first chunk. It must be above the time that the models give themselves,
-	// whose errors say more. Default 125 s.
+	// CallTimeout bounds a call, of a stream until its first chunk: until then nothing is sent, so that what fails has a status,
+	// and whatever lies between client and server must wait as long. It must be above the time that the models give
+	// themselves, whose errors say more. Default 125 s.
 	CallTimeout time.Duration
 	// StreamTimeout bounds a whole stream. Default 30 m.
 	StreamTimeout time.Duration
+	// PingEvery is the silence after which a stream that has begun gets ": ping", a comment that clients skip. Default 15 s.
+	PingEvery time.Duration
 	// WriteTimeout is how long a client may take nothing of a stream. Default 30 s.
 	WriteTimeout time.Duration
 	// MaxBody is the largest body, in bytes. Default 10 MiB.
@@ -26,7 +29,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		BasePath: "/api/client/v1", CallTimeout: 125 * time.Second, StreamTimeout: 30 * time.Minute,
-		WriteTimeout: 30 * time.Second, MaxBody: 10 << 20,
+		PingEvery: 15 * time.Second, WriteTimeout: 30 * time.Second, MaxBody: 10 << 20,
 	}
 }
 
@@ -36,8 +39,8 @@ func (c Config) Validate() error {
 	if !strings.HasPrefix(c.BasePath, "/") || strings.ContainsAny(c.BasePath, "{}?# ") {
 		errs = append(errs, fmt.Errorf("base_path %q must begin with / and be plain", c.BasePath))
 	}
-	if c.CallTimeout <= 0 || c.StreamTimeout < c.CallTimeout || c.WriteTimeout <= 0 {
-		errs = append(errs, errors.New("call_timeout and write_timeout must be positive, stream_timeout at least call_timeout"))
+	if c.CallTimeout <= 0 || c.StreamTimeout < c.CallTimeout || c.PingEvery <= 0 || c.WriteTimeout <= 0 {
+		errs = append(errs, errors.New("call_timeout, ping_every and write_timeout must be positive, stream_timeout at least call_timeout"))
 	}
 	if c.MaxBody < 1 {
 		errs = append(errs, fmt.Errorf("max_body is %d, must be at least 1", c.MaxBody))

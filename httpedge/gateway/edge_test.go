@@ -286,6 +286,7 @@ func TestConfig(t *testing.T) {
 		func(c *gateway.Config) { c.BasePath = "x" },
 		func(c *gateway.Config) { c.CallTimeout = 0 },
 		func(c *gateway.Config) { c.StreamTimeout = time.Second },
+		func(c *gateway.Config) { c.PingEvery = 0 },
 		func(c *gateway.Config) { c.WriteTimeout = -1 },
 		func(c *gateway.Config) { c.MaxBody = 0 },
 	} {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"parley/actors/machine"
@@ -28,10 +29,14 @@ const (
 		"Transfer-Encoding: chunked\r\n\r\n"
 	endMark   = "data: [DONE]\n\n"
 	lastChunk = "0\r\n\r\n"
+	pingText  = "ping"
 )
 
 // fullBuffer is how many bytes are held back at most while more chunks follow at once.
 const fullBuffer = 16 << 10
+
+// firstChunk is the room for a chunk behind the head.
+const firstChunk = 512
 
 // stream answers with the chunks of a model. It returns once the first one is there, or the call has failed.
 func (a *API) stream(ctx context.Context, call *Call, out endpoint.Stream) error {
@@ -70,7 +75,7 @@ func (a *API) stream(ctx context.Context, call *Call, out endpoint.Stream) error
 	}
 }
 
-// stream is one streamed answer. Its goroutine is the only one that uses it, but for the channels.
+// stream is one streamed answer. Its goroutine is the only one that uses it, but for the channels and the writing.
 type stream struct {
 	api    *API
 	call   *Call
@@ -85,6 +90,12 @@ type stream struct {
 	watch   *watch
 	buffer  []byte
 	room    int // of the buffer before the text
+
+	mu struct { // chunks and pings
+		sync.Mutex
+		head  []byte    // of the response, until it is sent with what comes first
+		wrote time.Time // last
+	}
 }
 
 func (s *stream) run() {
@@ -130,7 +141,7 @@ func (s *stream) emit(chunk []byte, more bool) error {
 	return s.flush("")
 }
 
-// begin waits for the connection and sends the head.
+// begin waits for the connection. The head goes with the first chunk.
 func (s *stream) begin() error {
 	select {
 	case s.take = <-s.conn:
@@ -140,12 +151,13 @@ func (s *stream) begin() error {
 	if s.take.Conn == nil {
 		return errClientGone
 	}
-	s.watch = newWatch(s.take.Conn, s.cancel)
-	head := make([]byte, 0, len(statusLine)+len(s.take.Head)+len(streamHead))
-	head = append(append(append(head, statusLine...), s.take.Head...), streamHead...)
+	head := make([]byte, 0, len(statusLine)+len(s.take.Head)+len(streamHead)+firstChunk)
+	s.mu.head = append(append(append(head, statusLine...), s.take.Head...), streamHead...)
+	s.mu.wrote = time.Now()
 	s.buffer = sse.Begin(fullBuffer)
 	s.room = len(s.buffer)
-	return s.write(head)
+	s.watch = newWatch(s)
+	return nil
 }
 
 // flush writes what is in the buffer as one piece of the body, and what follows the body.
@@ -159,14 +171,36 @@ func (s *stream) flush(tail string) error {
 }
 
 func (s *stream) write(data []byte) error {
-	if err := s.take.Conn.SetWriteDeadline(time.Now().Add(s.api.config.WriteTimeout)); err != nil {
-		return errClientGone
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.head != nil {
+		data = append(s.mu.head, data...)
+		s.mu.head = nil
 	}
-	if _, err := s.take.Conn.Write(data); err != nil {
+	s.mu.wrote = time.Now()
+	err := s.take.Conn.SetWriteDeadline(s.mu.wrote.Add(s.api.config.WriteTimeout))
+	if err == nil {
+		_, err = s.take.Conn.Write(data)
+	}
+	if err != nil {
 		s.cancel(errClientGone)
 		return errClientGone
 	}
 	return nil
+}
+
+// ping breaks a silence of PingEvery, so that nobody between model and client takes the stream for dead. It returns how long to
+// wait before the next.
+func (s *stream) ping() time.Duration {
+	every := s.api.config.PingEvery
+	s.mu.Lock()
+	left := every - time.Since(s.mu.wrote)
+	s.mu.Unlock()
+	if left > 0 {
+		return left
+	}
+	_ = s.write(sse.Comment(pingText)) // whoever has left is noticed there
+	return every
 }
 
 // end says how the stream ended, and gives the connection back.
@@ -231,34 +265,55 @@ func (s *stream) report(err error) {
 	s.buffer = append(s.buffer, '\n', '\n')
 }
 
-// watch notices that a client has left while it is being answered.
+// watch notices that a client has left while it is being answered, and breaks the silence meanwhile.
 type watch struct {
 	conn   net.Conn
 	done   chan struct{}
 	unread bool // nothing came
+
+	mu struct {
+		sync.Mutex
+		stopped bool
+	}
 }
 
-func newWatch(conn net.Conn, cancel context.CancelCauseFunc) *watch {
-	w := &watch{conn: conn, done: make(chan struct{})}
+func newWatch(s *stream) *watch {
+	w := &watch{conn: s.take.Conn, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		var one [1]byte
-		n, err := conn.Read(one[:])
-		var timeout net.Error
-		switch {
-		case n > 0: // the next request, before this one was answered
-		case errors.As(err, &timeout) && timeout.Timeout():
-			w.unread = true
-		default:
-			cancel(errClientGone)
+		for wait := s.api.config.PingEvery; w.arm(wait); wait = s.ping() {
+			n, err := w.conn.Read(one[:])
+			var timeout net.Error
+			switch {
+			case n > 0: // the next request, before this one was answered
+				return
+			case !errors.As(err, &timeout) || !timeout.Timeout():
+				s.cancel(errClientGone)
+				return
+			}
 		}
+		w.unread = true
 	}()
 	return w
 }
 
+// arm bounds the next read, unless the watch is to end.
+func (w *watch) arm(wait time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.mu.stopped {
+		_ = w.conn.SetReadDeadline(time.Now().Add(wait)) // of a dead connection: the read says so
+	}
+	return !w.mu.stopped
+}
+
 // stop ends the watch and says whether the connection can go on as it is.
 func (w *watch) stop() bool {
+	w.mu.Lock()
+	w.mu.stopped = true
 	_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // of a dead connection: the read has ended
+	w.mu.Unlock()
 	<-w.done
 	return w.unread
 }

@@ -29,8 +29,9 @@ type Client struct {
 
 // Gateway is about the OpenAI-compatible routes, which call models directly.
 type Gateway struct {
-	// Longest call, retries included; of a stream the longest wait for its first and for each further piece. A stream lasts
-	// half an hour at most. Default 2m.
+	// Longest call, retries included; of a stream the longest wait for its first and for each further piece. Until the first
+	// piece nothing is sent, so what lies between client and server must wait as long; then silence is broken every sse.ping.
+	// Raise it for models that think longer. A stream lasts half an hour, or this. Default 2m.
 	RequestTimeout time.Duration `key:"request_timeout"`
 	// How often a call is made at most: again after what may pass, never after a refusal. Default 3.
 	MaxAttempts int `key:"max_attempts"`

@@ -48,7 +48,8 @@ func gatewayConfig(c *config.Config) gateway.Config {
 	settings := gateway.DefaultConfig()
 	settings.BasePath = c.Client.BasePath
 	settings.CallTimeout = c.Gateway.RequestTimeout + gatewayMargin
-	settings.WriteTimeout = c.SSE.WriteTimeout
+	settings.StreamTimeout = max(settings.StreamTimeout, settings.CallTimeout)
+	settings.PingEvery, settings.WriteTimeout = c.SSE.Ping, c.SSE.WriteTimeout
 	settings.MaxBody = int(c.Gateway.MaxBody)
 	return settings
 }
