@@ -58,9 +58,9 @@ func tellLate(action *conversationpb.PendingAction) string {
 	switch {
 	case action.GetUnknownOutcome():
 		return tellLateUnknown
-	case action.GetKind() == kindQuestion:
+	case action.GetKind() == conversationpb.KindQuestion:
 		return tellLateAnswer
-	case action.GetKind() == kindClient:
+	case action.GetKind() == conversationpb.KindClient:
 		return tellLateClient
 	default:
 		return tellLateApprove

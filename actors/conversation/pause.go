@@ -8,13 +8,6 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Kinds of pending actions (document 2, "A. Pending action").
-const (
-	kindApproval = "tool_approval"
-	kindQuestion = "user_question"
-	kindClient   = "client_tool"
-)
-
 // pauseArgs is how many times Limits.ActionArgsBytes the actions of one pause take together: what they carry stands in the
 // entry that is written several times over.
 const pauseArgs = 8
@@ -107,11 +100,11 @@ func (r *request) actions(
 func kindOf(need conversationpb.Need) string {
 	switch need {
 	case conversationpb.Need_QUESTION:
-		return kindQuestion
+		return conversationpb.KindQuestion
 	case conversationpb.Need_CLIENT:
-		return kindClient
+		return conversationpb.KindClient
 	default:
-		return kindApproval
+		return conversationpb.KindApproval
 	}
 }
 

@@ -42,15 +42,15 @@ func (r *request) decide(
 ) (*conversationpb.ActionClosed, *machine.Failure) {
 	switch given := c.GetResolution().(type) {
 	case *conversationpb.Resolve_Approval:
-		if action.GetKind() == kindApproval {
+		if action.GetKind() == conversationpb.KindApproval {
 			return r.decideApproval(action, given.Approval)
 		}
 	case *conversationpb.Resolve_Answers:
-		if action.GetKind() == kindQuestion {
+		if action.GetKind() == conversationpb.KindQuestion {
 			return r.decideAnswers(action, given.Answers)
 		}
 	case *conversationpb.Resolve_Client:
-		if action.GetKind() == kindClient {
+		if action.GetKind() == conversationpb.KindClient {
 			return r.decideClient(action, given.Client)
 		}
 	}
@@ -74,7 +74,7 @@ func (r *request) decideApproval(
 		if given.GetComment() != "" {
 			tell += ": " + given.GetComment()
 		}
-		return closedWith(action, resolution{Type: kindApproval, Decision: "deny", Comment: given.GetComment()}, "", tell), nil
+		return closedWith(action, resolution{Type: conversationpb.KindApproval, Decision: "deny", Comment: given.GetComment()}, "", tell), nil
 	}
 	args, f := r.approvedArgs(action, given.GetApprovedArgs())
 	remember := given.GetRemember() && !action.GetUnknownOutcome() // that it may run again says nothing of other calls
@@ -89,7 +89,7 @@ func (r *request) decideApproval(
 		run = action.GetArgs() // a person may have set them when it was approved
 	}
 	return &conversationpb.ActionClosed{Run: true, Args: run, Resolution: resolution{
-		Type: kindApproval, Decision: "allow", Remember: remember, ApprovedArgs: args, Comment: given.GetComment(),
+		Type: conversationpb.KindApproval, Decision: "allow", Remember: remember, ApprovedArgs: args, Comment: given.GetComment(),
 	}.encode()}, nil
 }
 
@@ -122,7 +122,7 @@ func (r *request) decideAnswers(
 	action *conversationpb.PendingAction, given *conversationpb.UserAnswers,
 ) (*conversationpb.ActionClosed, *machine.Failure) {
 	if given.GetCancelled() {
-		return closedWith(action, resolution{Type: kindQuestion, Cancelled: true}, "", tellUnanswered), nil
+		return closedWith(action, resolution{Type: conversationpb.KindQuestion, Cancelled: true}, "", tellUnanswered), nil
 	}
 	answers := compact(given.GetAnswers())
 	if len(given.GetAnswers()) > r.limits.ClientToolOutputBytes {
@@ -131,7 +131,7 @@ func (r *request) decideAnswers(
 	if len(answers) == 0 || answers[0] != '{' || !utf8.Valid(given.GetAnswers()) {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are a JSON object: question to answer")
 	}
-	return closedWith(action, resolution{Type: kindQuestion, Answers: answers}, string(answers), ""), nil
+	return closedWith(action, resolution{Type: conversationpb.KindQuestion, Answers: answers}, string(answers), ""), nil
 }
 
 func (r *request) decideClient(
@@ -150,7 +150,7 @@ func (r *request) decideClient(
 	if len(output) == 0 && (given.GetError() == "" || len(given.GetOutput()) > 0) || !utf8.Valid(given.GetOutput()) {
 		return fail("the output is not a JSON value")
 	}
-	told := resolution{Type: kindClient, Output: output, Error: given.GetError()}
+	told := resolution{Type: conversationpb.KindClient, Output: output, Error: given.GetError()}
 	return closedWith(action, told, plain(output), given.GetError()), nil
 }
 

@@ -144,14 +144,12 @@ func (r *request) about(turn *conversationpb.TurnResult, waiting *taskpb.Waiting
 	return encoded
 }
 
-const kindQuestion = "user_question"
-
 // questionsOf lists the questions when nothing else is pending.
 func questionsOf(pending []*conversationpb.PendingAction) []*taskpb.Question {
 	var all []*taskpb.Question
 	for _, action := range pending {
 		texts := questionTexts(action)
-		if action.GetKind() != kindQuestion || len(texts) == 0 {
+		if action.GetKind() != conversationpb.KindQuestion || len(texts) == 0 {
 			return nil
 		}
 		for _, text := range texts {
@@ -191,7 +189,7 @@ func ask(turn *conversationpb.TurnResult) string {
 		switch texts := questionTexts(action); {
 		case len(texts) > 0:
 			parts = append(parts, texts...)
-		case action.GetKind() == "client_tool":
+		case action.GetKind() == conversationpb.KindClient:
 			parts = append(parts, fmt.Sprintf("The client is to run the tool %s.", action.GetToolName()))
 		default:
 			parts = append(parts, fmt.Sprintf("The tool %s needs an approval.", action.GetToolName()))

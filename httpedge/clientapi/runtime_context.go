@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
 
@@ -50,7 +51,7 @@ func (c *runtimeContext) UnmarshalJSON(raw []byte) error {
 		case "connections":
 			c.connections = parseConnections(value)
 		case "metadata":
-			if object := compact(value); len(object) > 0 && object[0] == '{' && utf8.RuneCount(object) <= contextMetadata {
+			if object := wire.Compact(value); len(object) > 0 && object[0] == '{' && utf8.RuneCount(object) <= contextMetadata {
 				c.metadata = object
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -170,13 +171,6 @@ func (c *cancelledSession) Described() (value any, nullable bool) {
 	return cancelledSessionSchema{}, false
 }
 
-// Kinds of pending actions, and types of what resolves them.
-const (
-	kindApproval = "tool_approval"
-	kindQuestion = "user_question"
-	kindClient   = "client_tool"
-)
-
 // resolutionInput is a decision in one of its three forms (document 2, POST /conversations/:id/actions/:actionId, in
 // snake_case).
 type resolutionInput struct {
@@ -208,53 +202,7 @@ func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return err
 	}
-	r.resolve = &conversationpb.Resolve{}
-	switch in.Type {
-	case kindApproval:
-		r.approve(&in)
-	case kindQuestion:
-		r.answer(&in)
-	case kindClient:
-		r.result(&in)
-	default:
-		r.failure = invalid("resolution.type must be tool_approval, user_question or client_tool")
-	}
+	r.resolve, r.failure = turns.Resolution(in).Read()
+	r.failure = worded(r.failure)
 	return nil
-}
-
-func (r *resolutionInput) approve(in *resolutionSchema) {
-	args := compact(in.ApprovedArgs)
-	switch {
-	case in.Decision != "allow" && in.Decision != "deny":
-		r.failure = invalid("resolution.decision must be allow or deny")
-	case len(args) > 0 && args[0] != '{':
-		r.failure = machine.Fail(failurepb.Code_INVALID_APPROVED_ARGS, "approved_args must be an object")
-	}
-	r.resolve.Resolution = &conversationpb.Resolve_Approval{Approval: &conversationpb.ToolApproval{
-		Allow: in.Decision == "allow", Remember: in.RememberForSession, ApprovedArgs: args, Comment: in.Comment,
-	}}
-}
-
-func (r *resolutionInput) answer(in *resolutionSchema) {
-	answers := compact(in.Answers)
-	switch {
-	case len(answers) == 0 && !in.Cancelled:
-		r.failure = invalid("resolution.answers is required")
-	case len(answers) > 0 && answers[0] != '{':
-		r.failure = invalid("resolution.answers must be an object: question to answer")
-	}
-	r.resolve.Resolution = &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{
-		Answers: answers, Cancelled: in.Cancelled,
-	}}
-}
-
-func (r *resolutionInput) result(in *resolutionSchema) {
-	if len(in.Output) == 0 && in.Error == "" {
-		r.failure = invalid("resolution.output is required, or error")
-	}
-	output := in.Output // null is a result, too
-	if len(output) > 0 {
-		output = oneLine(output)
-	}
-	r.resolve.Resolution = &conversationpb.Resolve_Client{Client: &conversationpb.ClientResult{Output: output, Error: in.Error}}
 }

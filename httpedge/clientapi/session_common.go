@@ -114,8 +114,7 @@ func sessionNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
 }
 
-// sessionFailure words a refusal of the conversation's rules as this surface does: somebody else's session is not there, and
-// names are in snake_case.
+// sessionFailure words a refusal of the conversation's rules as this surface does: somebody else's session is not there.
 func sessionFailure(err error) error {
 	var failure *machine.Failure
 	if !errors.As(err, &failure) {
@@ -124,6 +123,14 @@ func sessionFailure(err error) error {
 	missing := failure.Code == failurepb.Code_NOT_FOUND && strings.HasPrefix(failure.Message, "conversation")
 	if missing || failure.Code == failurepb.Code_FORBIDDEN {
 		return sessionNotFound()
+	}
+	return worded(failure)
+}
+
+// worded is a failure with names in snake_case; of nil nil.
+func worded(failure *machine.Failure) *machine.Failure {
+	if failure == nil {
+		return nil
 	}
 	said := &machine.Failure{Code: failure.Code, Message: wireText(failure.Message)}
 	for name, value := range failure.Details {

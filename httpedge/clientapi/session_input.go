@@ -2,10 +2,10 @@ package clientapi
 
 import (
 	"encoding/json"
-	"math"
 	"unicode/utf8"
 
 	"parley/actors/machine"
+	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -30,23 +30,11 @@ func (b *budgetInput) UnmarshalJSON(raw []byte) error {
 		MaxCostUSD *float64 `json:"max_cost_usd"`
 		OnReach    *string  `json:"on_reach"`
 	}
-	if err := json.Unmarshal(raw, &in); err != nil || in.MaxCostUSD == nil {
-		b.failure = badBudget("budget must be {max_cost_usd: number, on_reach: pause or stop}")
-		return nil //nolint:nilerr // see above
+	if json.Unmarshal(raw, &in) != nil {
+		in.MaxCostUSD = nil // no budget at all
 	}
-	const perUSD = 1e9
-	nano := math.Round(*in.MaxCostUSD * perUSD)
-	if nano < 1 || nano >= math.MaxInt64 {
-		b.failure = badBudget("max_cost_usd must be above 0 and below %d", math.MaxInt64/int64(perUSD))
-		return nil
-	}
-	b.budget = &conversationpb.Budget{MaxCostNanoUsd: int64(nano)}
-	if in.OnReach != nil {
-		if *in.OnReach != conversationpb.OnReachPause && *in.OnReach != conversationpb.OnReachStop {
-			b.failure = badBudget("on_reach must be pause or stop")
-		}
-		b.budget.OnReach = *in.OnReach
-	}
+	b.budget, b.failure = turns.Budget(in).Read()
+	b.failure = worded(b.failure)
 	return nil
 }
 
@@ -69,7 +57,7 @@ func (b *budgetInput) may(agent *agentpb.Agent) *machine.Failure {
 	return nil
 }
 
-// without is the agent as a new session without a budget knows it.
+// agentFor is the agent as a new session without a budget knows it.
 func (b *budgetInput) agentFor(agent *agentpb.Agent) *agentpb.Agent {
 	if !b.Null || agent.GetDefaultBudget() == nil {
 		return agent
@@ -77,8 +65,8 @@ func (b *budgetInput) agentFor(agent *agentpb.Agent) *agentpb.Agent {
 	return &agentpb.Agent{Id: agent.GetId(), Name: agent.GetName(), Model: agent.GetModel()}
 }
 
-func badBudget(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_INVALID_BUDGET, format, args...)
+func badBudget(text string) *machine.Failure {
+	return machine.Fail(failurepb.Code_INVALID_BUDGET, "%s", text)
 }
 
 // metadataInput is the pairs of a session (document 1, "Limits").
@@ -125,11 +113,3 @@ func badMetadata(format string, args ...any) *machine.Failure {
 }
 
 func isNull(raw []byte) bool { return string(raw) == "null" }
-
-// compact is a JSON value on one line; nil for null and for nothing.
-func compact(raw []byte) []byte {
-	if len(raw) == 0 || isNull(raw) {
-		return nil
-	}
-	return oneLine(raw)
-}

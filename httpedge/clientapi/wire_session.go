@@ -159,5 +159,3 @@ func appendAction(dst []byte, action *conversationpb.PendingAction) []byte {
 	dst = appendTimeOrNull(dst, `,"expires_at":`, action.GetExpiresAt())
 	return append(dst, '}')
 }
-
-func oneLine(raw []byte) []byte { return wire.Line(raw) }

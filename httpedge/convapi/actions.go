@@ -19,7 +19,7 @@ type resolveActionIn struct {
 
 // Validate implements endpoint.Validator.
 func (in *resolveActionIn) Validate() *machine.Failure {
-	if in.Resolution.Kind == "" {
+	if in.Resolution.resolve == nil {
 		return machine.Fail(failurepb.Code_VALIDATION, "resolution is required")
 	}
 	return nil
@@ -36,7 +36,8 @@ func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream end
 	if at >= 0 {
 		action = state.GetPending()[at]
 	}
-	resolve := in.Resolution.command(in.ActionID)
+	resolve := in.Resolution.resolve
+	resolve.ActionId = in.ActionID
 	if err := a.mayResolve(ctx, state, action, resolve); err != nil {
 		return nil, err
 	}

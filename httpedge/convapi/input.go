@@ -3,9 +3,9 @@ package convapi
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 
 	"parley/actors/machine"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -69,21 +69,14 @@ func (b *budgetInput) UnmarshalJSON(raw []byte) error {
 		MaxCostUSD *float64 `json:"maxCostUsd"`
 		OnReach    *string  `json:"onReach"`
 	}
-	if err := json.Unmarshal(raw, &in); err != nil || in.MaxCostUSD == nil {
-		return machine.Fail(failurepb.Code_INVALID_BUDGET, "budget must be {maxCostUsd: number, onReach: pause or stop}")
+	if json.Unmarshal(raw, &in) != nil {
+		in.MaxCostUSD = nil // no budget at all
 	}
-	const perUSD = 1e9
-	nano := math.Round(*in.MaxCostUSD * perUSD)
-	if nano < 1 || nano >= math.MaxInt64 {
-		return machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above 0 and below %d", math.MaxInt64/int64(perUSD))
+	budget, failure := turns.Budget(in).Read()
+	if failure != nil {
+		return failure
 	}
-	b.budget = &conversationpb.Budget{MaxCostNanoUsd: int64(nano)}
-	if in.OnReach != nil {
-		if *in.OnReach != "pause" && *in.OnReach != "stop" {
-			return machine.Fail(failurepb.Code_INVALID_BUDGET, "onReach must be pause or stop")
-		}
-		b.budget.OnReach = *in.OnReach
-	}
+	b.budget = budget
 	return nil
 }
 

@@ -3,10 +3,10 @@ package definition
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strings"
 
 	"parley/actors/machine"
+	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
@@ -56,15 +56,6 @@ const (
 	accessToken  = "token"
 	accessPublic = "public"
 )
-
-// Nano is US dollars as nano-dollars; ok is false when that is no amount above 0.
-func Nano(usd float64) (nano int64, ok bool) {
-	amount := math.Round(usd * 1e9)
-	if !(amount >= 1 && amount < math.MaxInt64) {
-		return 0, false
-	}
-	return int64(amount), true
-}
 
 // ParseMetadata reads an agent's metadata as it is stored.
 func ParseMetadata(stored []byte) (*Metadata, error) {
@@ -148,13 +139,13 @@ func exposure(sent, former *A2A, newSlug func() string) *A2A {
 
 func (m *Metadata) check() *machine.Failure {
 	if budget := m.SessionBudget; budget != nil {
-		if _, ok := Nano(budget.MaxCostUSD); !ok {
+		if _, ok := conversationpb.NanoUSD(budget.MaxCostUSD); !ok {
 			return machine.Fail(failurepb.Code_INVALID_BUDGET, "metadata.session_budget.max_cost_usd must be a number above 0")
 		}
 		if budget.OnReach == "" {
-			budget.OnReach = "pause"
+			budget.OnReach = conversationpb.OnReachPause
 		}
-		if budget.OnReach != "pause" && budget.OnReach != "stop" {
+		if budget.OnReach != conversationpb.OnReachPause && budget.OnReach != conversationpb.OnReachStop {
 			return machine.Fail(failurepb.Code_INVALID_BUDGET, "metadata.session_budget.on_reach must be pause or stop")
 		}
 	}

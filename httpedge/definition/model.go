@@ -10,6 +10,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 )
 
@@ -157,7 +158,7 @@ func Price(stored []byte) (*agentpb.Price, error) {
 		if rate == nil {
 			return 0
 		}
-		amount, _ := Nano(*rate)
+		amount, _ := conversationpb.NanoUSD(*rate)
 		return amount
 	}
 	return &agentpb.Price{

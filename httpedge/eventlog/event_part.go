@@ -253,7 +253,7 @@ func isObject(text string) bool {
 
 // Questions is the list of questions that a person is asked, nil where there is none.
 func Questions(action *conversationpb.PendingAction) []byte {
-	if action.GetKind() != "user_question" {
+	if action.GetKind() != conversationpb.KindQuestion {
 		return nil
 	}
 	for _, object := range [][]byte{action.GetDetails(), action.GetArgs()} {

@@ -86,13 +86,13 @@ func resolutionOf(resolve *conversationpb.Resolve) resolution {
 	switch {
 	case resolve.GetAnswers() != nil:
 		answers := resolve.GetAnswers()
-		return resolution{Type: "user_question", Answers: answers.GetAnswers(), Cancelled: answers.GetCancelled()}
+		return resolution{Type: conversationpb.KindQuestion, Answers: answers.GetAnswers(), Cancelled: answers.GetCancelled()}
 	case resolve.GetClient() != nil:
-		return resolution{Type: "client_tool", Error: resolve.GetClient().GetError()}
+		return resolution{Type: conversationpb.KindClient, Error: resolve.GetClient().GetError()}
 	}
 	approval := resolve.GetApproval()
 	out := resolution{
-		Type: "tool_approval", Decision: "deny", RememberForSession: approval.GetRemember(),
+		Type: conversationpb.KindApproval, Decision: "deny", RememberForSession: approval.GetRemember(),
 		ApprovedArgs: approval.GetApprovedArgs(),
 	}
 	if approval.GetAllow() {

@@ -15,10 +15,11 @@ const (
 	RuntimeBudgetPaused   = "budget_paused"
 )
 
-// What a turn does when its budget is reached (Budget.on_reach).
+// Kinds of pending actions (document 2, "A. Pending action"), and types of what resolves them.
 const (
-	OnReachPause = "pause" // a turn that is cut short waits to be continued
-	OnReachStop  = "stop"
+	KindApproval = "tool_approval"
+	KindQuestion = "user_question"
+	KindClient   = "client_tool"
 )
 
 // RuntimeStatus is the conversation's status as the Client API names it.

@@ -14,6 +14,7 @@ import (
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 )
 
@@ -104,7 +105,7 @@ func withMetadata(agent *agentpb.Agent, stored []byte) error {
 	}
 	agent.Background = known.Background != nil && known.Background.Enabled
 	if budget := known.SessionBudget; budget != nil {
-		if nano, ok := definition.Nano(budget.MaxCostUSD); ok {
+		if nano, ok := conversationpb.NanoUSD(budget.MaxCostUSD); ok {
 			agent.DefaultBudget = &agentpb.Budget{MaxCostNanoUsd: nano, OnReach: cmp.Or(budget.OnReach, "pause")}
 			agent.BudgetBinds = true
 		}

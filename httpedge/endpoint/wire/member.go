@@ -55,6 +55,14 @@ func Close(dst []byte, start int) []byte {
 	return append(dst, '}')
 }
 
+// Compact is Line, of nothing and of null nil.
+func Compact(raw []byte) []byte {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return Line(raw)
+}
+
 // Line puts a JSON value on one line. What is no JSON is returned as it is.
 func Line(raw []byte) []byte {
 	var buffer bytes.Buffer
