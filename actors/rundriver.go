@@ -76,10 +76,6 @@ func (d *runDriver) step() (*runpb.Command, error) {
 	return d.look()
 }
 
-func canceled(turn string) *conversationpb.TurnResult {
-	return &conversationpb.TurnResult{RunId: turn, StopReason: conversationpb.StopReason_CANCELLED}
-}
-
 // admit joins the queue and takes hold of the conversation, or does neither.
 func (d *runDriver) admit() (*runpb.Command, error) {
 	joined, err := d.join(false)
@@ -201,9 +197,7 @@ func (d *runDriver) await() (*runpb.Command, error) {
 	turn := d.run.GetTurnRunId()
 	for {
 		ctx, cancel := context.WithTimeout(d.ctx, d.runs.config.Renew)
-		reply, err := d.tellIn(ctx, "await", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
-			AwaitRun: &conversationpb.AwaitRun{RunId: turn},
-		}})
+		reply, err := d.tellIn(ctx, "await", awaitCommand(turn))
 		overdue := ctx.Err() != nil
 		cancel()
 		known := reply.GetTurn()
@@ -370,9 +364,7 @@ func (d *runDriver) begun(state *conversationpb.State) string {
 
 // stopped waits until a turn that was cancelled, or ended before it could be, is over.
 func (d *runDriver) stopped(turn string) (*runpb.Command, error) {
-	reply, err := d.tell("stopped", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
-		AwaitRun: &conversationpb.AwaitRun{RunId: turn},
-	}})
+	reply, err := d.tell("stopped", awaitCommand(turn))
 	known := reply.GetTurn()
 	switch {
 	case err == nil && !known.GetPartial():

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
 	"parley/actors/run"
@@ -45,7 +46,7 @@ func newRunCallback(of *runpb.State, call *runpb.Call) runCallback {
 	_, status, _ := strings.Cut(call.GetEvent(), ".")
 	body := runCallback{
 		ID: call.GetEventId(), Event: call.GetEvent(), RunID: of.GetId(), TenantID: of.GetTenantId(), ProjectID: of.GetProjectId(),
-		ConversationID: of.GetConversationId(), CreatedAt: time.UnixMilli(call.GetAt()).UTC().Format("2006-01-02T15:04:05.000Z"),
+		ConversationID: of.GetConversationId(), CreatedAt: time.UnixMilli(call.GetAt()).UTC().Format(callbackTime),
 		Data: runCallbackData{
 			RunID: of.GetId(), ConversationID: of.GetConversationId(), AgentKey: of.GetAgentId(), Status: status,
 		},
@@ -56,38 +57,16 @@ func newRunCallback(of *runpb.State, call *runpb.Call) runCallback {
 	return body
 }
 
-// post makes one attempt to call back, and tells the run what came of it. Without a place it is not made: it counts as
-// lost, and the next one is due soon.
 func (r *Runs) post(at Entity, e run.Post) {
-	if !r.spare(r.posts, func(ctx context.Context) { r.callBack(ctx, at, e) }) {
-		r.callbacks.WithLabelValues("crowded").Inc()
-	}
-}
-
-func (r *Runs) callBack(ctx context.Context, at Entity, e run.Post) {
-	posted := &runpb.Posted{EventId: e.Call.GetEventId(), Attempt: e.Call.GetAttempt()}
-	answer, err := r.send(ctx, e)
-	outcome, status := "failed", 0
-	switch {
-	case ctx.Err() != nil:
-		return // nobody knows: the next owner tries again
-	case err == nil && answer.OK():
-		posted.Ok, outcome = true, "delivered"
-	case errors.Is(err, deliver.ErrForbiddenAddress):
-		posted.Hopeless, outcome = true, "forbidden"
-	}
-	r.callbacks.WithLabelValues(outcome).Inc()
-	if answer != nil {
-		status = answer.Status
-	}
-	if !posted.GetOk() {
-		r.config.Logger.Info("a run's callback was not taken", slog.String("run", at.ID), slog.Int("status", status),
-			slog.Uint64("attempt", uint64(posted.GetAttempt())), slog.Any("err", err))
-	}
-	_, err = at.Ask(ctx, &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: posted}})
-	if err != nil && ctx.Err() == nil {
-		r.config.Logger.Warn("what came of a run's callback is not stored", slog.String("run", at.ID), slog.Any("err", err))
-	}
+	r.callbacks.try(at, attempt{
+		number: e.Call.GetAttempt(),
+		send:   func(ctx context.Context) (*deliver.Answer, error) { return r.send(ctx, e) },
+		report: func(delivered, hopeless bool) proto.Message {
+			return &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: &runpb.Posted{
+				EventId: e.Call.GetEventId(), Attempt: e.Call.GetAttempt(), Ok: delivered, Hopeless: hopeless,
+			}}}
+		},
+	})
 }
 
 // send posts the call. What should be signed is not sent unsigned.

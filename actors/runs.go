@@ -71,9 +71,8 @@ type Runs struct {
 	config    RunsConfig
 	rules     *run.Machine
 	lines     *queue.Machine
-	posts     chan struct{} // places of callbacks under way
 	notices   chan struct{} // places of notices under way
-	callbacks *prometheus.CounterVec
+	callbacks *callbacks
 }
 
 // NewRuns returns the kinds under the given rules.
@@ -97,18 +96,17 @@ func NewRuns(rules *run.Machine, lines *queue.Machine, config RunsConfig) (*Runs
 	driven := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_actors_driven_runs", Help: "Background runs that are driven on this node.",
 	})
-	r := &Runs{
-		drivers: newDrivers(config.MaxDriven, driven, config.Logger),
-		config:  config, rules: rules, lines: lines,
-		posts: make(chan struct{}, config.MaxPosts), notices: make(chan struct{}, config.MaxNotices),
-		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",
-		}, []string{"outcome"}),
-	}
+	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",
+	}, []string{"outcome"})
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(driven, r.callbacks)
+		config.Registerer.MustRegister(driven, outcomes)
 	}
-	return r, nil
+	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
+	return &Runs{
+		drivers: drivers, config: config, rules: rules, lines: lines,
+		notices: make(chan struct{}, config.MaxNotices), callbacks: newCallbacks(drivers, config.MaxPosts, outcomes),
+	}, nil
 }
 
 // Kinds are the two kinds. They must come after the kind of conversations, which they need: a run works in a conversation

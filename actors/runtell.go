@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/runpb"
@@ -49,8 +47,7 @@ func refusalOf(err error) *machine.Failure {
 	return nil
 }
 
-// tell gives the conversation a command of who asked for the run until it is answered. What is told under the same name is
-// the same command.
+// tell gives the conversation a command of who asked for the run. What is told under the same name is the same command.
 func (d *runDriver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	return d.tellIn(d.ctx, name, command)
 }
@@ -59,22 +56,11 @@ func (d *runDriver) tellIn(ctx context.Context, name string, command *conversati
 	command.ConversationId = d.run.GetConversationId()
 	command.CommandId = d.commandID(name)
 	command.BackgroundRun = d.at.ID
-	command.IssuedAt = time.Now().UnixMilli()
 	command.Caller = &conversationpb.Caller{
 		TenantId: d.run.GetTenantId(), ProjectId: d.run.GetProjectId(), UserId: d.run.GetUserId(), Identified: true,
 		Trusted: d.run.GetTrusted(), TokenId: d.run.GetTokenId(),
 	}
-	var reply *conversationpb.Reply
-	err := repeat(ctx, func() (failed error) {
-		var answer proto.Message
-		answer, failed = d.at.Tell(ctx, command.GetConversationId(), command)
-		reply, _ = answer.(*conversationpb.Reply)
-		if failed != nil {
-			command = command.Again()
-		}
-		return failed
-	})
-	return reply, err
+	return converse(ctx, d.at, command)
 }
 
 // tellBegin names the command that begins the turn.

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
 	"parley/actors/machine"
@@ -21,9 +18,9 @@ import (
 // maxSends bounds how often a driver finds its conversation taken by others before the run fails.
 const maxSends = 100
 
-// driver works on one run of a task. Everything it tells the conversation carries an id made of task and run, and is
+// taskDriver works on one run of a task. Everything it tells the conversation carries an id made of task and run, and is
 // answered with the first outcome when it is told again: so a driver that starts over does nothing twice.
-type driver struct {
+type taskDriver struct {
 	tasks *tasks
 	at    Entity
 	task  *taskpb.State   // as it was when the driver was made; only read
@@ -36,19 +33,19 @@ type taskJob struct {
 	waiting, cancelling bool
 }
 
-func (d *driver) job() taskJob {
+func (d *taskDriver) job() taskJob {
 	return taskJob{number: d.number(), waiting: d.task.GetRun() == nil, cancelling: d.task.GetRun().GetCancelling()}
 }
 
 // number is that of the run that is driven, or looked after.
-func (d *driver) number() uint64 {
+func (d *taskDriver) number() uint64 {
 	if run := d.task.GetRun(); run != nil {
 		return run.GetNumber()
 	}
 	return d.task.GetWaiting().GetNumber()
 }
 
-func (d *driver) run(ctx context.Context) {
+func (d *taskDriver) run(ctx context.Context) {
 	d.ctx = ctx
 	var ended *taskpb.Ended
 	var err error
@@ -70,7 +67,7 @@ func (d *driver) run(ctx context.Context) {
 }
 
 // carryOut begins the turn of a run, unless it is known to have begun, and waits for it.
-func (d *driver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
+func (d *taskDriver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 	runID := run.GetRunId()
 	if runID == "" {
 		var err error
@@ -91,7 +88,7 @@ func (d *driver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 }
 
 // begin says what the run has to say, and returns the id of the turn.
-func (d *driver) begin(run *taskpb.Run) (string, error) {
+func (d *taskDriver) begin(run *taskpb.Run) (string, error) {
 	agent, found := d.tasks.config.Agents.Agent(d.task.GetProjectId(), d.task.GetAgentId(), 0)
 	if !found {
 		return "", failed(failurepb.Code_NOT_FOUND, "The agent of this task does not exist any more.")
@@ -110,7 +107,7 @@ func (d *driver) begin(run *taskpb.Run) (string, error) {
 }
 
 // create makes the task's conversation, unless it exists.
-func (d *driver) create(agent *agentpb.Agent) error {
+func (d *taskDriver) create(agent *agentpb.Agent) error {
 	_, err := d.tell("create", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
 		Agent: agent, Title: taskpb.Title(d.task.GetInput()), Source: conversation.SourceTask,
 		ServerMetadata: taskpb.Link(d.task.GetId()),
@@ -123,7 +120,7 @@ func (d *driver) create(agent *agentpb.Agent) error {
 
 // answer answers the questions that the run before asked. False: they are not asked any more. Once each of them is
 // answered the turn goes on, or has gone on, when a driver that was lost had answered them.
-func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
+func (d *taskDriver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 	questions := run.GetWaiting().GetQuestions()
 	for len(questions) > 0 {
 		action := questions[0].GetActionId()
@@ -157,7 +154,7 @@ func (d *driver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 
 // send gives the conversation its message, and returns the id of the turn that answers it. A turn that somebody else has
 // begun there is waited for; what waits for a person is given up.
-func (d *driver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
+func (d *taskDriver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
 	message := &conversationpb.Send{Agent: agent, Content: run.GetPrompt().GetText()}
 	if run.GetNumber() == 1 {
 		message.Content = d.task.GetInput()
@@ -197,19 +194,13 @@ func (d *driver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
 	}
 }
 
-func cancelCommand() *conversationpb.Command {
-	return &conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{}}}
-}
-
 // giveUp cancels the turn of a run. What drove the run has ended, so whatever it told the conversation was told before.
-func (d *driver) giveUp(run *taskpb.Run) (*taskpb.Ended, error) {
+func (d *taskDriver) giveUp(run *taskpb.Run) (*taskpb.Ended, error) {
 	reply, err := d.tell("cancel", cancelCommand())
-	canceled := &taskpb.Ended{Turn: &conversationpb.TurnResult{
-		RunId: run.GetRunId(), StopReason: conversationpb.StopReason_CANCELLED,
-	}}
+	ended := &taskpb.Ended{Turn: canceled(run.GetRunId())}
 	switch told := reply.GetCancelled(); {
 	case codeIs(err, failurepb.Code_NOT_FOUND):
-		return canceled, nil
+		return ended, nil
 	case err != nil:
 		return nil, err
 	case told.GetCancelled() && !told.GetSettled():
@@ -217,14 +208,12 @@ func (d *driver) giveUp(run *taskpb.Run) (*taskpb.Ended, error) {
 			return nil, err
 		}
 	}
-	return canceled, nil
+	return ended, nil
 }
 
 // await returns when a turn has ended or waits for a person.
-func (d *driver) await(runID string) (*taskpb.Ended, error) {
-	reply, err := d.tell("await", &conversationpb.Command{Body: &conversationpb.Command_AwaitRun{
-		AwaitRun: &conversationpb.AwaitRun{RunId: runID},
-	}})
+func (d *taskDriver) await(runID string) (*taskpb.Ended, error) {
+	reply, err := d.tell("await", awaitCommand(runID))
 	known := reply.GetTurn()
 	switch {
 	case err == nil && !known.GetPartial():
@@ -249,30 +238,18 @@ func (d *driver) await(runID string) (*taskpb.Ended, error) {
 	}
 }
 
-// tell gives the conversation a command of the task's owner until it is answered. What is told under the same name is the
-// same command. A *machine.Failure says that the rules refused it.
-func (d *driver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
+// tell gives the conversation a command of the task's owner. What is told under the same name is the same command.
+func (d *taskDriver) tell(name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command.ConversationId = d.task.GetConversationId()
 	command.CommandId = fmt.Sprintf("%s/%d/%s", d.task.GetId(), d.number(), name)
-	command.IssuedAt = time.Now().UnixMilli()
 	command.Caller = &conversationpb.Caller{
 		TenantId: d.task.GetTenantId(), ProjectId: d.task.GetProjectId(), UserId: d.task.GetUserId(), Trusted: true,
 	}
-	var reply *conversationpb.Reply
-	err := repeat(d.ctx, func() (failed error) {
-		var answer proto.Message
-		answer, failed = d.at.Tell(d.ctx, command.GetConversationId(), command)
-		reply, _ = answer.(*conversationpb.Reply)
-		if failed != nil {
-			command = command.Again()
-		}
-		return failed
-	})
-	return reply, err
+	return converse(d.ctx, d.at, command)
 }
 
 // report tells the task how its run goes.
-func (d *driver) report(command *taskpb.Command) error {
+func (d *taskDriver) report(command *taskpb.Command) error {
 	command.TaskId = d.task.GetId()
 	return repeat(d.ctx, func() error {
 		_, err := d.at.Ask(d.ctx, command)

@@ -3,10 +3,10 @@ package actors
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
 	"parley/actors/task"
@@ -21,44 +21,23 @@ type callbackBody struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// post makes one attempt to call back, and tells the task what came of it. Without a place it is not made: it counts as
-// lost, and the next one is due soon.
 func (t *tasks) post(at Entity, e task.Post) {
-	if !t.spare(t.posts, func(context.Context) { t.callBack(at, e) }) {
-		t.callbacks.WithLabelValues("crowded").Inc()
-	}
-}
-
-func (t *tasks) callBack(at Entity, e task.Post) {
-	body, err := json.Marshal(callbackBody{
-		TaskID: e.TaskID, Status: strings.ToLower(e.Status.String()), Error: e.Error,
-		Timestamp: time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"),
+	t.callbacks.try(at, attempt{
+		number: e.Attempt,
+		send: func(ctx context.Context) (*deliver.Answer, error) {
+			body, err := json.Marshal(callbackBody{
+				TaskID: e.TaskID, Status: strings.ToLower(e.Status.String()), Error: e.Error,
+				Timestamp: time.UnixMilli(e.At).UTC().Format(callbackTime),
+			})
+			if err != nil {
+				return nil, err
+			}
+			return t.config.Poster.Post(ctx, deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret})
+		},
+		report: func(delivered, hopeless bool) proto.Message {
+			return &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Delivered{Delivered: &taskpb.Delivered{
+				Attempt: e.Attempt, Ok: delivered, Hopeless: hopeless,
+			}}}
+		},
 	})
-	if err != nil {
-		return
-	}
-	delivered := &taskpb.Delivered{Attempt: e.Attempt}
-	answer, err := t.config.Poster.Post(t.life, deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret})
-	outcome := "failed"
-	switch {
-	case t.life.Err() != nil:
-		return // nobody knows: the next owner tries again
-	case err == nil && answer.OK():
-		delivered.Ok, outcome = true, "delivered"
-	case errors.Is(err, deliver.ErrForbiddenAddress):
-		delivered.Hopeless, outcome = true, "forbidden"
-	}
-	t.callbacks.WithLabelValues(outcome).Inc()
-	if !delivered.GetOk() {
-		status := 0
-		if answer != nil {
-			status = answer.Status
-		}
-		t.config.Logger.Info("a task's callback was not taken", slog.String("task", e.TaskID), slog.Int("status", status),
-			slog.Uint64("attempt", uint64(e.Attempt)), slog.Any("err", err))
-	}
-	_, err = at.Ask(t.life, &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Delivered{Delivered: delivered}})
-	if err != nil && t.life.Err() == nil {
-		t.config.Logger.Warn("what came of a task's callback is not stored", slog.String("task", e.TaskID), slog.Any("err", err))
-	}
 }

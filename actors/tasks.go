@@ -84,31 +84,27 @@ type tasks struct {
 	*drivers
 
 	config    TasksConfig
-	posts     chan struct{} // places of callbacks under way
-	callbacks *prometheus.CounterVec
+	callbacks *callbacks
 }
 
 func newTasks(config TasksConfig) *tasks {
 	driven := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
 	})
-	t := &tasks{
-		drivers: newDrivers(config.MaxDriven, driven, config.Logger),
-		config:  config, posts: make(chan struct{}, config.MaxPosts),
-		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
-		}, []string{"outcome"}),
-	}
+	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
+	}, []string{"outcome"})
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(driven, t.callbacks)
+		config.Registerer.MustRegister(driven, outcomes)
 	}
-	return t
+	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
+	return &tasks{drivers: drivers, config: config, callbacks: newCallbacks(drivers, config.MaxPosts, outcomes)}
 }
 
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case task.Drive:
-		d := &driver{tasks: t, at: at, task: e.Task}
+		d := &taskDriver{tasks: t, at: at, task: e.Task}
 		t.drive(at, d.job(), d.run)
 	case task.Post:
 		t.post(at, e)
