@@ -20,7 +20,8 @@ func TestKillStory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
-	p := newProcess(t, testAgents)
+	// Turns of four seconds: the second one is still running when a slow machine kills the process.
+	p := newProcess(t, strings.Replace(testAgents, "token_interval: 50ms", "token_interval: 100ms", 1))
 	p.start()
 	id := p.create("slow")
 	t.Logf("a conversation: %s", id)
@@ -78,7 +79,8 @@ func TestGracefulStopLetsTurnsFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary and runs processes")
 	}
-	p := newProcess(t, testAgents)
+	// Turns of eight seconds: they are still running when a slow machine has seen that the process stops.
+	p := newProcess(t, strings.Replace(testAgents, "token_interval: 50ms", "token_interval: 200ms", 1))
 	p.start()
 	streamed, waited, idle := p.create("slow"), p.create("slow"), p.create("quick")
 	answer := p.open("POST", "/conversations/"+streamed+"/messages", map[string]any{"message": "to a stream", "stream": true}, "")

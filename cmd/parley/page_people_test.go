@@ -158,7 +158,6 @@ func TestPageOfMoney(t *testing.T) {
 }
 
 const pageLapse = `
-hitl: {timeout: 20s}
 agents:
   - id: asking
     model: {provider: scripted, script: {steps: [{text: "Several things.", tool_calls: [
@@ -170,7 +169,7 @@ agents:
     capabilities: {ask_user: true}
     tools:
       - {name: roll_dice, builtin: random_number, approval: always}
-      - {name: look, client: true, schema: {type: object}}
+      - {name: look, client: true, schema: {type: object}, action_timeout: 30s}
 `
 
 // TestPageOfManyActions: several actions of one pause, one of them answered in another window; what nobody answers lapses.

@@ -47,6 +47,10 @@ agents:
     model: {provider: scripted, script: {steps: [{error_code: server_error, error_message: "the model broke", error_after_tokens: 2}]}}
 `
 
+// patientCancel has a cancel wait longer for the end of its turn than the two seconds of the default: a machine that is
+// busy with other tests is no reason to answer that the end is still to come.
+const patientCancel = "--conversation-cancel-wait=20s"
+
 // process is a real parley process on loopback.
 type process struct {
 	t       *testing.T
@@ -139,7 +143,7 @@ func (p *process) launch() {
 	binary, err := builtBinary()
 	require.NoError(p.t, err)
 	p.log = &processLog{}
-	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops)
+	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops, patientCancel)
 	p.command.Stderr, p.command.Stdout = p.log, p.greets
 	require.NoError(p.t, p.command.Start())
 	exited := make(chan error, 1)

@@ -15,11 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// busyModel is a model that counts how many turns call it at once.
+// busyModel is a model that counts how many turns call it at once. It answers nobody before there were two.
 type busyModel struct {
 	*httptest.Server
 
-	mu struct {
+	two chan struct{} // closed once two were there at once
+	mu  struct {
 		sync.Mutex
 		now, most, calls int
 	}
@@ -27,14 +28,18 @@ type busyModel struct {
 
 func newBusyModel(t *testing.T) *busyModel {
 	t.Helper()
-	b := &busyModel{}
+	b := &busyModel{two: make(chan struct{})}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.count(1)
 		defer b.count(-1)
 		_, _ = io.Copy(io.Discard, r.Body) // what is asked does not matter
 		w.Header().Set("Content-Type", "text/event-stream")
 		select {
-		case <-time.After(50 * time.Millisecond):
+		case <-b.two:
+		case <-r.Context().Done():
+		}
+		select {
+		case <-time.After(50 * time.Millisecond): // for a third to come
 		case <-r.Context().Done():
 		}
 		const head = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"busy",`
@@ -49,6 +54,9 @@ func (b *busyModel) count(by int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.now += by
+	if b.mu.most < 2 && b.mu.now == 2 {
+		close(b.two)
+	}
 	b.mu.most = max(b.mu.most, b.mu.now)
 	b.mu.calls += max(by, 0)
 }

@@ -123,6 +123,7 @@ func TestClientOverRestarts(t *testing.T) {
 	asks := n.run(t, "worker", script(calls(wipe("kill-1")), part{Text: "wiped"}), callback("/asks"))
 	require.Equal(t, "requires_action", n.wait(t, asks.text("id")).text("status"))
 	action := n.read(t, asks.text("session_id")).at("pending_actions").list()[0].text("id")
+	r.got(t, "/asks", 1)
 	var runs []tree // two run, three wait for their place
 	for i, mark := range []string{"a", "b", "c", "d", "e"} {
 		runs = append(runs, n.run(t, "worker", script(part{Text: "add", Calls: []wanted{use("add", object1{"a": 810 + i, "b": 0})}}, part{Text: mark, Hold: "kill"}), callback("/"+mark)))

@@ -153,7 +153,7 @@ agents:
     model: {provider: scripted, script: {steps: [{text: "one thing", tool_calls: [{name: ask_user, arguments: {questions: [{question: "Which colour?"}]}}]}, {text: "thank you"}]}}
     capabilities: {ask_user: true, attachments: {enabled: true}}
   - id: steady
-    model: {provider: scripted, script: {tokens: 60, token_interval: 25ms}}
+    model: {provider: scripted, script: {tokens: 60, token_interval: 150ms}}
   - id: slow
     model: {provider: scripted, script: {tokens: 400, token_interval: 25ms}}
     capabilities: {attachments: {enabled: true}}

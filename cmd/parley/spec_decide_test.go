@@ -135,7 +135,7 @@ func TestSpecExpiry(t *testing.T) {
 // hastyConfig is a node on which an action that lapses ends its turn, a message takes the place of what waits, and who
 // resolves does not wait long.
 const hastyConfig = `
-hitl: {on_timeout: cancel, pending_action_policy: cancel, resolve_wait: 500ms, client_tool_max_output: 10B}
+hitl: {on_timeout: cancel, pending_action_policy: cancel, resolve_wait: 4s, client_tool_max_output: 10B}
 `
 
 func TestSpecHasty(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 // hookConfig is a node that asks an application about everything; its agents are the workshop's.
 const hookConfig = `
 hooks:
-  resolve_context: {url: URL/hooks/context, secret: hook-secret, timeout: 500ms}
-  authorize_budget: {url: URL/hooks/budget, secret: hook-secret, timeout: 500ms}
-  authorize_resolve: {url: URL/hooks/resolve, secret: hook-secret, timeout: 500ms}
-  rate_limit: {url: URL/hooks/rate, secret: hook-secret, timeout: 500ms}
+  resolve_context: {url: URL/hooks/context, secret: hook-secret, timeout: 3s}
+  authorize_budget: {url: URL/hooks/budget, secret: hook-secret, timeout: 3s}
+  authorize_resolve: {url: URL/hooks/resolve, secret: hook-secret, timeout: 3s}
+  rate_limit: {url: URL/hooks/rate, secret: hook-secret, timeout: 3s}
 `
 
 // lenientConfig is a node whose application is not there, and is not needed.

@@ -174,7 +174,7 @@ func TestSpecCORS(t *testing.T) {
 const limitConfig = `
 node: {name: spec-6}
 log: {level: warn}
-limits: {requests_per_second: 0.1, burst: 4, streams_per_caller: 2}
+limits: {requests_per_second: 0.01, burst: 4, streams_per_caller: 2}
 auth:
   enabled: true
   provider: static
