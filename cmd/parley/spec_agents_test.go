@@ -39,7 +39,7 @@ agents:
       export: {enabled: true, include_tools: true, formats: [json]}
     model: {provider: scripted, script: {text: "x"}}
   - id: words
-    model: {provider: scripted, script: {tokens: 8, token_interval: 25ms}}
+    model: {provider: scripted, script: {tokens: 8, token_interval: 100ms}}
   - id: slow
     model: {provider: scripted, script: {tokens: 400, token_interval: 25ms}}
   - id: broken
