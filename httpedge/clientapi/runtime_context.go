@@ -10,8 +10,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
 
@@ -122,7 +125,7 @@ func parseConnections(raw []byte) map[string]headerSet {
 
 // with adds a header, unless it may not be handed on or there are too many.
 func (h headerSet) with(name, value string) headerSet {
-	if len(name) == 0 || len(name) > contextHeaderName || !isToken(name) || isWithheld(name) {
+	if len(name) > contextHeaderName || !httpguts.ValidHeaderFieldName(name) || agentpb.WithheldHeader(name) {
 		return h
 	}
 	if utf8.RuneCountInString(value) > contextHeaderValue || strings.ContainsAny(value, "\r\n\x00") {
@@ -137,27 +140,6 @@ func (h headerSet) with(name, value string) headerSet {
 	}
 	h[name] = value
 	return h
-}
-
-func isToken(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return true
-}
-
-// isWithheld says whether a header belongs to the connection rather than to what is asked for.
-func isWithheld(name string) bool {
-	switch name = strings.ToLower(name); name {
-	case "host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
-		"expect", "accept-encoding", "proxy-authorization", "cookie", "forwarded", "via", "x-real-ip":
-		return true
-	}
-	return strings.HasPrefix(name, "x-forwarded-")
 }
 
 // besides adds the header form of a request; the body's own headers win.

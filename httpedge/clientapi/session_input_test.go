@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http/httpguts"
 	"pgregory.net/rapid"
 
 	"parley/httpedge/endpoint"
+	"parley/proto/agentpb"
 )
 
 func TestRuntimeContextDropsWhatMakesNoSense(t *testing.T) {
@@ -67,7 +69,7 @@ func TestRuntimeContextIsBounded(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, &kept))
 		require.LessOrEqual(t, len(kept.headers), contextHeaders)
 		for name, value := range kept.headers {
-			require.True(t, isToken(name) && !isWithheld(name))
+			require.True(t, httpguts.ValidHeaderFieldName(name) && !agentpb.WithheldHeader(name))
 			require.NotContains(t, value, "\n")
 		}
 		encoded := kept.encode()

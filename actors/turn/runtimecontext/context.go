@@ -89,21 +89,10 @@ func (c *Context) add(text []byte) error {
 // add sets fields; what cannot be sent, or must not be, is dropped.
 func (f fields) add(said map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(said)) {
-		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(said[name]) && !withheld(name) {
+		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(said[name]) && !agentpb.WithheldHeader(name) {
 			f[http.CanonicalHeaderKey(name)] = said[name]
 		}
 	}
-}
-
-// withheld says whether a field belongs to the connection, or says on whose behalf another client speaks.
-func withheld(name string) bool {
-	name = strings.ToLower(name)
-	switch name {
-	case "host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
-		"expect", "accept-encoding", "proxy-authorization", "proxy-connection", "cookie", "forwarded", "via", "x-real-ip":
-		return true
-	}
-	return strings.HasPrefix(name, "x-forwarded-")
 }
 
 // Headers are the header fields that a target with this policy is sent; nil = none. The caller may change them.
