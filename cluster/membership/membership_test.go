@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"parley/cluster/peer/peertest"
 )
 
 // TestMain finds goroutines that are left. A probe that is under way outlives the gossip's shutdown by its timeout.
@@ -31,17 +33,9 @@ func newFixture(t *testing.T, seeds int) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	for range seeds {
-		f.seeds = append(f.seeds, freeAddress(t))
+		f.seeds = append(f.seeds, peertest.Address())
 	}
 	return f
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 func (f *fixture) config(i int) Config {
@@ -156,7 +150,7 @@ func TestOneThatComesBackElsewhere(t *testing.T) {
 	sees(t, m1, "n1", "n2", "n3")
 	m3.kill()
 	moved := f.config(2)
-	moved.Bind = freeAddress(t)
+	moved.Bind = peertest.Address()
 	moved.OnConflict = func(err error) { t.Errorf("a memory is no rival: %v", err) }
 	start := time.Now()
 	f.start(moved)

@@ -90,7 +90,7 @@ func (w *world) start(id uint64, change func(*Config)) *testNode {
 	w.t.Helper()
 	addr, known := w.address(id)
 	if !known {
-		addr = "127.0.0.1:0"
+		addr = peertest.Address()
 	}
 	listener, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", addr)
 	require.NoError(w.t, err)

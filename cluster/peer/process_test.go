@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"parley/cluster/peer/peertest"
 )
 
 // childEnv makes the test binary a node of its own, at this address, until its input ends.
@@ -93,8 +95,8 @@ func (c *child) hears(t *testing.T, n *testNode, text string) time.Duration {
 // within the timeout, and SIGCONT soon. A loaded machine adds some seconds to each.
 func TestProcess(t *testing.T) {
 	w := newWorld(t)
-	a := w.start(1, func(c *Config) { c.Dial, c.Timeout = nil, 5*time.Second })
-	c := startChild(t, "127.0.0.1:0")
+	a := w.start(1, func(c *Config) { c.Dial, c.Timeout = nil, 10*time.Second })
+	c := startChild(t, peertest.Address())
 	w.setAddress(2, c.addr)
 	c.hears(t, a, "first")
 
@@ -113,9 +115,9 @@ func TestProcess(t *testing.T) {
 	eventually(t, "noticed", func() bool { a.say(2, "void"); return !a.connected(2) })
 	stopped := time.Since(begin)
 	t.Logf("stop noticed after %v", stopped)
-	require.Less(t, stopped, 4*a.cfg.Timeout)
+	require.Less(t, stopped, 3*a.cfg.Timeout)
 	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
 	resumed := c.hears(t, a, "third")
 	t.Logf("reached %v after it went on", resumed)
-	require.Less(t, resumed, 4*a.cfg.Timeout) // an attempt that began while it was stopped, and a backoff
+	require.Less(t, resumed, 3*a.cfg.Timeout) // an attempt that began while it was stopped, and a backoff
 }

@@ -153,12 +153,12 @@ func TestBeingDialledIsNews(t *testing.T) {
 	})
 	b := w.start(2, nil)
 	a.say(2, "no route yet")
-	eventually(t, "tried 7 times, so that the next attempt is 3.2 s away", func() bool { return attempts.Load() >= 7 })
+	eventually(t, "tried 9 times, so that the next attempt is 12.8 s away", func() bool { return attempts.Load() >= 9 })
 	up.Store(true)
 	begin := time.Now()
 	b.reach(t, a)
 	a.reach(t, b)
-	require.Less(t, time.Since(begin), 3*time.Second)
+	require.Less(t, time.Since(begin), 12*time.Second)
 }
 
 func TestConnectionFollowsAddress(t *testing.T) {

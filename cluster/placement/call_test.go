@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/cluster"
+	"parley/cluster/peer/peertest"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -346,7 +347,7 @@ func BenchmarkForward(b *testing.B) {
 	w := &world{shards: must(b), wires: newWires(), owners: nil, members: map[string]Member{}, systems: map[string]*System{}}
 	nodes := map[string]*System{}
 	for _, name := range []string{"a", "b"} {
-		config := w.config(name, freeAddress(), newShell())
+		config := w.config(name, peertest.Address(), newShell())
 		s, err := New(config)
 		require.NoError(b, err)
 		require.NoError(b, s.Start(b.Context()))

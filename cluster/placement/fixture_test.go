@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/cluster"
+	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -199,15 +200,6 @@ func (w *world) changed() {
 	}
 }
 
-func freeAddress() string {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
 var boots atomic.Int64
 
 // node is one started system.
@@ -226,7 +218,7 @@ func (w *world) config(name, address string, serve cluster.Local) Config {
 
 func (w *world) start(name string, options ...func(*Config)) *node {
 	w.t.Helper()
-	return w.startAt(name, freeAddress(), options...)
+	return w.startAt(name, peertest.Address(), options...)
 }
 
 func (w *world) startAt(name, address string, options ...func(*Config)) *node {

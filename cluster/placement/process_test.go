@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/cluster"
+	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 )
@@ -117,7 +118,7 @@ func hang(t *testing.T, a, b *node, to cluster.Owner) (call <-chan error, follow
 func TestAProcessThatIsKilled(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", func(c *Config) { c.Silence = patience }) // longer than the kill needs to be noticed
-	b := Member{Name: "b", Boot: "p1", Address: freeAddress()}
+	b := Member{Name: "b", Boot: "p1", Address: peertest.Address()}
 	process := w.process(b, a.member)
 	linked(t, a.System, "b")
 	to := cluster.Owner{Node: "b", Shard: 1}
@@ -159,7 +160,7 @@ func measure(t *testing.T, a *node, to cluster.Owner) {
 func TestAProcessThatStandsStill(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
-	b := Member{Name: "b", Boot: "p1", Address: freeAddress()}
+	b := Member{Name: "b", Boot: "p1", Address: peertest.Address()}
 	process := w.process(b, a.member)
 	linked(t, a.System, "b")
 	to := cluster.Owner{Node: "b", Shard: 1}
