@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,16 +46,17 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	t.Cleanup(f.network.Close)
 	var join []string
 	for _, name := range names {
-		port := freePorts(t)
 		c := config.Default()
 		c.Node.Name, c.DataDir = name, t.TempDir()
 		c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
-		c.Cluster.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		c.Cluster.Listen = peertest.Address()
 		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 4, 4*config.MiB, 10*time.Second
 		join = append(join, c.Cluster.Listen)
 		f.configs[name] = c
 		for _, offset := range []int{config.PeerPort, config.ActorPort} {
-			f.network.Register(name, net.JoinHostPort("127.0.0.1", strconv.Itoa(port+offset)))
+			at, err := config.Beside(c.Cluster.Listen, offset)
+			require.NoError(t, err)
+			f.network.Register(name, at)
 		}
 	}
 	var starting sync.WaitGroup
@@ -121,31 +120,6 @@ func (w *testWriter) Write(line []byte) (int, error) {
 		w.t.Log(strings.TrimSpace(string(line)))
 	}
 	return len(line), nil
-}
-
-// freePorts finds three ports in a row that nobody uses.
-func freePorts(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		var network net.ListenConfig
-		l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		at, ok := l.Addr().(*net.TCPAddr)
-		require.True(t, ok)
-		free := true
-		for offset := 1; offset <= config.ActorPort; offset++ {
-			next, err := network.Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port+offset)))
-			if free = free && err == nil; err == nil {
-				require.NoError(t, next.Close())
-			}
-		}
-		require.NoError(t, l.Close())
-		if free {
-			return at.Port
-		}
-	}
-	t.Fatal("no three free ports in a row")
-	return 0
 }
 
 // eventually waits for a state, looking now and then.
