@@ -72,7 +72,7 @@ func launchable(ctx context.Context, config nodes.Config) (*cluster, error) {
 	if err := os.WriteFile(file, []byte(clusterAgents), 0o600); err != nil {
 		return nil, err
 	}
-	config.Flags = append([]string{"--config", file, patientCancel}, config.Flags...)
+	config.Flags = append([]string{"--config", file}, config.Flags...)
 	config.ReadyWithin = time.Minute
 	fleet, err := nodes.New(ctx, config)
 	if err != nil {

@@ -52,7 +52,7 @@ type crashes struct {
 	*cluster
 	world  *standin.Server
 	random *rand.Rand
-	turn   time.Duration // about what a turn takes that nothing happens to
+	turn   time.Duration // what a turn takes at best that nothing happens to
 	tally  struct{ turns, recovered, approved, doubts, allowed, answered int }
 }
 
@@ -116,14 +116,16 @@ func newCrashes(t *testing.T, count int) *crashes {
 	if count > 1 {
 		require.NoError(t, c.awaitSettled(t.Context(), count))
 	}
-	require.NoError(t, c.unharmed(t.Context()))
+	for n := range 3 {
+		require.NoError(t, c.unharmed(t.Context(), fmt.Sprint("unharmed", n)))
+	}
 	return c
 }
 
 // unharmed runs a turn that nothing happens to: what must be true of the killed ones is true of it, and it says how
-// long one takes.
-func (c *crashes) unharmed(ctx context.Context) error {
-	turn, err := c.begin(ctx, "unharmed", "note|pay|mail")
+// long one takes at best, so that kills do not come too late.
+func (c *crashes) unharmed(ctx context.Context, name string) error {
+	turn, err := c.begin(ctx, name, "note|pay|mail")
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,9 @@ func (c *crashes) unharmed(ctx context.Context) error {
 	if err = c.send(ctx, turn); err != nil {
 		return err
 	}
-	c.turn = time.Since(began)
+	if took := time.Since(began); c.turn == 0 || took < c.turn {
+		c.turn = took
+	}
 	return c.ends(ctx, turn)
 }
 
