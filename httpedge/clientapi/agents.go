@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
 	"parley/httpedge/definition"
@@ -81,28 +78,15 @@ func (a *API) listAgents(ctx context.Context, in *listAgentsInput) (*agentListOu
 			}
 		}
 	}
-	first := min(in.Offset, len(all))
-	last := min(first+in.Limit, len(all))
-	return &agentListOut{
-		Agents:     all[first:last],
-		Pagination: paginationSchema{Limit: in.Limit, Offset: in.Offset, HasMore: last < len(all)},
-	}, nil
+	page, pagination := pageOf(all, in.Limit, in.Offset)
+	return &agentListOut{Agents: page, Pagination: pagination}, nil
 }
 
 // agentsOf returns the recorded agents of a project, newest first.
 func (a *API) agentsOf(projectID string) ([]*directorypb.Agent, error) {
-	records := a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(projectID, ""))
-	agents := make([]*directorypb.Agent, len(records))
-	for i, record := range records {
-		agents[i] = new(directorypb.Agent)
-		if err := proto.Unmarshal(record.Value, agents[i]); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(agents, func(a, b *directorypb.Agent) int {
-		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(a.GetKey(), b.GetKey()))
-	})
-	return agents, nil
+	agents, err := decodeAll[directorypb.Agent](a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(projectID, "")))
+	newestFirst(agents, (*directorypb.Agent).GetKey)
+	return agents, err
 }
 
 type agentInput struct {

@@ -1,10 +1,12 @@
 package clientapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +42,40 @@ func (a *API) roomFor(collection, key string, grows int) error {
 			strings.ReplaceAll(collection, "_", " "), maxProjectBytes)
 	}
 	return nil
+}
+
+// limitReached says that a plan's, or the server's, limit of something is used up.
+func limitReached(what string, count, limit int) *machine.Failure {
+	return machine.Fail(failurepb.Code_QUOTA_REACHED, "%s limit reached (%d/%d)", what, count, limit)
+}
+
+// decodeAll decodes records in their order.
+func decodeAll[T any, M interface {
+	*T
+	proto.Message
+}](records []endpoint.Record) ([]M, error) {
+	all := make([]M, len(records))
+	for i, record := range records {
+		all[i] = new(T)
+		if err := proto.Unmarshal(record.Value, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// newestFirst sorts by the time of creation; what was made at the same moment by a text of its own.
+func newestFirst[M interface{ GetCreatedAt() int64 }](all []M, own func(M) string) {
+	slices.SortFunc(all, func(a, b M) int {
+		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(own(a), own(b)))
+	})
+}
+
+// pageOf is a part of a list.
+func pageOf[T any](all []T, limit, offset int) ([]T, paginationSchema) {
+	first := min(offset, len(all))
+	last := min(first+limit, len(all))
+	return all[first:last], paginationSchema{Limit: limit, Offset: offset, HasMore: last < len(all)}
 }
 
 // errNoRecord says that what is to be changed is not there.
@@ -112,8 +148,7 @@ func (a *API) attempt(ctx context.Context, collection string, write func() error
 }
 
 func isConflict(err error) bool {
-	failure, ok := errors.AsType[*machine.Failure](err)
-	return ok && failure.Code == failurepb.Code_CONFLICT
+	return isCode(err, failurepb.Code_CONFLICT)
 }
 
 // given is a field that may be absent; null is its zero value.

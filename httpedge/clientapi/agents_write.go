@@ -63,7 +63,7 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 		return nil, err
 	}
 	if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
-		return nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "agents limit reached (%d/%d)", n, maxAgents)
+		return nil, limitReached("agents", n, maxAgents)
 	}
 	key := slug(name, "agent") + "-" + randomText(6)
 	record := endpoint.RecordKey(caller.ProjectID, key)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -118,14 +117,9 @@ const categoryLLM = "llm"
 // modelsOf returns the models of the caller's project by key; the built-in one is among them while no other has its key.
 func (a *API) modelsOf(ctx context.Context) ([]*directorypb.Model, error) {
 	project := endpoint.CallerFrom(ctx).ProjectID
-	records := a.Records.List(endpoint.Models, endpoint.RecordKey(project, ""))
-	models := make([]*directorypb.Model, 0, len(records)+1)
-	for _, record := range records {
-		model := new(directorypb.Model)
-		if err := proto.Unmarshal(record.Value, model); err != nil {
-			return nil, err
-		}
-		models = append(models, model)
+	models, err := decodeAll[directorypb.Model](a.Records.List(endpoint.Models, endpoint.RecordKey(project, "")))
+	if err != nil {
+		return nil, err
 	}
 	builtin, _, ok := definition.BuiltinModel(project, definition.BuiltinModelKey)
 	if ok && !slices.ContainsFunc(models, func(m *directorypb.Model) bool { return m.GetKey() == builtin.GetKey() }) {
@@ -214,9 +208,4 @@ func modelEntry(model *directorypb.Model, driver string) *modelEntryRecord {
 		entry.ContextLength, entry.MaxOutputTokens = settings.ContextTokens, settings.MaxOutputTokens
 	}
 	return entry
-}
-
-// limitText says how much of something a plan has, and that it is used up.
-func limitText(what string, count, limit int) string {
-	return what + " limit reached (" + strconv.Itoa(count) + "/" + strconv.Itoa(limit) + ")"
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/httpedge/access"
 	"parley/httpedge/definition"
@@ -92,24 +90,24 @@ func missing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == 
 // roomForModel refuses a model above what the tenant's plan has. Two that are made at the same moment may both pass.
 func (a *API) roomForModel(caller endpoint.Caller) error {
 	if n := len(a.Records.List(endpoint.Models, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "%s", limitText("models", n, maxModels))
+		return limitReached("models", n, maxModels)
 	}
 	limit := caller.Grant.Tier().Limits().MaxModels
 	if limit == access.Unlimited {
 		return nil
 	}
 	count := 0
-	for _, record := range a.Records.List(endpoint.Projects, "") {
-		project := new(directorypb.Project)
-		if err := proto.Unmarshal(record.Value, project); err != nil {
-			return err
-		}
+	projects, err := decodeAll[directorypb.Project](a.Records.List(endpoint.Projects, ""))
+	if err != nil {
+		return err
+	}
+	for _, project := range projects {
 		if project.GetTenantId() == caller.TenantID {
 			count += len(a.Records.List(endpoint.Models, endpoint.RecordKey(project.GetId(), "")))
 		}
 	}
 	if count >= limit {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "%s", limitText("models", count, limit))
+		return limitReached("models", count, limit)
 	}
 	return nil
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -64,12 +62,12 @@ func (a *API) listProviders(ctx context.Context, in *listProvidersInput) (*provi
 // providersJSON is the providers of the caller's project by key, the built-in one among them while no other has its key.
 func (a *API) providersJSON(ctx context.Context) ([]*providerRecord, error) {
 	project := endpoint.CallerFrom(ctx).ProjectID
+	providers, err := decodeAll[directorypb.Provider](a.Records.List(endpoint.Providers, endpoint.RecordKey(project, "")))
+	if err != nil {
+		return nil, err
+	}
 	all := []*providerRecord{}
-	for _, record := range a.Records.List(endpoint.Providers, endpoint.RecordKey(project, "")) {
-		provider := new(directorypb.Provider)
-		if err := proto.Unmarshal(record.Value, provider); err != nil {
-			return nil, err
-		}
+	for _, provider := range providers {
 		shown, err := providerJSON(provider)
 		if err != nil {
 			return nil, err
@@ -153,7 +151,7 @@ func (a *API) createProvider(ctx context.Context, in *createProviderInput) (*pro
 	}
 	record := endpoint.RecordKey(caller.ProjectID, provider.GetKey())
 	if n := len(a.Records.List(endpoint.Providers, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
-		return nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "%s", limitText("providers", n, maxModels))
+		return nil, limitReached("providers", n, maxModels)
 	}
 	if in.Label == "" {
 		in.Label = provider.Key

@@ -1,10 +1,8 @@
 package clientapi
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +59,7 @@ func (a *API) listUserTokens(ctx context.Context, in *userTokenListInput) (*user
 		return nil, err
 	}
 	out := &userTokenListOut{Tokens: []userTokenSchema{}}
-	tokens, out.Pagination = pageOf(tokens, &userListInput{Limit: in.Limit, Offset: in.Offset})
+	tokens, out.Pagination = pageOf(tokens, in.Limit, in.Offset)
 	for _, t := range tokens {
 		var used directorypb.TokenUse
 		if record, ok := a.Records.Get(endpoint.TokenUses, t.GetId()); ok {
@@ -193,8 +191,7 @@ func (a *API) deleteUserToken(ctx context.Context, in *deleteUserTokenInput) (*u
 		return nil, noToken
 	}
 	if err := a.Records.Delete(ctx, endpoint.Tokens, record.Key, record.Version); err != nil {
-		var refused *machine.Failure
-		if errors.As(err, &refused) && refused.Code == failurepb.Code_CONFLICT {
+		if isConflict(err) {
 			return nil, noToken // somebody else has just deleted it: they never change
 		}
 		return nil, err
@@ -234,27 +231,17 @@ func (a *API) roomForToken(grant *access.Grant) error {
 		return err
 	}
 	if len(tokens) >= limit {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "apiTokens limit reached (%d/%d)", len(tokens), limit)
+		return limitReached("apiTokens", len(tokens), limit)
 	}
 	return nil
 }
 
 // tokensWhere returns the tokens that are wanted, newest first.
 func (a *API) tokensWhere(wanted func(*directorypb.Token) bool) ([]*directorypb.Token, error) {
-	var tokens []*directorypb.Token
-	for _, record := range a.Records.List(endpoint.Tokens, "") {
-		t := new(directorypb.Token)
-		if err := proto.Unmarshal(record.Value, t); err != nil {
-			return nil, err
-		}
-		if wanted(t) {
-			tokens = append(tokens, t)
-		}
-	}
-	slices.SortFunc(tokens, func(a, b *directorypb.Token) int {
-		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
-	})
-	return tokens, nil
+	tokens, err := decodeAll[directorypb.Token](a.Records.List(endpoint.Tokens, ""))
+	tokens = slices.DeleteFunc(tokens, func(t *directorypb.Token) bool { return !wanted(t) })
+	newestFirst(tokens, (*directorypb.Token).GetId)
+	return tokens, err
 }
 
 // scopeOf is a token's scope, null when it has none.

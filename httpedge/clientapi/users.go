@@ -1,7 +1,6 @@
 package clientapi
 
 import (
-	"cmp"
 	"context"
 	"net/mail"
 	"slices"
@@ -96,7 +95,7 @@ func (a *API) listUsers(ctx context.Context, in *userListInput) (*userListOut, e
 		return nil, err
 	}
 	out := &userListOut{Users: []userSchema{}}
-	users, out.Pagination = pageOf(users, in)
+	users, out.Pagination = pageOf(users, in.Limit, in.Offset)
 	for _, user := range users {
 		out.Users = append(out.Users, userJSON(user))
 	}
@@ -179,7 +178,7 @@ func (a *API) roomForUser(grant *access.Grant, email string) error {
 		return machine.Fail(failurepb.Code_ALREADY_EXISTS, "User with this email already exists in your organization")
 	}
 	if limit != access.Unlimited && len(users) >= limit {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "users limit reached (%d/%d)", len(users), limit)
+		return limitReached("users", len(users), limit)
 	}
 	return nil
 }
@@ -211,20 +210,10 @@ func (a *API) projectFor(ctx context.Context, grant *access.Grant, id string) (s
 
 // usersOf returns the users of a tenant, newest first.
 func (a *API) usersOf(tenant string) ([]*directorypb.User, error) {
-	var users []*directorypb.User
-	for _, record := range a.Records.List(endpoint.Users, "") {
-		user := new(directorypb.User)
-		if err := proto.Unmarshal(record.Value, user); err != nil {
-			return nil, err
-		}
-		if user.GetTenantId() == tenant {
-			users = append(users, user)
-		}
-	}
-	slices.SortFunc(users, func(a, b *directorypb.User) int {
-		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
-	})
-	return users, nil
+	users, err := decodeAll[directorypb.User](a.Records.List(endpoint.Users, ""))
+	users = slices.DeleteFunc(users, func(u *directorypb.User) bool { return u.GetTenantId() != tenant })
+	newestFirst(users, (*directorypb.User).GetId)
+	return users, err
 }
 
 // read reads a record into a message, and says whether there is one.
@@ -247,12 +236,6 @@ func (a *API) put(ctx context.Context, collection, key string, message proto.Mes
 	}
 	_, err = a.Records.Put(ctx, collection, key, 0, value)
 	return err
-}
-
-func pageOf[T any](all []T, in *userListInput) ([]T, paginationSchema) {
-	first := min(in.Offset, len(all))
-	last := min(first+in.Limit, len(all))
-	return all[first:last], paginationSchema{Limit: in.Limit, Offset: in.Offset, HasMore: last < len(all)}
 }
 
 func userJSON(user *directorypb.User) userSchema {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
 )
@@ -39,14 +37,12 @@ func (a *API) listAgentVersions(ctx context.Context, in *listVersionsInput) (*ve
 	all := slices.Clone(a.Records.List(endpoint.AgentVersions, endpoint.RecordKey(agent.GetProjectId(), agent.GetKey())+"/"))
 	slices.Reverse(all)
 	out.Total = len(all)
-	first := min(in.Offset, len(all))
-	last := min(first+in.Limit, len(all))
-	out.Pagination.HasMore = last < len(all)
-	for _, record := range all[first:last] {
-		version := new(directorypb.AgentVersion)
-		if err := proto.Unmarshal(record.Value, version); err != nil {
-			return nil, err
-		}
+	all, out.Pagination = pageOf(all, in.Limit, in.Offset)
+	versions, err := decodeAll[directorypb.AgentVersion](all)
+	if err != nil {
+		return nil, err
+	}
+	for _, version := range versions {
 		out.Versions = append(out.Versions, versionJSON(version))
 	}
 	return out, nil
