@@ -22,6 +22,9 @@ type Config struct {
 	// RequestTimeout bounds a handler that has no limit of its own. Default 15 s. When it is over the caller gets
 	// 503 unavailable; what was sent to the conversation may still happen.
 	RequestTimeout time.Duration
+	// RecheckEvery is how often the caller of a request that takes longer is looked at anew: whose token was revoked meanwhile
+	// gets 401. Default 15 s. Streams do so with every ping.
+	RecheckEvery time.Duration
 	// MaxHeaderBytes is the largest request line with header; more is 431. Default 8192. Every open connection holds
 	// a buffer of this size.
 	MaxHeaderBytes int
@@ -58,6 +61,7 @@ func DefaultConfig() Config {
 		IdleTimeout:      75 * time.Second,
 		WriteTimeout:     30 * time.Second,
 		RequestTimeout:   15 * time.Second,
+		RecheckEvery:     15 * time.Second,
 		MaxHeaderBytes:   8 << 10,
 		WriteBufferBytes: 16 << 10,
 		MaxBodyBytes:     1 << 20,
@@ -81,6 +85,7 @@ func (c Config) Validate() error {
 		{"idle_timeout", c.IdleTimeout},
 		{"write_timeout", c.WriteTimeout},
 		{"request_timeout", c.RequestTimeout},
+		{"recheck_every", c.RecheckEvery},
 	} {
 		if timeout.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %s, must be positive", timeout.name, timeout.value))

@@ -90,6 +90,7 @@ func (d *desk) rows() []endpoint.Row {
 		endpoint.On("POST /echo/{name}", "desk:write", d.echo),
 		endpoint.On("GET /echo/{name}", "desk:read", d.echo),
 		endpoint.On("GET /wait", "desk:read", d.wait, endpoint.Status(204)),
+		endpoint.On("GET /long", "desk:read", d.wait, endpoint.Status(204), endpoint.Timeout(time.Minute)),
 		endpoint.On("GET /explode", "desk:read", d.explode),
 		endpoint.On("GET /break", "desk:read", d.break_),
 		endpoint.On("GET /empty", "desk:read", d.empty),

@@ -64,6 +64,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		RequestTimeout: config.RequestTimeout,
 		ReadTimeout:    config.ReadTimeout,
 		WriteTimeout:   config.WriteTimeout,
+		RecheckEvery:   config.RecheckEvery,
 		CORS:           config.CORS,
 		Authenticator:  parts.Authenticator,
 		Limiter:        parts.Limiter,

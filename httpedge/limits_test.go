@@ -228,6 +228,7 @@ func TestConfigValidate(t *testing.T) {
 		"idle":        func(c *httpedge.Config) { c.IdleTimeout = -1 },
 		"write":       func(c *httpedge.Config) { c.WriteTimeout = 0 },
 		"request":     func(c *httpedge.Config) { c.RequestTimeout = 0 },
+		"recheck":     func(c *httpedge.Config) { c.RecheckEvery = 0 },
 		"header":      func(c *httpedge.Config) { c.MaxHeaderBytes = 10 },
 		"buffer":      func(c *httpedge.Config) { c.WriteBufferBytes = 0 },
 		"body":        func(c *httpedge.Config) { c.MaxBodyBytes = 0 },

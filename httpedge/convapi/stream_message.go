@@ -200,6 +200,10 @@ func (v *messageView) Parting(why sse.Parting) sse.Frame {
 	case sse.Stopping:
 		return v.failed("the server is stopping; the turn goes on, its answer will be in the conversation",
 			table[failurepb.Code_UNAVAILABLE].Code)
+	case sse.Unauthorized:
+		return v.failed("the token is not valid any more; the turn goes on", table[failurepb.Code_AUTH_REQUIRED].Code)
+	case sse.Forbidden:
+		return v.failed("the token does not permit this any more; the turn goes on", table[failurepb.Code_FORBIDDEN].Code)
 	default:
 		return v.failed("the turn cannot be followed any more; its answer will be in the conversation",
 			table[failurepb.Code_UNAVAILABLE].Code)

@@ -174,6 +174,7 @@ func (x *exchange) answer() {
 		x.fail(failure)
 		return
 	}
+	ctx = x.watched(ctx)
 	kept, err := x.beginKeyed(ctx)
 	switch {
 	case err != nil:
@@ -195,7 +196,7 @@ func (x *exchange) invoke(ctx context.Context) {
 	switch {
 	case err != nil:
 		x.serve = nil
-		x.fail(err)
+		x.fail(refused(ctx, err))
 	case x.serve != nil:
 		x.handOver()
 	case out.file != nil:
@@ -219,11 +220,7 @@ func (x *exchange) nameServer() {
 
 func (x *exchange) admitCaller(ctx context.Context) *machine.Failure {
 	config := &x.mux.config
-	if !x.row.public {
-		authenticator := config.Authenticator
-		if x.surface.Authenticator != nil {
-			authenticator = x.surface.Authenticator
-		}
+	if authenticator := x.authenticator(); authenticator != nil {
 		caller, failure := authenticator.Authenticate(ctx, x)
 		if failure != nil {
 			return failure
@@ -296,7 +293,7 @@ func (x *exchange) handOver() {
 	})
 	handover := &handover{
 		serve: x.serve,
-		take:  Takeover{Head: []byte(head.String()), Release: x.release, Reuse: x.mux.config.Reuse},
+		take:  Takeover{Head: []byte(head.String()), Release: x.release, Reuse: x.mux.config.Reuse, Still: x.still()},
 	}
 	x.release = nil
 	m, conn := x.mux, x.rc.Conn()

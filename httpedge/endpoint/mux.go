@@ -34,6 +34,7 @@ type MuxConfig struct {
 	RequestTimeout time.Duration
 	ReadTimeout    time.Duration // for the next piece of a body that is read by its handler; 0 = none
 	WriteTimeout   time.Duration // for the next piece of a file; 0 = none
+	RecheckEvery   time.Duration // how often callers of long requests are watched
 	CORS           CORS
 	Authenticator  Authenticator
 	Limiter        Limiter     // nil = no limits per caller
@@ -48,6 +49,7 @@ const (
 	defaultMaxBody     = 1 << 20
 	defaultLargeBodies = 16
 	defaultTransfers   = 512
+	defaultRecheck     = 15 * time.Second
 )
 
 // Observer hears of every request when it has been answered. It must not keep Done.
@@ -110,6 +112,9 @@ func NewMux(config MuxConfig) *Mux {
 	}
 	if config.MaxTransfers <= 0 {
 		config.MaxTransfers = defaultTransfers
+	}
+	if config.RecheckEvery <= 0 {
+		config.RecheckEvery = defaultRecheck
 	}
 	return &Mux{
 		config: config,

@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"net"
+
+	"parley/actors/machine"
 )
 
 // Stream lets the handler of an OnStream row answer with an event stream in place of a body.
@@ -33,4 +35,7 @@ type Takeover struct {
 	// Reuse gives a connection on which the response has ended cleanly back to HTTP, for the client's next request.
 	// Whoever calls it must not touch the connection afterwards. It does not block.
 	Reuse func(conn net.Conn)
+	// Still says why the caller would not be let in any more, nil = it would; a nil function = it always would. The receiver
+	// asks at least as often as it pings, and ends the stream. It does not wait.
+	Still func() *machine.Failure
 }

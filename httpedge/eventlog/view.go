@@ -90,6 +90,10 @@ func (v view) Parting(why sse.Parting) sse.Frame {
 	switch why {
 	case sse.Deleted:
 		return sse.Comment("conversation deleted")
+	case sse.Unauthorized:
+		return sse.Comment("token not valid any more")
+	case sse.Forbidden:
+		return sse.Comment("permission taken away")
 	case sse.Stopping:
 		return sse.Join(sse.Comment("server stopping"), sse.Retry(soonest+rand.IntN(spread)))
 	default:

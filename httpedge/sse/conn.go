@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"parley/actors/machine"
 )
 
 // ending is why a stream ended.
@@ -20,11 +22,12 @@ const (
 	endGone                   // the conversation was deleted
 	endLost                   // the conversation could not be followed any more
 	endStop                   // the node stops
+	endRefused                // the client would not be let in any more
 	endings
 )
 
 func (e ending) String() string {
-	return [endings]string{"client_left", "overflow", "stalled", "write_error", "done", "gone", "lost", "stop"}[e]
+	return [endings]string{"client_left", "overflow", "stalled", "write_error", "done", "gone", "lost", "stop", "refused"}[e]
 }
 
 // lane orders the streams that wait for a write loop.
@@ -39,6 +42,8 @@ const (
 type owner interface {
 	// drained says that there is room again, after awaitRoom had answered false.
 	drained()
+	// refused says that the client would not be let in any more.
+	refused(failure *machine.Failure)
 	// ended is the last call: the connection is closed.
 	ended(why ending)
 }
@@ -54,6 +59,7 @@ type conn struct {
 	// release gives back the caller's place; reuse takes the connection back to HTTP after a clean end.
 	release func()
 	reuse   func(net.Conn)
+	still   func() *machine.Failure // nil = the client may stay
 
 	fd  int32
 	gen uint32 // tells an event of this connection from one of an earlier user of the descriptor
@@ -122,6 +128,16 @@ func (c *conn) kill(why ending) {
 		_ = c.raw.SetDeadline(time.Unix(1, 0)) // frees a blocked write
 	}
 	c.unlockAndSchedule(urgent)
+}
+
+// recheck has the owner end a stream whose client would not be let in any more.
+func (c *conn) recheck() {
+	if c.still == nil {
+		return
+	}
+	if failure := c.still(); failure != nil {
+		c.owner.refused(failure)
+	}
 }
 
 // ping queues a comment on a stream that has nothing to say, and ends one whose client has stalled.

@@ -1,5 +1,10 @@
 package sse
 
+import (
+	"parley/actors/machine"
+	"parley/proto/failurepb"
+)
+
 // follower is one stream of a topic. Its fields are guarded by the topic's lock.
 type follower struct {
 	topic  *topic
@@ -41,6 +46,17 @@ func (f *follower) ended(ending) {
 	t.hub.leave(t)
 }
 
+// refused implements owner.
+func (f *follower) refused(failure *machine.Failure) {
+	why := Forbidden
+	if failure.Code == failurepb.Code_AUTH_REQUIRED {
+		why = Unauthorized
+	}
+	f.topic.mu.Lock()
+	defer f.topic.mu.Unlock()
+	f.part(why)
+}
+
 // deliver sends a durable event.
 func (f *follower) deliver(e *entry, on lane) {
 	frame, done := e.render(f.view, f.shared)
@@ -61,7 +77,9 @@ func (f *follower) part(why Parting) {
 		return
 	}
 	f.over = true
-	f.conn.finish(f.view.Parting(why), [...]ending{Stopping: endStop, Deleted: endGone, Lost: endLost}[why])
+	f.conn.finish(f.view.Parting(why), [...]ending{
+		Stopping: endStop, Deleted: endGone, Lost: endLost, Unauthorized: endRefused, Forbidden: endRefused,
+	}[why])
 }
 
 // greet sends the snapshot if a run is active. A client ahead of the topic may have seen that run's end.

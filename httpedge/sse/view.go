@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
 
@@ -35,9 +36,11 @@ type Parting int
 
 // Partings.
 const (
-	Stopping Parting = iota // the node stops: another one, or the same one later, goes on
-	Deleted                 // the conversation is gone
-	Lost                    // the conversation cannot be reached
+	Stopping     Parting = iota // the node stops: another one, or the same one later, goes on
+	Deleted                     // the conversation is gone
+	Lost                        // the conversation cannot be reached
+	Unauthorized                // the client's token is good no more
+	Forbidden                   // the client's token does not give as much any more
 )
 
 // View renders what a stream says. Its methods are called one at a time, in the order of the stream, and must not
@@ -64,6 +67,9 @@ type Handover struct {
 	// Reuse, when set, takes the connection back to HTTP after a clean end. Such a stream costs a kilobyte more
 	// while it is open: meant for short ones. It must not block. Without it the connection is closed.
 	Reuse func(net.Conn)
+	// Still, when set, is asked with every ping: a failure, AUTH_REQUIRED or what else refuses the client now, ends the
+	// stream. It must neither block nor allocate; streams of one token share it.
+	Still func() *machine.Failure
 }
 
 // Options say what a stream follows.

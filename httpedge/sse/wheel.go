@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// wheel pings every connection once per interval, spread evenly over it, with one timer for all.
+// wheel pings every connection, and asks whether its client may stay, once per interval, spread evenly over it, with one timer for all.
 type wheel struct {
 	every time.Duration
 	done  chan struct{}
@@ -63,6 +63,7 @@ func (w *wheel) run() {
 				batch = append(batch[:0], w.slots[served%wheelSlots]...)
 				w.mu.Unlock()
 				for i, c := range batch {
+					c.recheck()
 					c.ping(ping, now)
 					batch[i] = nil
 				}

@@ -76,7 +76,7 @@ func (w *wire) stop() {
 // adopt makes a connection a stream of a follower. Nothing is written before begin, so that head, opening and what
 // the follower has to say at once leave in one piece. On an error the connection is closed.
 func (w *wire) adopt(h Handover, f *follower, opening Frame) error {
-	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse}
+	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, still: h.Still}
 	f.conn = c
 	c.enqueue(append(responseHead(h.Head), opening...))
 	c.scheduled = true

@@ -124,56 +124,69 @@ func (a *Authenticator) secret(header []byte) ([]byte, *machine.Failure) {
 // identify returns the caller behind a token's hash.
 func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Caller, *machine.Failure) {
 	now := time.Now()
-	found := a.cache.get(key)
-	if found != nil && (!now.Before(found.until) || !found.current(a.records)) {
-		a.cache.drop(key, found)
-		found = nil
-	}
+	found := a.remembered(key, now)
 	if found == nil {
-		loaded, failure := a.load(ctx, *key, now)
+		loaded, failure := a.find(ctx, key, now)
 		if failure != nil {
 			return endpoint.Caller{}, failure
 		}
 		a.cache.put(key, loaded)
 		found = loaded
 	}
-	if !found.expires.IsZero() && !now.Before(found.expires) {
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_AUTH_REQUIRED, textExpired)
+	if failure := found.basis.expired(now); failure != nil {
+		return endpoint.Caller{}, failure
 	}
 	a.uses.note(found, now)
 	return found.caller, nil
 }
 
-// load makes an entry from the records, asking the directory's leader for those that this node has not heard of yet.
-func (a *Authenticator) load(ctx context.Context, key digest, now time.Time) (*entry, *machine.Failure) {
+// remembered is what the cache has of a token, if it is still so; else nil.
+func (a *Authenticator) remembered(key *digest, now time.Time) *entry {
+	found := a.cache.get(key)
+	if found != nil && (!now.Before(found.until) || !found.basis.current(a.records)) {
+		a.cache.drop(key, found)
+		return nil
+	}
+	return found
+}
+
+// find makes an entry of a token, asking the directory's leader for the records that this node has not heard of yet.
+func (a *Authenticator) find(ctx context.Context, key *digest, now time.Time) (*entry, *machine.Failure) {
+	r := reading{find: func(collection, key string) (endpoint.Record, bool, error) { return a.findRecord(ctx, collection, key) }}
+	found, failure := a.load(&r, *key, now)
+	if r.err == nil {
+		a.setDown(nil)
+	} else if ctx.Err() == nil {
+		a.setDown(r.err)
+	}
+	return found, failure
+}
+
+// load makes an entry from the records.
+func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *machine.Failure) {
 	var (
 		token   directorypb.Token
 		owner   directorypb.User
 		tenant  directorypb.Tenant
 		project directorypb.Project
 	)
-	r := reading{authenticator: a}
 	switch {
-	case !r.read(ctx, endpoint.Tokens, Key(key[:]), &token):
-		return nil, r.refuse(ctx, failurepb.Code_AUTH_REQUIRED, textUnknown)
-	case !r.read(ctx, endpoint.Tenants, token.GetTenantId(), &tenant):
-		return nil, r.refuse(ctx, failurepb.Code_NOT_FOUND, textNoTenant)
-	case !r.read(ctx, endpoint.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
-		return nil, r.refuse(ctx, failurepb.Code_VALIDATION, textNoProject)
-	case !r.read(ctx, endpoint.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
-		return nil, r.refuse(ctx, failurepb.Code_FORBIDDEN, textNoOwner)
+	case !r.read(endpoint.Tokens, Key(key[:]), &token):
+		return nil, r.refuse(failurepb.Code_AUTH_REQUIRED, textUnknown)
+	case !r.read(endpoint.Tenants, token.GetTenantId(), &tenant):
+		return nil, r.refuse(failurepb.Code_NOT_FOUND, textNoTenant)
+	case !r.read(endpoint.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
+		return nil, r.refuse(failurepb.Code_VALIDATION, textNoProject)
+	case !r.read(endpoint.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
+		return nil, r.refuse(failurepb.Code_FORBIDDEN, textNoOwner)
 	}
-	a.setDown(nil)
 	grant := access.NewGrant(&token, &owner, &tenant, &project)
 	loaded := &entry{
 		caller: endpoint.Caller{
 			TenantID: tenant.GetId(), ProjectID: project.GetId(), UserID: owner.GetId(),
 			Identified: true, Trusted: grant.SeesAll(), Grant: grant,
 		},
-		until: now.Add(a.config.CacheTTL), tokenID: token.GetId(), records: r.records, lastUse: new(atomic.Int64),
-	}
-	if at := token.GetExpiresAt(); at > 0 {
-		loaded.expires = time.UnixMilli(at)
+		until: now.Add(a.config.CacheTTL), tokenID: token.GetId(), basis: &basis{records: r.records, expires: token.GetExpiresAt()},
 	}
 	loaded.lastUse.Store(a.uses.last(token.GetId()))
 	return loaded, nil
@@ -181,15 +194,18 @@ func (a *Authenticator) load(ctx context.Context, key digest, now time.Time) (*e
 
 // reading notes which records were read, and what went wrong.
 type reading struct {
-	authenticator *Authenticator
-	records       [4]version
-	next          int
-	err           error
+	find    func(collection, key string) (endpoint.Record, bool, error)
+	records [4]version
+	next    int
+	err     error
 }
 
 // read reads the next record. It returns false when there is none, or when it cannot be said.
-func (r *reading) read(ctx context.Context, collection, key string, into proto.Message) bool {
-	record, ok, err := r.authenticator.find(ctx, collection, key)
+func (r *reading) read(collection, key string, into proto.Message) bool {
+	if key == "" {
+		return false
+	}
+	record, ok, err := r.find(collection, key)
 	if err == nil && ok {
 		err = proto.Unmarshal(record.Value, into)
 	}
@@ -202,22 +218,16 @@ func (r *reading) read(ctx context.Context, collection, key string, into proto.M
 	return true
 }
 
-func (r *reading) refuse(ctx context.Context, code failurepb.Code, text string) *machine.Failure {
+func (r *reading) refuse(code failurepb.Code, text string) *machine.Failure {
 	if r.err == nil {
 		return machine.Fail(code, "%s", text)
-	}
-	if ctx.Err() == nil {
-		r.authenticator.setDown(r.err)
 	}
 	return machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
 }
 
-// find reads a record. Those that this node does not have cost a question to another one, of which only so many may be under
+// findRecord reads a record. Those that this node does not have cost a question to another one, of which only so many may be under
 // way: nobody can turn guessed tokens into more.
-func (a *Authenticator) find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
-	if key == "" {
-		return endpoint.Record{}, false, nil
-	}
+func (a *Authenticator) findRecord(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
 	if record, ok := a.records.Get(collection, key); ok {
 		return record, true, nil
 	}

@@ -5,17 +5,25 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
 )
 
-// entry is a token that was good when it was looked up. Only lastUse changes.
+// entry is a token that was good when it was looked up. Only lastUse and standings change.
 type entry struct {
-	caller  endpoint.Caller
-	until   time.Time // remembered so long
-	expires time.Time // of the token itself; zero = never
-	tokenID string
-	records [4]version    // what it was made from
-	lastUse *atomic.Int64 // when its last use was noted, Unix ms
+	caller    endpoint.Caller
+	until     time.Time // remembered so long
+	tokenID   string
+	basis     *basis
+	lastUse   atomic.Int64 // when its last use was noted, Unix ms
+	standings standings
+}
+
+// basis is what an entry rests on. It never changes.
+type basis struct {
+	records [4]version // what it was made from
+	expires int64      // of the token, Unix ms; 0 = never
 }
 
 // version is a record that an entry was made from.
@@ -24,15 +32,23 @@ type version struct {
 	version         uint64
 }
 
-// current says whether the records are still those that the entry was made from.
-func (e *entry) current(records endpoint.Records) bool {
-	for i := range e.records {
-		v := &e.records[i]
+// current says whether the records are still those.
+func (b *basis) current(records endpoint.Records) bool {
+	for i := range b.records {
+		v := &b.records[i]
 		if record, ok := records.Get(v.collection, v.key); !ok || record.Version != v.version {
 			return false
 		}
 	}
 	return true
+}
+
+// expired refuses a token whose time is over.
+func (b *basis) expired(now time.Time) *machine.Failure {
+	if b.expires > 0 && now.UnixMilli() >= b.expires {
+		return machine.Fail(failurepb.Code_AUTH_REQUIRED, textExpired)
+	}
+	return nil
 }
 
 // cache remembers entries by hash. It holds at most limit in two generations: when the young one is full it becomes the old one,

@@ -42,14 +42,29 @@ func (f *first) Authenticate(ctx context.Context, request endpoint.Request) (end
 	if failure != nil {
 		return endpoint.Caller{}, failure
 	}
-	level := access.Write
-	if method := request.Method(); method == "GET" || method == "HEAD" {
-		level = access.Read
-	}
-	if caller.Grant.Level(access.Agents) < level {
-		return endpoint.Caller{}, forbidden(access.Agents, level)
+	if failure = permitted(caller.Grant, access.Agents, levelOf(request.Method()), ""); failure != nil {
+		return endpoint.Caller{}, failure
 	}
 	return caller, nil
+}
+
+// Watch is the one of whoever let the caller in.
+func (f *first) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
+	if caller.Grant != nil {
+		return f.tokens.watch(caller, need{service: access.Agents, level: levelOf(row.Method)})
+	}
+	if next, ok := f.next.(endpoint.Watcher); ok {
+		return next.Watch(caller, row)
+	}
+	return nil
+}
+
+// levelOf is what a method takes on the conversation server.
+func levelOf(method string) access.Level {
+	if method == "GET" || method == "HEAD" {
+		return access.Read
+	}
+	return access.Write
 }
 
 // knows says whether this node has a token's record.
@@ -67,6 +82,14 @@ func Always401(authenticator endpoint.Authenticator) endpoint.Authenticator {
 }
 
 type unauthorized struct{ endpoint.Authenticator }
+
+// Watch is the other one's.
+func (u unauthorized) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
+	if watcher, ok := u.Authenticator.(endpoint.Watcher); ok {
+		return watcher.Watch(caller, row)
+	}
+	return nil
+}
 
 // Authenticate returns who asks, or that it is not known.
 func (u unauthorized) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {

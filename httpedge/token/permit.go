@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"strings"
 
 	"parley/actors/machine"
 	"parley/httpedge/access"
@@ -17,22 +16,26 @@ const textUnlicensed = "This feature is not available in your license"
 // are not counted.
 func Permit(counter *Counter) func(ctx context.Context, caller endpoint.Caller, row *endpoint.Row) *machine.Failure {
 	return func(ctx context.Context, caller endpoint.Caller, row *endpoint.Row) *machine.Failure {
-		service, text, _ := strings.Cut(row.Access, ":")
-		level, ok := access.ParseLevel(text)
-		if !ok || level == access.None {
+		service, level := needOf(row)
+		if level == access.None {
 			return machine.Fail(failurepb.Code_INTERNAL, "access %q of %s names no level", row.Access, row.Path)
 		}
-		if caller.Grant.Level(access.Service(service)) < level {
-			return forbidden(access.Service(service), level)
-		}
-		if !caller.Grant.Tier().Allows(row.Path) {
-			return machine.Fail(failurepb.Code_LICENSE_REQUIRED, textUnlicensed)
-		}
-		if counter == nil {
-			return nil
+		if failure := permitted(caller.Grant, service, level, row.Path); failure != nil || counter == nil {
+			return failure
 		}
 		return counter.Take(ctx, caller)
 	}
+}
+
+// permitted refuses what a grant or its licence does not give. Without a path the licence is not asked.
+func permitted(grant *access.Grant, service access.Service, level access.Level, path string) *machine.Failure {
+	if grant.Level(service) < level {
+		return forbidden(service, level)
+	}
+	if path != "" && !grant.Tier().Allows(path) {
+		return machine.Fail(failurepb.Code_LICENSE_REQUIRED, textUnlicensed)
+	}
+	return nil
 }
 
 func forbidden(service access.Service, level access.Level) *machine.Failure {

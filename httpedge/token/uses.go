@@ -58,7 +58,7 @@ func (u *uses) note(e *entry, now time.Time) {
 		return
 	}
 	select {
-	case u.queue <- use{token: e.records[0], id: e.tokenID, at: at}:
+	case u.queue <- use{token: e.basis.records[0], id: e.tokenID, at: at}:
 	default:
 	}
 }

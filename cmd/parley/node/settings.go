@@ -2,8 +2,10 @@ package node
 
 import (
 	"slices"
+	"time"
 
 	"parley/actors/conversation"
+	"parley/actors/machine"
 	"parley/cmd/parley/config"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
@@ -28,6 +30,9 @@ func storeOptions(c *config.Config) persistence.Options {
 		SnapshotEntries: uint64(c.Storage.SnapshotEntries),
 		KeepEntries:     uint64(c.Storage.KeepEntries),
 		SnapshotRate:    int64(c.Storage.SnapshotRate),
+		OldSums: func(now time.Time) (prefix, before string) {
+			return machine.UsagePrefix, machine.UsageHour(now.Add(-c.Client.UsageRetention).UnixMilli())
+		},
 	}
 }
 
@@ -94,7 +99,7 @@ func limitConfig(c *config.Config) limit.Config {
 func httpConfig(c *config.Config) httpedge.Config {
 	http := httpedge.DefaultConfig()
 	http.ReadTimeout, http.WriteTimeout, http.IdleTimeout = c.HTTP.ReadTimeout, c.HTTP.WriteTimeout, c.HTTP.IdleTimeout
-	http.RequestTimeout = c.HTTP.RequestTimeout
+	http.RequestTimeout, http.RecheckEvery = c.HTTP.RequestTimeout, c.SSE.Ping
 	http.MaxHeaderBytes, http.MaxBodyBytes, http.MaxPathBytes = int(c.HTTP.MaxHeader), int(c.HTTP.MaxBody), int(c.HTTP.MaxPath)
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
 	http.MaxStreams = c.SSE.MaxStreams

@@ -1,0 +1,160 @@
+package token_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/token"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// What takes a token's permission away is seen by whoever was let in with it, on either surface; what does not is not.
+func TestWatch(t *testing.T) {
+	reads := &endpoint.Row{Method: "GET", Path: "/agents/sessions/{id}/events/stream", Access: "agents:read"}
+	moderates := &endpoint.Row{Method: "POST", Path: "/moderations", Access: "agents:read"}
+	for _, c := range []struct {
+		name   string
+		row    *endpoint.Row
+		change func(records *endpointtest.Records, key string, made *directorypb.Token)
+		code   failurepb.Code // 0 = may stay
+		text   string
+	}{
+		{"revoked", reads, func(records *endpointtest.Records, key string, _ *directorypb.Token) {
+			remove(t, records, endpoint.Tokens, key)
+		}, failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
+		{"expires", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
+			made.ExpiresAt = 1
+			put(t, records, endpoint.Tokens, key, made)
+		}, failurepb.Code_AUTH_REQUIRED, "API token has expired"},
+		{"user_gone", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
+			remove(t, records, endpoint.Users, "u")
+		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
+		{"role_lowered", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+		}, failurepb.Code_FORBIDDEN, "Forbidden: the token's owner has another role"},
+		{"level_taken", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, endpoint.Users, "u", &directorypb.User{
+				Id: "u", TenantId: "t", Role: "project_admin", ServicePermissions: map[string]string{"agents": "none"},
+			})
+		}, failurepb.Code_FORBIDDEN, "Forbidden: agents requires read permission"},
+		{"licence_lowered", moderates, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
+		}, failurepb.Code_LICENSE_REQUIRED, "This feature is not available in your license"},
+		{"renamed", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
+			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "admin", Name: "Ada"})
+			made.Label = "other"
+			put(t, records, endpoint.Tokens, key, made)
+		}, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			records := directory(t)
+			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "ENTERPRISE"})
+			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
+			var made *directorypb.Token
+			secret := mint(t, records, "tok_1", func(token *directorypb.Token) { made = token })
+			a := authenticator(records)
+			caller, failure := a.Authenticate(t.Context(), bearer(secret))
+			require.Nil(t, failure)
+			watches := []func() *machine.Failure{a.Watch(caller, c.row), token.Always401(a).(endpoint.Watcher).Watch(caller, c.row)}
+			if c.code != failurepb.Code_LICENSE_REQUIRED { // the conversation server asks for none
+				watches = append(watches, token.First(a, nil).(endpoint.Watcher).Watch(caller, c.row))
+			}
+			for _, still := range watches {
+				require.Nil(t, still())
+			}
+			c.change(records, keyOf(secret), made)
+			for _, still := range append(watches, a.Watch(caller, c.row)) {
+				for range 2 {
+					failure := still()
+					if c.code == 0 {
+						require.Nil(t, failure)
+						continue
+					}
+					require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+				}
+			}
+		})
+	}
+}
+
+// A token ends by itself, without any change.
+func TestWatchSeesTheEnd(t *testing.T) {
+	records := directory(t)
+	ends := time.Now().Add(50 * time.Millisecond)
+	secret := mint(t, records, "tok_1", func(made *directorypb.Token) { made.ExpiresAt = ends.UnixMilli() })
+	a := authenticator(records)
+	caller, failure := a.Authenticate(t.Context(), bearer(secret))
+	if failure != nil && !time.Now().Before(ends) {
+		t.Skip("the machine is too slow: the token is over")
+	}
+	require.Nil(t, failure)
+	still := a.Watch(caller, &endpoint.Row{Method: "GET", Access: "agents:read"})
+	require.Eventually(t, func() bool {
+		failure := still()
+		require.True(t, failure == nil || failure.Message == "API token has expired")
+		return failure != nil
+	}, 30*time.Second, time.Millisecond)
+}
+
+// strict is an authentication that watches callers, too.
+type strict struct{ endpoint.Authenticator }
+
+func (strict) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure {
+	return func() *machine.Failure { return machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more") }
+}
+
+// Those that brought no token are the other authentication's business.
+func TestWatchWithoutToken(t *testing.T) {
+	a := authenticator(directory(t))
+	row := &endpoint.Row{Method: "GET"}
+	require.Nil(t, token.First(a, nil).(endpoint.Watcher).Watch(endpoint.Caller{}, row))
+	still := token.First(a, strict{}).(endpoint.Watcher).Watch(endpoint.Caller{}, row)
+	require.Equal(t, "no more", still().Message)
+}
+
+// Thousands of streams of a token share what is asked, and asking is for free.
+func TestWatchIsShared(t *testing.T) {
+	records := directory(t)
+	a := authenticator(records)
+	secret := mint(t, records, "tok_1", nil)
+	caller, failure := a.Authenticate(t.Context(), bearer(secret))
+	require.Nil(t, failure)
+	row := &endpoint.Row{Method: "GET", Path: "/x", Access: "agents:read"}
+	still := a.Watch(caller, row)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { a.Watch(caller, row) }), 0.0)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if still() != nil {
+			t.Error("refused")
+		}
+	}))
+	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", Name: "Ada"})
+	require.Nil(t, still(), "read anew")
+	require.Zero(t, testing.AllocsPerRun(100, func() { still() }), "and remembered")
+}
+
+func BenchmarkStill(b *testing.B) {
+	records := directory(b)
+	a := authenticator(records)
+	row := &endpoint.Row{Method: "GET", Path: "/x", Access: "agents:read"}
+	var all []func() *machine.Failure
+	for i := range 1000 {
+		secret := mint(b, records, fmt.Sprintf("%d%s", i, strings.Repeat("x", i/100)), nil)
+		caller, failure := a.Authenticate(b.Context(), bearer(secret))
+		require.Nil(b, failure)
+		all = append(all, a.Watch(caller, row))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if all[i%len(all)]() != nil {
+			b.Fatal("refused")
+		}
+	}
+}
