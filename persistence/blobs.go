@@ -136,10 +136,11 @@ const (
 	flushPieces = 4 << 20
 )
 
-// sweep removes blobs that are due, of the shards that this node leads, until ctx ends.
+// sweep removes blobs that are due and sums that are old, of the shards that this node leads, until ctx ends.
 func (s *Store) sweep(ctx context.Context) {
 	ticker := time.NewTicker(s.opts.SweepInterval)
 	defer ticker.Stop()
+	trimmed := make(map[uint32]string)
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,20 +148,20 @@ func (s *Store) sweep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		for _, group := range s.groups {
-			err := s.sweepShard(ctx, group)
+			if node, _, known := s.Leader(group); !known || node != s.identity.NodeID {
+				continue
+			}
+			err := errors.Join(s.sweepBlobs(ctx, group), s.sweepSums(ctx, group, trimmed))
 			if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeader) && s.condition.failure() == nil {
-				s.logger.Warn("files that are due were not removed", slog.Uint64("shard", uint64(group)), slog.Any("err", err))
+				s.logger.Warn("what is due was not removed", slog.Uint64("shard", uint64(group)), slog.Any("err", err))
 			}
 		}
 	}
 }
 
-// sweepShard removes what is due of a shard that this node leads. A removal names the time: what was committed since
+// sweepBlobs removes what is due of a shard that this node leads. A removal names the time: what was committed since
 // the list was read stays.
-func (s *Store) sweepShard(ctx context.Context, group uint32) error {
-	if node, _, known := s.Leader(group); !known || node != s.identity.NodeID {
-		return nil
-	}
+func (s *Store) sweepBlobs(ctx context.Context, group uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	now := s.opts.Now().UnixMilli()

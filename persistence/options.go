@@ -66,9 +66,12 @@ type Options struct {
 	// TickInterval is the logs' unit of time; a leader is missed after ten. Default 50 ms.
 	TickInterval time.Duration
 
-	// SweepInterval is how often blobs are looked for that are due to be removed. Default a minute.
+	// SweepInterval is how often blobs are looked for that are due to be removed, and sums that are old. Default a minute.
 	SweepInterval time.Duration
-	// Now is the clock by which blobs are due. Default the system's.
+	// OldSums says which sums are old at a time, and removed: members below before, of names that begin with prefix. Empty
+	// before = none. Default none are.
+	OldSums func(now time.Time) (prefix, before string)
+	// Now is the clock by which blobs are due and sums old. Default the system's.
 	Now func() time.Time
 
 	// OnLeader hears that this node leads a group (leader true; epoch is the term, everything earlier is applied) or

@@ -51,3 +51,47 @@ func (s *Store) Sums(ctx context.Context, groups []uint32, q SumQuery) ([]SumRow
 	}
 	return rows, r.end(nil)
 }
+
+// sweepSums removes the sums that are old of a shard that this node leads. trimmed says, by shard, up to where they were.
+func (s *Store) sweepSums(ctx context.Context, group uint32, trimmed map[uint32]string) error {
+	if s.opts.OldSums == nil {
+		return nil
+	}
+	prefix, before := s.opts.OldSums(s.opts.Now())
+	if before == "" || before == trimmed[group] {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	old, err := s.hasSums(ctx, group, prefix, before)
+	if err != nil {
+		return err
+	}
+	if old {
+		data, err := fsm.EncodeTrim(&logpb.TrimSums{Prefix: prefix, Before: before})
+		if err != nil {
+			return fmt.Errorf("trim sums: %w: %w", ErrInvalid, err)
+		}
+		if _, err = s.propose(ctx, replica.GroupID(group), data); err != nil {
+			return fmt.Errorf("trim sums: %w", err)
+		}
+	}
+	trimmed[group] = before
+	return nil
+}
+
+// hasSums says whether there are sums below a member.
+func (s *Store) hasSums(ctx context.Context, group uint32, prefix, before string) (found bool, err error) {
+	r, err := s.begin(ctx, group)
+	if err != nil {
+		return false, err
+	}
+	err = index.SumNames(r.from, group, prefix, func(_, first string) error {
+		found = found || first < before
+		return nil
+	})
+	if err != nil {
+		return false, r.end(readError("sums", err))
+	}
+	return found, r.end(nil)
+}

@@ -31,9 +31,12 @@ type UsageKey struct {
 	Agent   string // id
 }
 
+// UsagePrefix is how the names of all rows begin.
+const UsagePrefix = "usage/"
+
 // UsageName is the name of a project's rows.
 func UsageName(tenantID, projectID string) string {
-	return "usage/" + ListPart(tenantID) + "/" + ListPart(projectID)
+	return UsagePrefix + ListPart(tenantID) + "/" + ListPart(projectID)
 }
 
 const (

@@ -112,6 +112,8 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 		return m.changeAlone(batch, uint32(group), body.Blob, result)
 	case *logpb.Entry_Sums:
 		return m.sumsAlone(uint32(group), body.Sums, result)
+	case *logpb.Entry_Trim:
+		return m.trimSums(batch, uint32(group), body.Trim, result)
 	default:
 		return fmt.Errorf("%w: format %d, unknown body", ErrFormat, entry.GetVersion())
 	}
@@ -140,6 +142,11 @@ func EncodeBlob(c *logpb.BlobChange) ([]byte, error) {
 // EncodeSums returns the entry that adds to rows of numbers.
 func EncodeSums(sums []*logpb.Sum) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Sums{Sums: &logpb.Sums{Sums: sums}}})
+}
+
+// EncodeTrim returns the entry that removes old rows of numbers.
+func EncodeTrim(t *logpb.TrimSums) ([]byte, error) {
+	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Trim{Trim: t}})
 }
 
 func encode(e *logpb.Entry) ([]byte, error) {

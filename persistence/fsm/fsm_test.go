@@ -177,7 +177,7 @@ func (r *rig) batch(t *testing.T, group replica.GroupID, input string) string {
 
 // parseEntry reads: append ID [create] [delete] [expect=N] [epoch=N] [head=S] [event=S]... [item=T/K=V] [item=T/K]
 // [list=L/SCORE/M=V] [list=L/SCORE/M] [count=NAME/N] [sum=NAME/MEMBER/N,N...] [blob=ID/BYTES=RECORD] [blob=ID] or: put COLLECTION/KEY
-// expect=N (value=S | delete), or: sums NAME/MEMBER/N,N..., or what blob_test.go reads. A row without "=V" is a removal.
+// expect=N (value=S | delete), or: sums NAME/MEMBER/N,N..., or: trim PREFIX/MEMBER, or what blob_test.go reads. A row without "=V" is a removal.
 func parseEntry(t *testing.T, words []string) *logpb.Entry {
 	t.Helper()
 	switch words[0] {
@@ -189,6 +189,10 @@ func parseEntry(t *testing.T, words []string) *logpb.Entry {
 			sums.Sums = append(sums.Sums, parseSum(t, word))
 		}
 		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Sums{Sums: sums}}
+	case "trim":
+		trim := &logpb.TrimSums{}
+		trim.Prefix, trim.Before, _ = strings.Cut(words[1], "/")
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Trim{Trim: trim}}
 	case "chunk", "commit", "remove":
 		return parseBlob(t, words)
 	}
@@ -333,6 +337,11 @@ func drawEntry(t *rapid.T) *logpb.Entry {
 	if rapid.IntRange(0, 2).Draw(t, "blob") == 0 {
 		return drawBlob(t)
 	}
+	if rapid.IntRange(0, 9).Draw(t, "trim") == 0 {
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Trim{Trim: &logpb.TrimSums{
+			Prefix: letter.Draw(t, "prefix"), Before: letter.Draw(t, "before"),
+		}}}
+	}
 	if rapid.IntRange(0, 5).Draw(t, "sums") == 0 {
 		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Sums{Sums: &logpb.Sums{Sums: drawSums(t)}}}
 	}
@@ -428,6 +437,9 @@ func FuzzApply(f *testing.F) {
 	sums, err := fsm.EncodeSums([]*logpb.Sum{{Name: "n", Member: "m", Deltas: []int64{1, -2}}})
 	require.NoError(f, err)
 	f.Add(sums)
+	trim, err := fsm.EncodeTrim(&logpb.TrimSums{Prefix: "n", Before: "m"})
+	require.NoError(f, err)
+	f.Add(trim)
 	for _, e := range []*logpb.Entry{piece("f", 0, 9, 5), {Version: fsm.Format, Body: &logpb.Entry_Blob{Blob: commit("f", 9, "r")}}} {
 		data, err := proto.Marshal(e)
 		require.NoError(f, err)

@@ -73,6 +73,17 @@ func ValidateSums(sums []*logpb.Sum) error {
 	return nil
 }
 
+// ValidateTrim refuses what removes nothing, or reaches further than a name or a member can.
+func ValidateTrim(t *logpb.TrimSums) error {
+	if err := name("prefix of sums", t.GetPrefix()); err != nil {
+		return err
+	}
+	if n := len(t.GetBefore()); n == 0 || n > keys.MaxSum {
+		return fmt.Errorf("%w: members of sums before one of %d bytes", ErrLimit, n)
+	}
+	return nil
+}
+
 func validateBlobs(a *logpb.Append) error {
 	for i, c := range a.GetBlobs() {
 		if err := validateChange(c); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"parley/persistence/keys"
 	"parley/persistence/replica"
+	"parley/proto/logpb"
 )
 
 // head is what the machine compares.
@@ -29,6 +30,7 @@ type overlay struct {
 	records map[record]uint64
 	blobs   map[string]*blobState
 	sums    map[sum][]int64
+	trims   []*logpb.TrimSums // of sums that the database still shows
 }
 
 // keep bounds the maps that are reused; a bigger one is let go.
@@ -52,6 +54,8 @@ func (o *overlay) reset() {
 	clear(o.records)
 	clear(o.blobs)
 	clear(o.sums)
+	clear(o.trims)
+	o.trims = o.trims[:0]
 }
 
 func (m *Machine) head(group uint32, id string) (head, error) {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"parley/persistence/index"
 	"parley/persistence/keys"
 	"parley/proto/logpb"
 )
@@ -34,7 +36,7 @@ func (m *Machine) addAll(group uint32, sums []*logpb.Sum) error {
 
 func (m *Machine) add(group uint32, to sum, deltas []int64) error {
 	numbers, ok := m.seen.sums[to]
-	if !ok {
+	if !ok && !m.seen.trimmed(to) {
 		m.key = keys.AppendSum(m.key[:0], group, to.name, to.member)
 		err := m.get(m.key, func(value []byte) (err error) {
 			numbers, err = keys.SumFields(make([]int64, 0, MaxDeltas), value)
@@ -46,6 +48,39 @@ func (m *Machine) add(group uint32, to sum, deltas []int64) error {
 	}
 	m.seen.sums[to] = keys.AddNumbers(numbers, deltas)
 	return nil
+}
+
+// trimSums removes rows that the database has, and lets go those of this batch.
+func (m *Machine) trimSums(batch *pebble.Batch, group uint32, t *logpb.TrimSums, result *logpb.Result) error {
+	if !valid(ValidateTrim(t)) {
+		return nil
+	}
+	err := index.SumNames(m.db, group, t.GetPrefix(), func(name, first string) error {
+		if first >= t.GetBefore() {
+			return nil
+		}
+		return batch.DeleteRange(keys.AppendSums(nil, group, name), keys.AppendSum(nil, group, name, t.GetBefore()), nil)
+	})
+	if err != nil {
+		return fmt.Errorf("trim sums: %w", err)
+	}
+	for row := range m.seen.sums {
+		if trims(t, row) {
+			m.seen.sums[row] = nil
+		}
+	}
+	m.seen.trims = append(m.seen.trims, t)
+	result.Outcome = logpb.Outcome_APPLIED
+	return nil
+}
+
+func trims(t *logpb.TrimSums, row sum) bool {
+	return strings.HasPrefix(row.name, t.GetPrefix()) && row.member < t.GetBefore()
+}
+
+// trimmed says that an entry of this batch removed what the database shows of a row.
+func (o *overlay) trimmed(row sum) bool {
+	return slices.ContainsFunc(o.trims, func(t *logpb.TrimSums) bool { return trims(t, row) })
 }
 
 // writeSums writes each row once per batch, however often it was added to, and without the zeros at its end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -94,4 +95,27 @@ func shardSums(db pebble.Reader, group uint32, q SumQuery) (rows []SumRow, err e
 		rows = append(rows, SumRow{Member: string(iter.Key()[len(prefix):]), Values: numbers})
 	}
 	return rows, iter.Error()
+}
+
+// SumNames visits the names of a shard's sums that begin with a prefix, with the first member of each.
+func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, first string) error) (err error) {
+	all := keys.AppendAllSums(nil, group)
+	iter, err := db.NewIter(&pebble.IterOptions{LowerBound: all, UpperBound: keys.Successor(all)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for valid := iter.First(); valid; {
+		key, err := keys.Decode(iter.Key())
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(key.Name, prefix) {
+			if err := visit(key.Name, string(key.Tail)); err != nil {
+				return err
+			}
+		}
+		valid = iter.SeekGE(keys.Successor(keys.AppendSums(nil, group, key.Name)))
+	}
+	return iter.Error()
 }

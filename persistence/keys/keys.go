@@ -172,6 +172,11 @@ func AppendSums(dst []byte, shard uint32, name string) []byte {
 	return appendName(AppendShard(dst, shard), kindSum, name)
 }
 
+// AppendAllSums appends the prefix of all sums of all names.
+func AppendAllSums(dst []byte, shard uint32) []byte {
+	return append(AppendShard(dst, shard), kindSum)
+}
+
 // AppendSum appends the key of a sum.
 func AppendSum(dst []byte, shard uint32, name, member string) []byte {
 	return append(AppendSums(dst, shard, name), member...)

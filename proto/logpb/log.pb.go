@@ -89,6 +89,7 @@ type Entry struct {
 	//	*Entry_Chunk
 	//	*Entry_Blob
 	//	*Entry_Sums
+	//	*Entry_Trim
 	Body          isEntry_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -183,6 +184,15 @@ func (x *Entry) GetSums() *Sums {
 	return nil
 }
 
+func (x *Entry) GetTrim() *TrimSums {
+	if x != nil {
+		if x, ok := x.Body.(*Entry_Trim); ok {
+			return x.Trim
+		}
+	}
+	return nil
+}
+
 type isEntry_Body interface {
 	isEntry_Body()
 }
@@ -207,6 +217,10 @@ type Entry_Sums struct {
 	Sums *Sums `protobuf:"bytes,6,opt,name=sums,proto3,oneof"`
 }
 
+type Entry_Trim struct {
+	Trim *TrimSums `protobuf:"bytes,7,opt,name=trim,proto3,oneof"`
+}
+
 func (*Entry_Append) isEntry_Body() {}
 
 func (*Entry_Put) isEntry_Body() {}
@@ -216,6 +230,8 @@ func (*Entry_Chunk) isEntry_Body() {}
 func (*Entry_Blob) isEntry_Body() {}
 
 func (*Entry_Sums) isEntry_Body() {}
+
+func (*Entry_Trim) isEntry_Body() {}
 
 // BlobChunk writes a piece of a blob that is not committed yet. The same piece again changes nothing.
 type BlobChunk struct {
@@ -923,6 +939,59 @@ func (x *Sums) GetSums() []*Sum {
 	return nil
 }
 
+// TrimSums removes rows of numbers that have become old: those of every name with a prefix, by member.
+type TrimSums struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"` // of names, e.g. usage/
+	Before        string                 `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"` // members below it go
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrimSums) Reset() {
+	*x = TrimSums{}
+	mi := &file_logpb_log_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrimSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrimSums) ProtoMessage() {}
+
+func (x *TrimSums) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrimSums.ProtoReflect.Descriptor instead.
+func (*TrimSums) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *TrimSums) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *TrimSums) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
 // Put writes one directory record with the version it expects (0 = must not exist).
 type Put struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -937,7 +1006,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_logpb_log_proto_msgTypes[10]
+	mi := &file_logpb_log_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1018,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[10]
+	mi := &file_logpb_log_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1031,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{10}
+	return file_logpb_log_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Put) GetCollection() string {
@@ -1012,7 +1081,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[11]
+	mi := &file_logpb_log_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1093,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[11]
+	mi := &file_logpb_log_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1106,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{11}
+	return file_logpb_log_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -1066,14 +1135,15 @@ var File_logpb_log_proto protoreflect.FileDescriptor
 const file_logpb_log_proto_rawDesc = "" +
 	"\n" +
 	"\x0flogpb/log.proto\x12\n" +
-	"parley.log\"\x81\x02\n" +
+	"parley.log\"\xad\x02\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
 	"\x06append\x18\x02 \x01(\v2\x12.parley.log.AppendH\x00R\x06append\x12#\n" +
 	"\x03put\x18\x03 \x01(\v2\x0f.parley.log.PutH\x00R\x03put\x12-\n" +
 	"\x05chunk\x18\x04 \x01(\v2\x15.parley.log.BlobChunkH\x00R\x05chunk\x12,\n" +
 	"\x04blob\x18\x05 \x01(\v2\x16.parley.log.BlobChangeH\x00R\x04blob\x12&\n" +
-	"\x04sums\x18\x06 \x01(\v2\x10.parley.log.SumsH\x00R\x04sumsB\x06\n" +
+	"\x04sums\x18\x06 \x01(\v2\x10.parley.log.SumsH\x00R\x04sums\x12*\n" +
+	"\x04trim\x18\a \x01(\v2\x14.parley.log.TrimSumsH\x00R\x04trimB\x06\n" +
 	"\x04body\"U\n" +
 	"\tBlobChunk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -1132,7 +1202,10 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x16\n" +
 	"\x06deltas\x18\x03 \x03(\x12R\x06deltas\"+\n" +
 	"\x04Sums\x12#\n" +
-	"\x04sums\x18\x01 \x03(\v2\x0f.parley.log.SumR\x04sums\"\x90\x01\n" +
+	"\x04sums\x18\x01 \x03(\v2\x0f.parley.log.SumR\x04sums\":\n" +
+	"\bTrimSums\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\"\x90\x01\n" +
 	"\x03Put\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -1167,7 +1240,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1180,27 +1253,29 @@ var file_logpb_log_proto_goTypes = []any{
 	(*Count)(nil),      // 8: parley.log.Count
 	(*Sum)(nil),        // 9: parley.log.Sum
 	(*Sums)(nil),       // 10: parley.log.Sums
-	(*Put)(nil),        // 11: parley.log.Put
-	(*Result)(nil),     // 12: parley.log.Result
+	(*TrimSums)(nil),   // 11: parley.log.TrimSums
+	(*Put)(nil),        // 12: parley.log.Put
+	(*Result)(nil),     // 13: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
 	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
-	11, // 1: parley.log.Entry.put:type_name -> parley.log.Put
+	12, // 1: parley.log.Entry.put:type_name -> parley.log.Put
 	2,  // 2: parley.log.Entry.chunk:type_name -> parley.log.BlobChunk
 	3,  // 3: parley.log.Entry.blob:type_name -> parley.log.BlobChange
 	10, // 4: parley.log.Entry.sums:type_name -> parley.log.Sums
-	6,  // 5: parley.log.Append.items:type_name -> parley.log.Item
-	7,  // 6: parley.log.Append.listings:type_name -> parley.log.Listing
-	8,  // 7: parley.log.Append.counts:type_name -> parley.log.Count
-	3,  // 8: parley.log.Append.blobs:type_name -> parley.log.BlobChange
-	9,  // 9: parley.log.Append.sums:type_name -> parley.log.Sum
-	9,  // 10: parley.log.Sums.sums:type_name -> parley.log.Sum
-	0,  // 11: parley.log.Result.outcome:type_name -> parley.log.Outcome
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	11, // 5: parley.log.Entry.trim:type_name -> parley.log.TrimSums
+	6,  // 6: parley.log.Append.items:type_name -> parley.log.Item
+	7,  // 7: parley.log.Append.listings:type_name -> parley.log.Listing
+	8,  // 8: parley.log.Append.counts:type_name -> parley.log.Count
+	3,  // 9: parley.log.Append.blobs:type_name -> parley.log.BlobChange
+	9,  // 10: parley.log.Append.sums:type_name -> parley.log.Sum
+	9,  // 11: parley.log.Sums.sums:type_name -> parley.log.Sum
+	0,  // 12: parley.log.Result.outcome:type_name -> parley.log.Outcome
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_logpb_log_proto_init() }
@@ -1214,6 +1289,7 @@ func file_logpb_log_proto_init() {
 		(*Entry_Chunk)(nil),
 		(*Entry_Blob)(nil),
 		(*Entry_Sums)(nil),
+		(*Entry_Trim)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1221,7 +1297,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -25,6 +25,8 @@ type Client struct {
 	TokenCacheEntries int `key:"token_cache_entries"`
 	// How long the answer to a request with an Idempotency-Key is kept. Default 24h.
 	IdempotencyTTL time.Duration `key:"idempotency_ttl"`
+	// How long what was used in an hour is kept, 400 days. Default 9600h.
+	UsageRetention time.Duration `key:"usage_retention"`
 }
 
 // Gateway is about the OpenAI-compatible routes, which call models directly.

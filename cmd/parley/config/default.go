@@ -41,7 +41,7 @@ func Default() *Config {
 		Client: Client{
 			BasePath: "/api/client/v1", License: "ON_PREMISE", RunWait: 30 * time.Second, MaxRunWait: 5 * time.Minute,
 			RunConcurrency: 32, MaxQueuedRuns: 1_000, CallbackTimeout: 10 * time.Second,
-			TokenCacheTTL: time.Minute, TokenCacheEntries: 10_000, IdempotencyTTL: 24 * time.Hour,
+			TokenCacheTTL: time.Minute, TokenCacheEntries: 10_000, IdempotencyTTL: 24 * time.Hour, UsageRetention: 400 * 24 * time.Hour,
 		},
 		Gateway: Gateway{
 			RequestTimeout: 2 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond,

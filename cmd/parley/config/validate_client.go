@@ -24,6 +24,7 @@ func (c *Config) checkClient(k *checker) {
 		{"client.callback_timeout", c.Client.CallbackTimeout, 100 * time.Millisecond, 5 * time.Minute},
 		{"client.token_cache_ttl", c.Client.TokenCacheTTL, time.Millisecond, time.Minute},
 		{"client.idempotency_ttl", c.Client.IdempotencyTTL, time.Second, 30 * 24 * time.Hour},
+		{"client.usage_retention", c.Client.UsageRetention, 24 * time.Hour, 100 * 365 * 24 * time.Hour},
 		{"gateway.request_timeout", c.Gateway.RequestTimeout, 100 * time.Millisecond, time.Hour},
 		{"gateway.retry_delay", c.Gateway.RetryDelay, time.Millisecond, 5 * time.Second},
 		{"gateway.breaker_reset", c.Gateway.BreakerReset, time.Millisecond, time.Hour},
