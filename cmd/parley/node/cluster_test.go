@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/cluster/peer/peertest"
+	"parley/cluster/shard"
 	"parley/cmd/parley/config"
 )
 
@@ -50,7 +51,8 @@ func newFleet(t *testing.T, names ...string) *fleet {
 		c.Node.Name, c.DataDir = name, t.TempDir()
 		c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
 		c.Cluster.Listen = peertest.Address()
-		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 4, 4*config.MiB, 10*time.Second
+		// With the directory's these are six shards: two each, so that every node comes to own conversations.
+		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 5, 4*config.MiB, 10*time.Second
 		join = append(join, c.Cluster.Listen)
 		f.configs[name] = c
 		for _, offset := range []int{config.PeerPort, config.ActorPort} {
@@ -128,15 +130,26 @@ func (f *fleet) eventually(what string, within time.Duration, reached func() boo
 	require.Eventually(f.t, reached, within, 20*time.Millisecond, what)
 }
 
-// grown waits until every shard has three voters and an owner, and every node owns some.
+// grown waits until every shard has three voters and an owner, and every node owns some with conversations.
 func (f *fleet) grown() {
 	f.t.Helper()
 	f.eventually("three voters everywhere", 60*time.Second, func() bool {
 		for _, n := range f.nodes {
 			answer, err := n.statusNow(f.t.Context())
 			status, ok := answer.(*Status)
-			if err != nil || !ok || slices.ContainsFunc(status.Shards, func(s ShardStatus) bool { return s.Owner == "" || len(s.Voters) != 3 }) ||
-				slices.ContainsFunc(status.Nodes, func(n Member) bool { return n.Leads == 0 }) {
+			if err != nil || !ok {
+				return false
+			}
+			owners := map[string]bool{}
+			for _, s := range status.Shards {
+				if s.Owner == "" || len(s.Voters) != 3 {
+					return false
+				}
+				if shard.ID(s.Shard) != shard.Directory {
+					owners[s.Owner] = true
+				}
+			}
+			if len(owners) != len(f.nodes) {
 				return false
 			}
 		}
@@ -191,12 +204,13 @@ func TestEveryNodeServes(t *testing.T) {
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
 	owners := map[string]bool{}
-	const conversations = 24
-	for i := range conversations {
+	conversations := 0
+	for i := 0; i < 24 || len(owners) < 3 && i < 200; i++ { // shards are drawn: those of one node may not be among the first
+		conversations++
 		through := fmt.Sprintf("n%d", i%3+1)
 		id, _ := f.conversation(through)
 		// Leaders may still move to be even: every answer must be right, and all nodes soon name one owner.
-		f.eventually("one owner wherever it is asked for", 20*time.Second, func() bool {
+		f.eventually("one owner wherever it is asked for", 60*time.Second, func() bool {
 			named := map[string]bool{}
 			for name := range f.nodes {
 				status, by, _, err := f.call(name, http.MethodGet, "/conversations/"+id, nil)
@@ -235,7 +249,7 @@ func TestOwnerThatIsCutOff(t *testing.T) {
 	id, owner := f.conversation("n1")
 	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == owner })
 	f.network.Isolate(owner, others...)
-	f.eventually("another node owns it", 20*time.Second, func() bool {
+	f.eventually("another node owns it", 60*time.Second, func() bool {
 		status, by, _, err := f.call(others[0], http.MethodPatch, "/conversations/"+id, map[string]any{"title": "taken over"})
 		return err == nil && status == http.StatusOK && by != owner
 	})
@@ -247,7 +261,7 @@ func TestOwnerThatIsCutOff(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, status, "who was deposed must not answer from what it has: %v", answer)
 
 	f.network.Heal()
-	f.eventually("the one that was cut off serves what the others wrote", 20*time.Second, func() bool {
+	f.eventually("the one that was cut off serves what the others wrote", 60*time.Second, func() bool {
 		status, _, answer, err := f.call(owner, http.MethodGet, "/conversations/"+id, nil)
 		made, ok := answer["conversation"].(map[string]any)
 		return err == nil && status == http.StatusOK && ok && made["title"] == "taken over"

@@ -150,7 +150,7 @@ func (f *fleet) ownerOfDirectoryIsCutOff(all map[string]*records) {
 	require.True(t, isCode(err, failurepb.Code_UNAVAILABLE), "%v", err)
 
 	f.network.Heal()
-	f.eventually("who was cut off hears of it", 30*time.Second, func() bool {
+	f.eventually("who was cut off hears of it", 60*time.Second, func() bool {
 		_, found, err := all[owner.Node].Find(ctx, endpoint.Users, "u")
 		return err == nil && found
 	})
@@ -248,7 +248,7 @@ func TestReadsAcrossNodes(t *testing.T) {
 			}
 		}
 		meter.Add(nil)
-		f.eventually("it is written", 30*time.Second, func() bool {
+		f.eventually("it is written", 60*time.Second, func() bool {
 			meter.mu.Lock()
 			defer meter.mu.Unlock()
 			return len(meter.rows) == 0

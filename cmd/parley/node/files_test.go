@@ -98,7 +98,7 @@ func TestFilesOnEveryNode(t *testing.T) {
 			_, err := f.nodes[name].files.File(t.Context(), file.GetId())
 			requireCode(t, failurepb.Code_NOT_FOUND, err)
 			if size > 0 {
-				f.eventually("its bytes are gone", 10*time.Second, func() bool {
+				f.eventually("its bytes are gone", 60*time.Second, func() bool {
 					body, failed := f.nodes[name].files.Open(t.Context(), file, 0, -1)
 					require.NoError(t, failed)
 					_, err = body.Read(make([]byte, 1))
@@ -190,7 +190,7 @@ func TestUploadOutlivesItsOwner(t *testing.T) {
 		require.True(t, bytes.Equal(data, readPart(t, f.nodes[name], file, 0, -1)))
 	}
 	f.network.Heal()
-	f.eventually("the one that was cut off has it too", 30*time.Second, func() bool {
+	f.eventually("the one that was cut off has it too", 60*time.Second, func() bool {
 		at, err := f.nodes[owner.Node].store.Replicas(t.Context())
 		if err != nil {
 			return false

@@ -36,7 +36,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 	create := &runpb.Command{RunId: id, CommandId: id, Caller: caller, Body: &runpb.Command_Create{Create: &runpb.Create{
 		AgentId: agent.GetId(), ConversationId: session, Order: &runpb.Order{Content: text},
 	}}}
-	f.eventually("the run is admitted", 30*time.Second, func() bool { // leaders may still move
+	f.eventually("the run is admitted", 60*time.Second, func() bool { // leaders may still move
 		reply, err := f.runs(through).Ask(f.t.Context(), create)
 		return err == nil && reply.GetRun().GetAdmitted()
 	})
@@ -73,7 +73,7 @@ func TestRunsOverNodes(t *testing.T) {
 	}
 	f.network.Heal()
 	for id := range sessions {
-		f.eventually("the one that was cut off knows it, too", 30*time.Second, func() bool {
+		f.eventually("the one that was cut off knows it, too", 60*time.Second, func() bool {
 			reply, err := f.runs("n1").Run(t.Context(), id)
 			return err == nil && reply.GetRun().GetStatus() == runpb.Status_SUCCEEDED
 		})
