@@ -34,7 +34,9 @@ func (c *Caller) whole(
 	defer release()
 	started, used := time.Now(), &consumed{}
 	answer, err := do(ctx, call, t, used)
-	c.book(call, t, used, outcomeOf(ctx, err), started)
+	outcome := outcomeOf(ctx, err)
+	used.charge(call, t, outcome, err)
+	c.book(call, t, used, outcome, started)
 	return answer, err
 }
 

@@ -171,6 +171,7 @@ type target struct {
 	key      string
 	service  string
 	breaker  string
+	sent     atomic.Bool // the provider was given the whole of what is asked
 }
 
 // find looks a model up that can do what the service asks for.

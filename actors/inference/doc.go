@@ -18,6 +18,8 @@
 //   - A provider that failed Config.BreakerThreshold times in a row is left alone for Config.BreakerReset; then one call tries.
 //     Only its own failures count: no connection, no answer in time, 5xx.
 //   - Whoever leaves while an answer streams ends the call at the provider. What was streamed until then is booked, by estimate.
+//   - A call that failed or was left without an answer is booked with what was asked, by estimate, once the provider has it: time
+//     limits, lost connections, 504, answers that cannot be read. What a provider refuses costs nothing, as with providers.
 //   - A usage that the provider did not tell is estimated and booked as unpriced.
 //   - No error holds a key, a header, a data URL, or the userinfo or query of a URL.
 package inference

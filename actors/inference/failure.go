@@ -24,6 +24,7 @@ type Error struct {
 	RetryAfter          time.Duration // 0 = not said
 	Err                 error         // for the log; holds no secret either
 	ours, again, outage bool
+	unanswered          bool // the provider neither answered nor refused
 }
 
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + " " + e.Code + ": " + e.Message }
@@ -130,7 +131,8 @@ func (s *signal) toError(callee *agentpb.Model) *Error {
 	e := &Error{
 		Status: row.status, Type: row.kind, Code: row.code, Param: row.param, Err: s.cause,
 		RetryAfter: s.after, again: row.repeating,
-		outage: s.unreachable || s.timeout || s.status >= http.StatusInternalServerError,
+		outage:     s.unreachable || s.timeout || s.status >= http.StatusInternalServerError,
+		unanswered: s.unreachable || s.timeout || s.status == http.StatusGatewayTimeout,
 	}
 	if e.Status > 599 { // no status of HTTP
 		e.Status = http.StatusBadGateway
@@ -257,15 +259,18 @@ func broken(err error, callee *agentpb.Model) *Error {
 	case errors.Is(err, errSize):
 		s.status, s.message = http.StatusBadGateway, "the answer of the model provider is larger than allowed"
 		e := s.toError(callee)
-		e.again, e.outage = false, false
+		e.again, e.outage, e.unanswered = false, false, true
 		return e
 	case errors.Is(err, deliver.ErrForbiddenAddress), errors.Is(err, errRedirect):
 		s.unreachable, s.message = true, "The model's base URL leads to where this server does not go"
 		e := s.toError(callee)
-		e.again, e.outage = false, false
+		e.again, e.outage, e.unanswered = false, false, false
 		return e
 	case errors.Is(err, errShape):
 		s.message = "The answer of the model provider cannot be understood"
+		e := s.toError(callee)
+		e.unanswered = true
+		return e
 	default:
 		s.unreachable = true
 	}

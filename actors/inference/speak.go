@@ -56,6 +56,7 @@ func (c *Caller) speak(ctx context.Context, call *Call, t *target, kind string, 
 	if refused != nil {
 		return nil, refused
 	}
+	t.sent.Store(true) // package model does not say
 	var answer *model.Answer
 	err := c.attempts(ctx, t, kind, func(ctx context.Context) error {
 		var err error

@@ -40,6 +40,7 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 	if err == nil || out.begun {
 		out.used.guess(call, out.spoken)
 	}
+	out.used.charge(call, t, outcome, err)
 	c.book(call, t, &out.used, outcome, started)
 	return err
 }

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"time"
 
@@ -69,6 +70,15 @@ func (u *consumed) guess(call *Call, answerBytes int) {
 	u.total = u.input + u.output
 }
 
+// charge estimates a call that ended without an answer: a provider that has what was asked may charge for it, unless it refused.
+func (u *consumed) charge(call *Call, t *target, outcome string, err error) {
+	failed, ok := errors.AsType[*Error](err)
+	unsettled := outcome == outcomeCancelled || ok && failed.unanswered
+	if unsettled && u.input+u.output == 0 && t.sent.Load() {
+		u.guess(call, 0)
+	}
+}
+
 // tokens is about how many tokens so many bytes take, rather too many.
 func tokens(size int) int64 { return int64(2*size+6) / 7 }
 
@@ -101,9 +111,6 @@ const (
 func (c *Caller) book(call *Call, t *target, used *consumed, outcome string, started time.Time) {
 	c.metrics.calls.WithLabelValues(t.service, outcome).Inc()
 	c.metrics.duration.WithLabelValues(t.service).Observe(time.Since(started).Seconds())
-	if outcome == outcomeCancelled && used.input+used.output == 0 {
-		used.guess(call, 0) // the provider has read what was asked, and charges for it
-	}
 	price := t.model.GetPrice()
 	c.parts.Book(Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,

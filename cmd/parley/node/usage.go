@@ -14,9 +14,9 @@ import (
 	"parley/proto/nodepb"
 )
 
-// usageMeter takes usage that belongs to no conversation. It adds it up in memory and writes it about every second to a
-// shard of this node, or to another's where this one leads none: what was added in the last second before a crash is not
-// counted.
+// usageMeter takes usage that belongs to no conversation. It adds it up in memory and writes it to a shard of this node, or to
+// another's where this one leads none: at once after a second without a write, else a second after the last one. So a call in a
+// quiet hour is counted when it ends, and what was added in the last second of a busy one is not counted after a crash.
 type usageMeter struct {
 	route
 	log  *slog.Logger
@@ -26,6 +26,7 @@ type usageMeter struct {
 	rows map[usageRow][]int64
 
 	cancel context.CancelFunc // of the write under way
+	added  chan struct{}      // a signal, at most one: there are rows
 	quit   chan struct{}
 	ended  chan struct{}
 }
@@ -33,7 +34,7 @@ type usageMeter struct {
 type usageRow struct{ name, member string }
 
 const (
-	// usageEvery is how often it is written.
+	// usageEvery is how often it is written at most.
 	usageEvery = time.Second
 	// maxUsageRows bounds what is held; what comes on top of it is lost, and counted.
 	maxUsageRows = 16384
@@ -45,7 +46,10 @@ const (
 
 // newUsageMeter starts a meter. stop writes what is left and ends it.
 func newUsageMeter(way route, log *slog.Logger, to prometheus.Registerer) (m *usageMeter, stop func(context.Context)) {
-	m = &usageMeter{route: way, log: log, rows: make(map[usageRow][]int64), quit: make(chan struct{}), ended: make(chan struct{})}
+	m = &usageMeter{
+		route: way, log: log, rows: make(map[usageRow][]int64),
+		added: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+	}
 	m.lost = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "parley_usage_lost_total", Help: "Rows of usage of gateway calls that were not counted, or may not have been.",
 	})
@@ -69,6 +73,12 @@ func (m *usageMeter) Add(sum *logpb.Sum) {
 }
 
 func (m *usageMeter) addLocked(row usageRow, deltas []int64) {
+	if len(m.rows) == 0 {
+		select {
+		case m.added <- struct{}{}:
+		default:
+		}
+	}
 	numbers, known := m.rows[row]
 	if !known && len(m.rows) >= maxUsageRows {
 		m.lost.Inc()
@@ -79,14 +89,20 @@ func (m *usageMeter) addLocked(row usageRow, deltas []int64) {
 
 func (m *usageMeter) run(ctx context.Context) {
 	defer close(m.ended)
-	ticker := time.NewTicker(usageEvery)
-	defer ticker.Stop()
+	pause := time.NewTimer(usageEvery)
+	defer pause.Stop()
 	for {
 		select {
 		case <-m.quit:
 			return
-		case <-ticker.C:
-			m.flush(ctx)
+		case <-m.added:
+		}
+		m.flush(ctx)
+		pause.Reset(usageEvery)
+		select {
+		case <-m.quit:
+			return
+		case <-pause.C:
 		}
 	}
 }
