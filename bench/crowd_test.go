@@ -181,7 +181,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			c, err := newCrowd(t.Context(), o, newProgress(&bytes.Buffer{}, true), 2, nil)
 			require.NoError(t, err)
 			defer c.close()
-			c.patience = 300 * time.Millisecond
+			if want != "" { // what is right may take its time on a busy machine, what is wrong is not waited for
+				c.patience = 300 * time.Millisecond
+			}
 			require.NoError(t, c.follow(t.Context(), 4))
 			for n := range turnsSent {
 				require.NoError(t, c.turn(n%2, n))

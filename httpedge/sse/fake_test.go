@@ -416,7 +416,7 @@ func (e *edge) dial(id string, after uint64) (*client, error) {
 		return nil, err
 	}
 	c := &client{conn: conn}
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err = fmt.Fprintf(conn, "%s %d\n", id, after); err != nil {
 		return c, err
 	}

@@ -361,7 +361,7 @@ func TestTailAfterTheEndIsOptional(t *testing.T) {
 		answer, _, err := w.ask(t, Config{}, request)
 		require.NoError(t, err)
 		require.Equal(t, "whole", answer.Text)
-		require.Less(t, time.Since(start), 5*settleWait)
+		require.Less(t, time.Since(start), 30*time.Second)
 	})
 }
 
