@@ -14,6 +14,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // roster is a command about one kind of what the Client API knows callers by.
@@ -50,7 +51,7 @@ func projects() roster {
 		create: []field{
 			{"tenant", "tenantId", "`id` of its tenant; default when not given"},
 			{"key", "key", "short `name`, unique in the tenant"},
-			{"name", "name", "`name` for roster"},
+			{"name", "name", "`name` for people"},
 		},
 		change: []field{{"name", "name", "new `name`"}},
 	}
@@ -175,7 +176,7 @@ func cell(value any) string {
 	case nil:
 		return "-"
 	case string:
-		return dash(v)
+		return dash(printable(v))
 	case map[string]any:
 		levels := make([]string, 0, len(v))
 		for service, level := range v {
@@ -186,6 +187,16 @@ func cell(value any) string {
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// printable is text without what would move the cursor, break the table, or hide in it: names come from tenants.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // make creates one and prints it. The secret of a token is in that and nowhere else.
@@ -260,12 +271,11 @@ func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
 		case "servicePermissions":
 			levels := map[string]string{}
 			for part := range strings.SplitSeq(text, ",") {
-				service, level, found := strings.Cut(strings.TrimSpace(part), ":")
-				if text != "" && !found {
+				part = strings.TrimSpace(part)
+				if at := strings.LastIndexAny(part, ":."); at > 0 { // document 3, 2.3: either
+					levels[part[:at]] = part[at+1:]
+				} else if text != "" {
 					problem = fmt.Errorf("--%s: %q is not service:level", f.Name, part)
-				}
-				if found {
-					levels[service] = level
 				}
 			}
 			said[known.key] = levels

@@ -95,13 +95,15 @@ func TestClientSessionBudget(t *testing.T) {
 		n.respond(t, "shy", "go", object1{"background": true}).coded(400, "agent_background_disabled")
 	})
 	t.Run("not_above_spent", func(t *testing.T) {
-		id, cut := reached(t, "talker", 0.02, "pause")
-		for _, max := range []float64{cut.number("spent_usd"), 0.001} {
-			for _, resume := range []bool{true, false} {
-				n.change(t, id, object1{"budget": budget(max, "pause"), "resume": resume}).coded(400, "invalid_budget")
+		for _, agent := range []string{"talker", "shy"} { // what the request says is looked at before what the agent may
+			id, cut := reached(t, agent, 0.02, "pause")
+			for _, max := range []float64{cut.number("spent_usd"), 0.001} {
+				for _, resume := range []bool{true, false} {
+					n.change(t, id, object1{"budget": budget(max, "pause"), "resume": resume}).coded(400, "invalid_budget")
+				}
 			}
+			require.NoError(t, exactly(budget(0.02, "pause"))(n.read(t, id).at("budget").v))
 		}
-		require.NoError(t, exactly(budget(0.02, "pause"))(n.read(t, id).at("budget").v))
 	})
 	t.Run("refused_updates", func(t *testing.T) {
 		id := n.session(t, "talker", nil)

@@ -30,7 +30,7 @@ func TestClientOperators(t *testing.T) {
 		require.NotContains(t, run(t, "token", "list", "--tenant", tenantID), token)
 	})
 	t.Run("scope_project_and_expiry", func(t *testing.T) {
-		token := decode(t, run(t, "token", "create", "--user", user, "--project", project.text("id"), "--label", "narrow", "--scope", "models:write,agents:read", "--expires-in", "1h"))
+		token := decode(t, run(t, "token", "create", "--user", user, "--project", project.text("id"), "--label", "narrow", "--scope", "models:write, agents.read", "--expires-in", "1h"))
 		require.Equal(t, project.text("id"), token.text("projectId"))
 		require.Equal(t, object1{"models": "write", "agents": "read"}, token.at("servicePermissions").v)
 		require.NotNil(t, token.at("expiresAt").v)
@@ -55,6 +55,11 @@ func TestClientOperators(t *testing.T) {
 			require.Len(t, rows, strings.Count(table, "\n")-1)
 		}
 	})
+	t.Run("names_cannot_disturb_the_terminal", func(t *testing.T) {
+		made := h.done(t, "POST", "/users", object1{"name": "Eve\x1b[2J\tx\ny", "role": "user"}).text("user", "id")
+		require.Contains(t, run(t, "user", "list"), "Eve\uFFFD[2J\uFFFDx\uFFFDy")
+		run(t, "user", "delete", made)
+	})
 	t.Run("set", func(t *testing.T) {
 		require.Equal(t, "PROFESSIONAL", decode(t, run(t, "tenant", "set", "--tier", "PROFESSIONAL", tenantID)).text("tier"))
 		require.Equal(t, "Renamed", decode(t, run(t, "project", "set", "--name", "Renamed", project.text("id"))).text("name"))
@@ -76,6 +81,7 @@ func TestClientOperators(t *testing.T) {
 			{[]string{"tenant", "create", "--name", "x", "--tier", "GOLD"}, 1, "FREE, STARTER, PROFESSIONAL, ENTERPRISE or ON_PREMISE"},
 			{[]string{"tenant", "delete", "default"}, 1, "is the first one"},
 			{[]string{"tenant", "delete", tenantID}, 1, "has API tokens"},
+			{[]string{"user", "delete", owner}, 1, "is the last owner"},
 			{[]string{"user", "create", "--name", "x", "--role", "king"}, 1, "owner, admin, project_admin or user"},
 			{[]string{"token", "create", "--user", "usr_nobody"}, 1, "there is no user"},
 			{[]string{"token", "create", "--scope", "models"}, 1, "is not service:level"},

@@ -42,13 +42,8 @@ func (a *API) updateSession(ctx context.Context, in *updateSessionIn) (*updatedS
 	}
 	resumes := false
 	if in.Resume == nil || *in.Resume {
-		if resumes, err = a.mayResume(ctx, state); err != nil {
+		if resumes, err = a.mayResume(ctx, state, in.Budget.budget); err != nil {
 			return nil, err
-		}
-	}
-	if resumes {
-		if failure := aboveSpent(in.Budget.budget, state); failure != nil {
-			return nil, failure
 		}
 	}
 	patch := &conversationpb.Patch{Budget: in.Budget.budget, RemoveBudget: in.Budget.Null}
@@ -73,8 +68,8 @@ func (a *API) updateSession(ctx context.Context, in *updateSessionIn) (*updatedS
 }
 
 // mayResume says whether a session is paused by its budget, and refuses one that could not go on: a run is queued or running
-// on it (one that waits for a person is neither), or its agent may not run in the background.
-func (a *API) mayResume(ctx context.Context, state *conversationpb.State) (bool, error) {
+// on it (one that waits for a person is neither), the budget is still too low, or its agent may not run in the background.
+func (a *API) mayResume(ctx context.Context, state *conversationpb.State, budget *conversationpb.Budget) (bool, error) {
 	status, run := state.RuntimeStatus(), state.GetBackgroundRun()
 	switch {
 	case status == conversationpb.RuntimeRequiresAction:
@@ -83,6 +78,9 @@ func (a *API) mayResume(ctx context.Context, state *conversationpb.State) (bool,
 		return false, runConflict(run)
 	case status != conversationpb.RuntimeBudgetPaused:
 		return false, nil
+	}
+	if failure := aboveSpent(budget, state); failure != nil {
+		return false, failure
 	}
 	agent, err := a.agentOf(ctx, state)
 	if err != nil {

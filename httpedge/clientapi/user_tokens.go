@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -136,7 +137,7 @@ func (a *API) createUserToken(ctx context.Context, in *createUserTokenInput) (*c
 func (in *createUserTokenInput) check(now time.Time) (expires int64, failure *machine.Failure) {
 	label := strings.TrimSpace(in.Label)
 	switch {
-	case len(label) < minTokenLabel:
+	case utf8.RuneCountInString(label) < minTokenLabel:
 		return 0, machine.Fail(failurepb.Code_VALIDATION, "Label must be at least %d characters", minTokenLabel)
 	case len(label) > maxTokenLabel:
 		return 0, machine.Fail(failurepb.Code_VALIDATION, "label must have at most %d bytes", maxTokenLabel)

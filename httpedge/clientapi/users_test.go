@@ -207,6 +207,7 @@ func TestUserRefusals(t *testing.T) {
 		{owner, "POST /users", `{"name":"x","role":"user","servicePermissions":3}`, 400, `servicePermissions must be an object of service to level, or a list of texts like "models:read"`},
 		{owner, "POST /users", `{"name":3}`, 400, "name must be a string"},
 		{owner, "POST /users/u/tokens", `{"label":"ab"}`, 400, "Label must be at least 3 characters"},
+		{owner, "POST /users/u/tokens", `{"label":"äb"}`, 400, "Label must be at least 3 characters"},
 		{owner, "POST /users/u/tokens", `{"label":"abc","expiresAt":"soon"}`, 400, "expiresAt must be a date-time (ISO 8601) in the future"},
 		{owner, "POST /users/u/tokens", `{"label":"abc","expiresAt":"2001-01-01T00:00:00Z"}`, 400, "expiresAt must be a date-time (ISO 8601) in the future"},
 		{owner, "POST /users/u/tokens", `{"label":"abc","projectId":"other"}`, 404, "Project not found"},

@@ -227,6 +227,11 @@ func (p *people) updateUser(ctx context.Context, id string, s *said) (any, error
 	if err := checkUser(s); err != nil {
 		return nil, err
 	}
+	if s.Role != access.RoleOwner {
+		if err := p.keepsOwner(ctx, user); err != nil {
+			return nil, err
+		}
+	}
 	user.Name, user.Role, user.UpdatedAt = s.Name, s.Role, p.now().UnixMilli()
 	if s.ServicePermissions != nil {
 		user.ServicePermissions = s.ServicePermissions
@@ -234,7 +239,7 @@ func (p *people) updateUser(ctx context.Context, id string, s *said) (any, error
 	return userView(user), p.put(ctx, endpoint.Users, id, found.version, user)
 }
 
-// Delete removes one. A user's tokens go with him; a project or a tenant has to be empty of tokens, and the first ones stay.
+// Delete removes one. A user's tokens go with him, and the last owner of a tenant stays; a project or a tenant has to be empty of tokens, and the first ones stay.
 func (p *people) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) error {
 	switch kind {
 	case opsapi.Tokens:
@@ -242,6 +247,9 @@ func (p *people) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) 
 	case opsapi.Users:
 		found, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
 		if err != nil {
+			return err
+		}
+		if err := p.keepsOwner(ctx, found.value); err != nil {
 			return err
 		}
 		if err := p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
@@ -268,6 +276,21 @@ func (p *people) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) 
 		return p.records.Delete(ctx, endpoint.Tenants, id, found.version)
 	}
 	return missing("kind", string(kind))
+}
+
+// keepsOwner refuses to take its last owner from a tenant: nobody could manage it any more.
+func (p *people) keepsOwner(ctx context.Context, user *directorypb.User) error {
+	another := func(u *directorypb.User) bool {
+		return u.GetRole() == access.RoleOwner && u.GetTenantId() == user.GetTenantId() && u.GetId() != user.GetId()
+	}
+	if user.GetRole() != access.RoleOwner || slices.ContainsFunc(all[directorypb.User](p, endpoint.Users), another) {
+		return nil
+	}
+	_, stands, err := p.records.Find(ctx, endpoint.Tenants, user.GetTenantId())
+	if err != nil || !stands {
+		return err
+	}
+	return invalid("user %s is the last owner of tenant %s", user.GetId(), user.GetTenantId())
 }
 
 func (p *people) inUse(by func(*directorypb.Token) bool) bool {

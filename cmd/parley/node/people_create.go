@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley/actors/machine"
 	"parley/httpedge/access"
@@ -178,7 +179,7 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 	if s.Label == "" {
 		s.Label = "made by the operator"
 	}
-	if len(strings.TrimSpace(s.Label)) < minLabel {
+	if utf8.RuneCountInString(strings.TrimSpace(s.Label)) < minLabel {
 		return nil, invalid("a label has at least %d characters", minLabel)
 	}
 	now := p.now()

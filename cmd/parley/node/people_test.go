@@ -96,6 +96,33 @@ func TestPeopleOfAnotherTenant(t *testing.T) {
 	require.NoError(t, d.Delete(t.Context(), opsapi.Tenants, id))
 }
 
+func TestLastOwnerStays(t *testing.T) {
+	d := newDesk(t)
+	acme := d.create(opsapi.Tenants, `{"name":"ACME"}`)
+	id, owner := fmt.Sprint(acme["id"]), fmt.Sprint(acme["ownerId"])
+	token := fmt.Sprint(d.create(opsapi.Tokens, fmt.Sprintf(`{"userId":%q}`, owner))["id"])
+	refused := func(err error) {
+		t.Helper()
+		var failure *machine.Failure
+		require.ErrorAs(t, err, &failure)
+		require.Contains(t, failure.Message, "last owner")
+	}
+
+	refused(d.Delete(t.Context(), opsapi.Users, owner))
+	require.Len(t, d.list(opsapi.Tokens, id), 1, "nothing was begun")
+	_, err := d.Update(t.Context(), opsapi.Users, owner, json.RawMessage(`{"role":"admin"}`))
+	refused(err)
+	_, err = d.Update(t.Context(), opsapi.Users, owner, json.RawMessage(`{"name":"Ann"}`))
+	require.NoError(t, err)
+
+	second := fmt.Sprint(d.create(opsapi.Users, fmt.Sprintf(`{"tenantId":%q,"name":"Bea","role":"owner"}`, id))["id"])
+	require.NoError(t, d.Delete(t.Context(), opsapi.Users, owner))
+	refused(d.Delete(t.Context(), opsapi.Users, second))
+	require.Error(t, d.Delete(t.Context(), opsapi.Tokens, token), "went with the first")
+	require.NoError(t, d.Delete(t.Context(), opsapi.Tenants, id))
+	require.NoError(t, d.Delete(t.Context(), opsapi.Users, second), "there is no tenant to lose")
+}
+
 func TestPeopleRefusals(t *testing.T) {
 	d := newDesk(t)
 	d.create(opsapi.Users, `{"name":"Ann","email":"ann@x.test"}`)
@@ -122,6 +149,7 @@ func TestPeopleRefusals(t *testing.T) {
 		{opsapi.Tokens, `{"projectId":"none"}`, failurepb.Code_NOT_FOUND, "project"},
 		{opsapi.Tokens, fmt.Sprintf(`{"projectId":%q}`, acme["projectId"]), failurepb.Code_VALIDATION, "another tenant"},
 		{opsapi.Tokens, `{"label":"x"}`, failurepb.Code_VALIDATION, "label"},
+		{opsapi.Tokens, `{"label":"äb"}`, failurepb.Code_VALIDATION, "label"},
 		{opsapi.Tokens, `{"servicePermissions":{"agents":"all"}}`, failurepb.Code_VALIDATION, "no level"},
 		{opsapi.Tokens, `{"expiresAt":"2001-01-01T00:00:00Z"}`, failurepb.Code_VALIDATION, "expiresAt"},
 	} {
