@@ -216,14 +216,8 @@ type sessionFiles struct{ files []*conversationpb.File }
 
 // AppendJSON implements endpoint.Appender.
 func (l *sessionFiles) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"object":"list","data":[`...)
-	for i, file := range l.files {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendFile(dst, file)
-	}
-	return append(dst, ']', '}')
+	dst = append(dst, `{"object":"list","data":`...)
+	return append(wire.AppendList(dst, l.files, appendFile), '}')
 }
 
 // Described implements openapi.Described.

@@ -52,14 +52,11 @@ type sessionMessages struct{ page *endpoint.MessagePage }
 
 // AppendJSON implements endpoint.Appender.
 func (m *sessionMessages) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"object":"list","data":[`...)
-	for i, message := range m.page.Messages {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendMessage(dst, m.page.State.GetId(), message)
-	}
-	dst = append(dst, `],"has_more_before":`...)
+	dst = append(dst, `{"object":"list","data":`...)
+	dst = wire.AppendList(dst, m.page.Messages, func(dst []byte, message *conversationpb.Message) []byte {
+		return appendMessage(dst, m.page.State.GetId(), message)
+	})
+	dst = append(dst, `,"has_more_before":`...)
 	dst = strconv.AppendBool(dst, m.page.HasMoreBefore)
 	dst = append(dst, `,"has_more_after":`...)
 	return append(strconv.AppendBool(dst, m.page.HasMoreAfter), '}')
@@ -86,7 +83,7 @@ func appendMessage(dst []byte, session string, message *conversationpb.Message) 
 		dst = wire.AppendOptional(dst, `,"status":`, message.GetStatus())
 		dst = wire.AppendOptional(dst, `,"stop_reason":`, message.GetStopReason().WireName())
 		dst = wire.AppendOptional(dst, `,"in_reply_to":`, message.GetInReplyTo())
-		dst = eventlog.AppendCalls(dst, `,"tool_calls":[`, message.GetToolCalls())
+		dst = eventlog.AppendCalls(dst, `,"tool_calls":`, message.GetToolCalls())
 		if message.GetUsage() != nil {
 			dst = append(dst, `,"usage":`...)
 			dst = appendUsage(dst, message.GetUsage())

@@ -41,14 +41,9 @@ type sessionList struct {
 
 // AppendJSON implements endpoint.Appender.
 func (l *sessionList) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"object":"list","data":[`...)
-	for i, state := range l.rows {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendSessionSummary(dst, state)
-	}
-	dst = append(dst, `],"has_more":`...)
+	dst = append(dst, `{"object":"list","data":`...)
+	dst = wire.AppendList(dst, l.rows, appendSessionSummary)
+	dst = append(dst, `,"has_more":`...)
 	dst = strconv.AppendBool(dst, l.next != "")
 	return append(wire.AppendNullable(dst, `,"next_cursor":`, l.next), '}')
 }
@@ -127,14 +122,7 @@ func appendPairs(dst, object []byte) []byte {
 }
 
 func appendActions(dst []byte, actions []*conversationpb.PendingAction) []byte {
-	dst = append(dst, '[')
-	for i, action := range actions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendAction(dst, action)
-	}
-	return append(dst, ']')
+	return wire.AppendList(dst, actions, appendAction)
 }
 
 func appendAction(dst []byte, action *conversationpb.PendingAction) []byte {

@@ -46,14 +46,8 @@ func appendPendingActions(dst []byte, actions []*conversationpb.PendingAction) [
 	if len(actions) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"pendingActions":[`...)
-	for i, action := range actions {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendPendingAction(dst, action)
-	}
-	return append(dst, ']')
+	dst = append(dst, `,"pendingActions":`...)
+	return wire.AppendList(dst, actions, appendPendingAction)
 }
 
 func appendPendingAction(dst []byte, action *conversationpb.PendingAction) []byte {

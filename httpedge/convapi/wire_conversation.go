@@ -43,13 +43,8 @@ type conversationList struct {
 
 // AppendJSON implements endpoint.Appender.
 func (l *conversationList) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"conversations":[`...)
-	for i, state := range l.page.Conversations {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendConversation(dst, state)
-	}
+	dst = append(dst, `{"conversations":`...)
+	dst = wire.AppendList(dst, l.page.Conversations, appendConversation)
 	return appendPage(dst, pageOf{l.page.Total, l.limit, l.offset, len(l.page.Conversations)})
 }
 
@@ -70,9 +65,9 @@ func (r *conversationRead) AppendJSON(dst []byte) []byte {
 	state := r.page.State
 	dst = append(dst, `{"conversation":`...)
 	dst = appendConversation(dst, state)
-	dst = append(dst, `,"messages":[`...)
+	dst = append(dst, `,"messages":`...)
 	dst = appendMessages(dst, state.GetId(), r.page.Messages)
-	dst = append(dst, `],"messagesPage":{"limit":`...)
+	dst = append(dst, `,"messagesPage":{"limit":`...)
 	dst = strconv.AppendInt(dst, int64(r.limit), 10)
 	dst = append(dst, `,"order":`...)
 	dst = wire.AppendString(dst, r.order)
@@ -170,14 +165,8 @@ func appendRuntime(dst []byte, state *conversationpb.State) []byte {
 	dst = wire.AppendOptional(dst, `,"stopReason":`, eventlog.StopText(state.GetStopReason()))
 	dst = append(dst, `,"lastEventSeq":`...)
 	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
-	dst = append(dst, `,"pendingActionIds":[`...)
-	for i, action := range state.GetPending() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, action.GetId())
-	}
-	return append(dst, ']', '}')
+	dst = append(dst, `,"pendingActionIds":`...)
+	return append(eventlog.AppendActionIDs(dst, state.GetPending()), '}')
 }
 
 func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
@@ -195,7 +184,7 @@ type pageOf struct{ total, limit, offset, count int }
 
 // appendPage closes the array and the object of a list.
 func appendPage(dst []byte, page pageOf) []byte {
-	dst = append(dst, `],"total":`...)
+	dst = append(dst, `,"total":`...)
 	dst = strconv.AppendInt(dst, int64(page.total), 10)
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(page.limit), 10)

@@ -12,14 +12,9 @@ type eventPage struct{ page *endpoint.EventPage }
 
 // AppendJSON implements endpoint.Appender.
 func (p *eventPage) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"events":[`...)
-	for i, event := range p.page.Events {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = eventlog.Append(dst, event, eventlog.Conversation)
-	}
-	dst = append(dst, `],"hasMore":`...)
+	dst = append(dst, `{"events":`...)
+	dst = eventlog.AppendAll(dst, p.page.Events, eventlog.Conversation)
+	dst = append(dst, `,"hasMore":`...)
 	dst = strconv.AppendBool(dst, p.page.HasMore)
 	dst = append(dst, `,"lastSeq":`...)
 	dst = strconv.AppendUint(dst, p.page.LastSeq, 10)

@@ -33,14 +33,8 @@ type fileList struct{ files []*conversationpb.File }
 
 // AppendJSON implements endpoint.Appender.
 func (l *fileList) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"files":[`...)
-	for i, file := range l.files {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendFile(dst, file)
-	}
-	return append(dst, ']', '}')
+	dst = append(dst, `{"files":`...)
+	return append(wire.AppendList(dst, l.files, appendFile), '}')
 }
 
 // Described implements openapi.Described.

@@ -17,7 +17,7 @@ type messageList struct {
 
 // AppendJSON implements endpoint.Appender.
 func (l *messageList) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"messages":[`...)
+	dst = append(dst, `{"messages":`...)
 	dst = appendMessages(dst, l.page.State.GetId(), l.page.Messages)
 	return appendPage(dst, pageOf{int(l.page.State.GetMessageCount()), l.limit, l.offset, len(l.page.Messages)})
 }
@@ -93,13 +93,9 @@ func turnStatus(reason conversationpb.StopReason) string {
 }
 
 func appendMessages(dst []byte, conversationID string, messages []*conversationpb.Message) []byte {
-	for i, message := range messages {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendMessage(dst, conversationID, message)
-	}
-	return dst
+	return wire.AppendList(dst, messages, func(dst []byte, message *conversationpb.Message) []byte {
+		return appendMessage(dst, conversationID, message)
+	})
 }
 
 func appendMessage(dst []byte, conversationID string, message *conversationpb.Message) []byte {
@@ -134,42 +130,31 @@ func appendToolCalls(dst []byte, calls []*conversationpb.ToolCall) []byte {
 	if len(calls) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"toolCalls":[`...)
-	for i, call := range calls {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	dst = append(dst, `,"toolCalls":`...)
+	return wire.AppendList(dst, calls, func(dst []byte, call *conversationpb.ToolCall) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = wire.AppendString(dst, call.GetId())
-		dst = append(dst, `,"name":`...)
-		dst = wire.AppendString(dst, call.GetName())
-		dst = append(dst, `,"arguments":`...)
-		dst = wire.AppendString(dst, call.GetArguments())
+		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
+		dst = wire.AppendMember(dst, `,"arguments":`, call.GetArguments())
 		dst = wire.AppendOptional(dst, `,"result":`, call.GetResult())
 		dst = wire.AppendOptional(dst, `,"error":`, call.GetError())
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
+		return append(dst, '}')
+	})
 }
 
 func appendFileRefs(dst []byte, files []*conversationpb.FileRef) []byte {
 	if len(files) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"files":[`...)
-	for i, file := range files {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	dst = append(dst, `,"files":`...)
+	return wire.AppendList(dst, files, func(dst []byte, file *conversationpb.FileRef) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = wire.AppendString(dst, file.GetId())
 		dst = wire.AppendMember(dst, `,"name":`, file.GetName())
 		dst = wire.AppendMember(dst, `,"mimeType":`, file.GetMimeType())
 		dst = append(dst, `,"size":`...)
-		dst = strconv.AppendInt(dst, file.GetSize(), 10)
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
+		return append(strconv.AppendInt(dst, file.GetSize(), 10), '}')
+	})
 }
 
 func appendUsage(dst []byte, usage *conversationpb.Usage) []byte {

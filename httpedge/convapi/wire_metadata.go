@@ -44,7 +44,7 @@ func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
 		keys = append(keys, `,"feedback":`...)
 		keys = appendFeedback(keys, message.GetFeedback())
 	}
-	return eventlog.AppendCalls(keys, `,"toolCallDetails":[`, message.GetToolCalls()) // what clients draw tool calls from
+	return eventlog.AppendCalls(keys, `,"toolCallDetails":`, message.GetToolCalls()) // what clients draw tool calls from
 }
 
 func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte {

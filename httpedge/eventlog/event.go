@@ -20,6 +20,13 @@ func Append(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	return append(wire.AppendTime(dst, event.GetCreatedAt()), '}')
 }
 
+// AppendAll is Append of a list of events.
+func AppendAll(dst []byte, events []*conversationpb.Event, dialect Dialect) []byte {
+	return wire.AppendList(dst, events, func(dst []byte, event *conversationpb.Event) []byte {
+		return Append(dst, event, dialect)
+	})
+}
+
 // appendData writes an event's data, in snake_case as document 2 shows it for agent.message.
 func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	switch body := event.GetBody().(type) {

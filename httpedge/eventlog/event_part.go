@@ -60,33 +60,27 @@ func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []
 func appendToolUse(dst []byte, use *conversationpb.ToolUse) []byte {
 	dst = append(dst, `{"text":`...)
 	dst = wire.AppendString(dst, use.GetText())
-	dst = append(dst, `,"tool_calls":[`...)
-	for i, call := range use.GetCalls() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	dst = append(dst, `,"tool_calls":`...)
+	dst = wire.AppendList(dst, use.GetCalls(), func(dst []byte, call *conversationpb.ToolCall) []byte {
 		dst = append(dst, `{"tool_call_id":`...)
 		dst = wire.AppendString(dst, call.GetId())
 		dst = wire.AppendMember(dst, `,"tool_name":`, call.GetName())
 		dst = append(dst, `,"args":`...)
-		dst = append(AppendArguments(dst, call.GetArguments()), '}')
-	}
-	return append(appendUsageData(append(dst, ']'), use.GetUsage()), '}')
+		return append(AppendArguments(dst, call.GetArguments()), '}')
+	})
+	return append(appendUsageData(dst, use.GetUsage()), '}')
 }
 
 func appendToolResults(dst []byte, results []*conversationpb.ToolCall) []byte {
-	dst = append(dst, `{"results":[`...)
-	for i, call := range results {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	dst = append(dst, `{"results":`...)
+	dst = wire.AppendList(dst, results, func(dst []byte, call *conversationpb.ToolCall) []byte {
 		dst = append(dst, `{"tool_call_id":`...)
 		dst = wire.AppendString(dst, call.GetId())
 		dst = wire.AppendMember(dst, `,"tool_name":`, call.GetName())
 		dst = append(dst, `,"result":`...)
-		dst = append(AppendOutcome(dst, call), '}')
-	}
-	return append(dst, ']', '}')
+		return append(AppendOutcome(dst, call), '}')
+	})
+	return append(dst, '}')
 }
 
 // appendSpentData ends an object with what the conversation has spent.
@@ -172,16 +166,12 @@ func AppendFiles(dst []byte, files []*conversationpb.FileRef) []byte {
 	if len(files) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"files":[`...)
-	for i, file := range files {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendFileData(dst, &conversationpb.File{
+	dst = append(dst, `,"files":`...)
+	return wire.AppendList(dst, files, func(dst []byte, file *conversationpb.FileRef) []byte {
+		return appendFileData(dst, &conversationpb.File{
 			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
 		}, "}")
-	}
-	return append(dst, ']')
+	})
 }
 
 // appendTurnPaused says what the turn waits for.
@@ -190,27 +180,25 @@ func appendTurnPaused(dst []byte, answer *conversationpb.Message) []byte {
 	dst = wire.AppendString(dst, answer.GetId())
 	dst = append(dst, `,"content":`...)
 	dst = wire.AppendString(dst, answer.GetContent())
-	dst = append(dst, `,"pending_action_ids":[`...)
-	for i, action := range answer.GetPending() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = wire.AppendString(dst, action.GetId())
-	}
-	return append(dst, ']', '}')
+	dst = append(dst, `,"pending_action_ids":`...)
+	return append(AppendActionIDs(dst, answer.GetPending()), '}')
+}
+
+// AppendActionIDs writes the ids of actions as a list.
+func AppendActionIDs(dst []byte, actions []*conversationpb.PendingAction) []byte {
+	return wire.AppendList(dst, actions, func(dst []byte, action *conversationpb.PendingAction) []byte {
+		return wire.AppendString(dst, action.GetId())
+	})
 }
 
 // AppendCalls adds the tool calls of a message, if any: [{id, name, args, result}] behind a member's name, which is as
-// `,"name":[`.
+// `,"name":`.
 func AppendCalls(dst []byte, member string, calls []*conversationpb.ToolCall) []byte {
 	if len(calls) == 0 {
 		return dst
 	}
 	dst = append(dst, member...)
-	for i, call := range calls {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+	return wire.AppendList(dst, calls, func(dst []byte, call *conversationpb.ToolCall) []byte {
 		dst = append(dst, `{"id":`...)
 		dst = wire.AppendString(dst, call.GetId())
 		dst = wire.AppendMember(dst, `,"name":`, call.GetName())
@@ -220,9 +208,8 @@ func AppendCalls(dst []byte, member string, calls []*conversationpb.ToolCall) []
 			dst = append(dst, `,"result":`...)
 			dst = AppendOutcome(dst, call)
 		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
+		return append(dst, '}')
+	})
 }
 
 // AppendArguments writes a call's arguments as an object. What a model sent that is none is not shown as one.

@@ -2,37 +2,26 @@ package eventlog
 
 import (
 	"context"
-	"strings"
 
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
-	"parley/proto/failurepb"
 )
-
-// Query says which events a client wants to follow.
-type Query struct {
-	ConversationID string
-	After          uint64   // events with a greater seq
-	Types          []string // none = all
-	Dialect        Dialect
-}
 
 // Follow answers with the event log as a stream: what is stored after a cursor, then what happens. The stream opens with
 // ": open"; when a run is active, its snapshot comes next, before the replay. Whether the caller may see the conversation has
 // been decided before.
-func Follow(ctx context.Context, hub *sse.Hub, query Query, stream endpoint.Stream) error {
+func Follow(ctx context.Context, hub *sse.Hub, in *StreamInput, dialect Dialect, stream endpoint.Stream) error {
 	if err := stream.Admit(); err != nil {
 		return err
 	}
-	lease, err := hub.Acquire(ctx, query.ConversationID)
+	lease, err := hub.Acquire(ctx, in.ID)
 	if err != nil {
 		return err
 	}
 	options := sse.Options{
-		After:   query.After,
+		After:   in.after,
 		Opening: sse.Comment("open"),
-		View:    view{types: selectTypes(query.Types), dialect: query.Dialect},
+		View:    view{types: selectTypes(splitTypes(in.Types)), dialect: dialect},
 		Shared:  true,
 	}
 	err = stream.Start(func(take endpoint.Takeover) {
@@ -44,24 +33,4 @@ func Follow(ctx context.Context, hub *sse.Hub, query Query, stream endpoint.Stre
 		lease.Release()
 	}
 	return err
-}
-
-// Cursor reads a seq from a field of that name; empty is 0.
-func Cursor(name, text string) (uint64, *machine.Failure) {
-	after, err := sse.ParseCursor(strings.TrimSpace(text))
-	if err != nil {
-		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
-	}
-	return after, nil
-}
-
-// SplitTypes splits a comma list; nil = all types.
-func SplitTypes(list string) []string {
-	var types []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			types = append(types, name)
-		}
-	}
-	return types
 }

@@ -27,13 +27,16 @@ func AppendNullable(dst []byte, label, value string) []byte {
 }
 
 // AppendStrings appends an array of texts.
-func AppendStrings(dst []byte, values []string) []byte {
+func AppendStrings(dst []byte, values []string) []byte { return AppendList(dst, values, AppendString) }
+
+// AppendList appends an array of what one appends of each item.
+func AppendList[T any](dst []byte, items []T, one func(dst []byte, item T) []byte) []byte {
 	dst = append(dst, '[')
-	for i, value := range values {
+	for i, item := range items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendString(dst, value)
+		dst = one(dst, item)
 	}
 	return append(dst, ']')
 }

@@ -1,0 +1,71 @@
+package eventlog
+
+import (
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/sse"
+	"parley/proto/failurepb"
+)
+
+// PageInput asks for a page of the event log.
+type PageInput struct {
+	ID    string `path:"id"`
+	After string `query:"after" default:"0" doc:"Only events with a greater seq"`
+	Types string `query:"types" doc:"Only events of these types, separated by commas"`
+	Limit int    `query:"limit"`
+
+	after uint64
+}
+
+// Validate implements endpoint.Validator.
+func (in *PageInput) Validate() (failure *machine.Failure) {
+	in.after, failure = cursor("after", in.After)
+	return failure
+}
+
+// Query is what was asked for.
+func (in *PageInput) Query() endpoint.EventQuery {
+	return endpoint.EventQuery{ConversationID: in.ID, After: in.after, Types: splitTypes(in.Types), Limit: in.Limit}
+}
+
+// StreamInput asks to follow the event log.
+type StreamInput struct {
+	ID          string `path:"id"`
+	After       string `query:"after" doc:"Replay events with a greater seq; Last-Event-ID wins"`
+	Types       string `query:"types" doc:"Only frames of these types, separated by commas"`
+	LastEventID string `header:"Last-Event-ID" doc:"Seq of the last event seen"`
+
+	after uint64
+}
+
+// Validate implements endpoint.Validator.
+func (in *StreamInput) Validate() (failure *machine.Failure) {
+	if in.LastEventID != "" {
+		in.after, failure = cursor("Last-Event-ID", in.LastEventID)
+		return failure
+	}
+	in.after, failure = cursor("after", in.After)
+	return failure
+}
+
+// cursor reads a seq from a field of that name; empty is 0.
+func cursor(name, text string) (uint64, *machine.Failure) {
+	after, err := sse.ParseCursor(strings.TrimSpace(text))
+	if err != nil {
+		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
+	}
+	return after, nil
+}
+
+// splitTypes splits a comma list; nil = all types.
+func splitTypes(list string) []string {
+	var types []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			types = append(types, name)
+		}
+	}
+	return types
+}
