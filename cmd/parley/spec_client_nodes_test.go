@@ -26,7 +26,7 @@ func TestClientCluster(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "parley.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(houseConfig+"provider_encryption_secret: the same on every node\nsse: {ping: 300ms}\n"), 0o600))
 	fleet, err := nodes.New(t.Context(), nodes.Config{
 		Binary: binary, Dir: dir, Count: 3, Flags: []string{"--config", file}, ReadyWithin: time.Minute,
 	})
@@ -74,6 +74,7 @@ func TestClientCluster(t *testing.T) {
 			everywhere(t, b, 401, "GET", "/agents", nil)
 		}
 	})
+	t.Run("streams_end_with_their_token", func(t *testing.T) { streamsEndWithTheirToken(t, n, members) })
 	t.Run("role_and_licence_changed_at_one_node", func(t *testing.T) {
 		id, b := n.user(t, "admin", nil)
 		everywhere(t, b, 200, "GET", "/users", nil)

@@ -111,6 +111,11 @@ func problemOf(err error) *endpoint.Problem {
 	if errors.Is(err, errStopping) {
 		return &endpoint.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "The server is shutting down"}
 	}
+	if failure, ok := errors.AsType[*machine.Failure](err); ok {
+		if refusal, known := refusals()[failure.Code]; known {
+			return &endpoint.Problem{Status: refusal.Status, Code: refusal.Code, Message: failure.Message}
+		}
+	}
 	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Cause: err}
 }
 

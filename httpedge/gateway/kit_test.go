@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/actors/inference"
+	"parley/actors/machine"
 	"parley/actors/turn/model"
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
@@ -89,7 +91,17 @@ type kit struct {
 	booked  []inference.Usage
 	schemas *openapi3.T
 	callee  *agentpb.Model // of the models that are relayed
+	door    doorkeeper
 }
+
+// doorkeeper lets in whoever has a token, until it is told why not.
+type doorkeeper struct {
+	endpoint.Authenticator
+
+	why atomic.Pointer[machine.Failure]
+}
+
+func (d *doorkeeper) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure { return d.why.Load }
 
 // moved says that the provider is elsewhere.
 func (k *kit) moved(address string) { k.callee.BaseUrl = address + "/v1" }
@@ -142,6 +154,7 @@ func serve(tb testing.TB, answer http.HandlerFunc, change ...func(*gateway.Confi
 			k.booked = append(k.booked, u)
 		},
 	})
+	k.door.Authenticator = endpointtest.Authenticate(endpointtest.ByToken)
 	config := gateway.DefaultConfig()
 	for _, set := range change {
 		set(&config)
@@ -152,7 +165,7 @@ func serve(tb testing.TB, answer http.HandlerFunc, change ...func(*gateway.Confi
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	server, err := httpedge.New(httpedge.DefaultConfig(), httpedge.Parts{
-		Listener: listener, Node: "n1", Authenticator: endpointtest.Authenticate(endpointtest.ByToken), Logger: log,
+		Listener: listener, Node: "n1", Authenticator: &k.door, Logger: log,
 	})
 	require.NoError(tb, err)
 	surface := k.api.Surface()

@@ -203,6 +203,18 @@ func (s *stream) ping() time.Duration {
 	return every
 }
 
+// refused ends the call when its caller would not be let in any more.
+func (s *stream) refused() bool {
+	if s.take.Still == nil {
+		return false
+	}
+	failure := s.take.Still()
+	if failure != nil {
+		s.cancel(failure)
+	}
+	return failure != nil
+}
+
 // end says how the stream ended, and gives the connection back.
 func (s *stream) end(err error) {
 	if s.take.Release == nil { // ended before the connection came: it comes, or the handler has failed
@@ -215,6 +227,9 @@ func (s *stream) end(err error) {
 	}
 	// Before the end is sent: the next request may follow it at once, and is not the watch's to read.
 	unread := s.watch.stop()
+	if failure, ok := errors.AsType[*machine.Failure](context.Cause(s.ctx)); ok && err != nil {
+		err = failure
+	}
 	left := errors.Is(err, errClientGone)
 	if err != nil && !left {
 		s.report(err)
@@ -265,7 +280,7 @@ func (s *stream) report(err error) {
 	s.buffer = append(s.buffer, '\n', '\n')
 }
 
-// watch notices that a client has left while it is being answered, and breaks the silence meanwhile.
+// watch notices that a client has left while it is being answered, or may not stay, and breaks the silence meanwhile.
 type watch struct {
 	conn   net.Conn
 	done   chan struct{}
@@ -283,6 +298,9 @@ func newWatch(s *stream) *watch {
 		defer close(w.done)
 		var one [1]byte
 		for wait := s.api.config.PingEvery; w.arm(wait); wait = s.ping() {
+			if s.refused() {
+				return
+			}
 			n, err := w.conn.Read(one[:])
 			var timeout net.Error
 			switch {

@@ -1,0 +1,50 @@
+package gateway_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/actors/machine"
+	"parley/httpedge/gateway"
+	"parley/proto/failurepb"
+)
+
+// A stream whose caller would not be let in any more says so and ends, and with it the call of the model, be that silent or not.
+func TestWhoMayNotStay(t *testing.T) {
+	for name, c := range map[string]struct {
+		why    failurepb.Code
+		silent bool
+		code   string
+	}{
+		"token":      {failurepb.Code_AUTH_REQUIRED, true, "invalid_api_key"},
+		"permission": {failurepb.Code_FORBIDDEN, false, "permission_denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan struct{})
+			var k *kit
+			k = serve(t, func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				said := streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":"Hello"}}]}`)
+				said(w, r)
+				k.door.why.Store(machine.Fail(c.why, "no more"))
+				for !c.silent && r.Context().Err() == nil {
+					said(w, r)
+				}
+				<-r.Context().Done()
+			}, func(c *gateway.Config) { c.PingEvery = 20 * time.Millisecond })
+			status, _, text := k.post("/chat/completions", hello[:len(hello)-1]+`,"stream":true}`)
+			require.Equal(t, 200, status)
+			require.Contains(t, text, `"code":"`+c.code+`"`)
+			require.Contains(t, text, "no more")
+			require.Contains(t, text, "data: [DONE]\n\n")
+			select {
+			case <-ended:
+			case <-time.After(30 * time.Second):
+				t.Fatal("the model is still called")
+			}
+		})
+	}
+}
