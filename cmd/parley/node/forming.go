@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -41,7 +43,8 @@ func (n *Node) beginnings(ctx context.Context) (origin, error) {
 		return origin{}, err
 	}
 	if found {
-		return origin{cluster: known.ClusterID, node: known.NodeID, shards: known.Shards}, nil
+		o := origin{cluster: known.ClusterID, node: known.NodeID, shards: known.Shards}
+		return o, n.checkKin(ctx, o)
 	}
 	o := origin{node: persistence.NewNodeID(), shards: n.config.Storage.Shards}
 	others, founds := n.others()
@@ -90,12 +93,7 @@ func (n *Node) greet(ctx context.Context, addresses []string, node uint64) (met 
 	defer cancel()
 	hello := n.hello(origin{node: node})
 	for _, address := range addresses {
-		at, err := config.Beside(address, config.PeerPort)
-		if err != nil {
-			silent = err
-			continue
-		}
-		answer, err := peer.Greet(ctx, n.dial, n.clientTLS, at, proto.CloneOf(hello))
+		answer, err := n.greetOne(ctx, address, hello)
 		switch {
 		case err != nil:
 			silent = fmt.Errorf("%s: %w", address, err)
@@ -104,6 +102,50 @@ func (n *Node) greet(ctx context.Context, addresses []string, node uint64) (met 
 		}
 	}
 	return nil, silent
+}
+
+func (n *Node) greetOne(ctx context.Context, address string, hello *nodepb.Hello) (*nodepb.Hello, error) {
+	at, err := config.Beside(address, config.PeerPort)
+	if err != nil {
+		return nil, err
+	}
+	return peer.Greet(ctx, n.dial, n.clientTLS, at, proto.CloneOf(hello))
+}
+
+// checkKin refuses a data directory of another cluster than the nodes to join are of: its node would serve what it has
+// beside them. Nodes that do not answer say nothing, as when a whole cluster starts again.
+func (n *Node) checkKin(ctx context.Context, o origin) error {
+	ctx, cancel := context.WithTimeout(ctx, greetWait)
+	defer cancel()
+	others, _ := n.others()
+	answers := make([]*nodepb.Hello, len(others))
+	hello := n.hello(origin{node: o.node})
+	var asked sync.WaitGroup
+	for i, address := range others {
+		asked.Go(func() {
+			answer, err := n.greetOne(ctx, address, hello)
+			if err != nil {
+				n.log.Debug("no greeting", slog.String("address", address), slog.Any("err", err))
+			}
+			answers[i] = answer
+		})
+	}
+	asked.Wait()
+	var stranger *nodepb.Hello
+	for _, answer := range answers {
+		switch answer.GetClusterId() {
+		case "":
+		case o.cluster:
+			return nil
+		default:
+			stranger = cmp.Or(stranger, answer)
+		}
+	}
+	if stranger == nil {
+		return nil
+	}
+	return fmt.Errorf("%s belongs to cluster %s, the data directory %s to cluster %s",
+		stranger.GetName(), stranger.GetClusterId(), n.config.DataDir, o.cluster)
 }
 
 func (n *Node) hello(o origin) *nodepb.Hello {
