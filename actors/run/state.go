@@ -83,6 +83,9 @@ func finished(next *runpb.State, at int64, finished *runpb.Finished) {
 	next.Status, next.Error = finished.GetStatus(), finished.GetError()
 	next.HasResult = finished.GetResult() != nil
 	next.UpdatedAt, next.EndedAt = at, at
+	if next.GetStartedAt() == 0 && finished.GetResult().GetRunId() != "" { // it ended before its beginning was told
+		next.StartedAt = at
+	}
 	next.Cancelling, next.Pending, next.CheckAt, next.Checks = false, nil, 0, 0
 	next.Order = &runpb.Order{Continues: next.GetOrder().GetContinues()}
 }
