@@ -54,7 +54,7 @@ type conn struct {
 	wire  *wire
 	loop  *loop         // nil = own goroutine
 	kick  chan struct{} // wakes the own goroutine
-	raw   net.Conn      // nil when the descriptor was duplicated
+	raw   net.Conn      // nil while there is only the descriptor
 	owner owner
 	// release gives back the caller's place; reuse takes the connection back to HTTP after a clean end.
 	release func()
@@ -79,6 +79,7 @@ type conn struct {
 	hungry    bool // the owner waits for room
 	finishing bool // the last chunk is queued
 	dead      bool
+	lean      bool // Options.Lean
 	clean     bool // everything queued was written
 	why       ending
 }

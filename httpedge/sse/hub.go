@@ -326,7 +326,7 @@ func (l *Lease) Open(handover Handover, options Options) {
 	f := &follower{
 		topic: l.topic, view: options.View, shared: options.Shared, cursor: options.After, greeted: options.InOrder,
 	}
-	if err := h.wire.adopt(handover, f, options.Opening); err != nil {
+	if err := h.wire.adopt(handover, f, options); err != nil {
 		h.log.Debug("stream could not be opened", slog.String("conversation", l.topic.id), slog.Any("err", err))
 		h.leave(l.topic)
 		release()

@@ -627,30 +627,40 @@ func TestDoneEndsTheStreamCleanly(t *testing.T) {
 }
 
 func TestConnectionGoesBackToHTTP(t *testing.T) {
-	e := newEdge(t, testConfig())
-	e.options = func(after uint64) Options {
-		return Options{After: after, Opening: Comment("open"), View: lastView{}}
+	for name, lean := range map[string]bool{"as_it_came": false, "lean": true} {
+		t.Run(name, func(t *testing.T) {
+			e := newEdge(t, testConfig())
+			e.options = func(after uint64) Options {
+				return Options{After: after, Opening: Comment("open"), View: lastView{}, Lean: lean}
+			}
+			back := make(chan net.Conn, 1)
+			e.reuse = func(c net.Conn) { back <- c }
+			e.upstream.create("c")
+			c := e.follow("c", 0)
+			e.upstream.publish("c", answered("r", "done")...)
+			c.expect(t, "answer", "r|done", 1)
+			_, err := c.next()
+			require.ErrorIs(t, err, io.EOF)
+			var conn net.Conn
+			select {
+			case conn = <-back:
+			case <-time.After(30 * time.Second):
+				require.Fail(t, "it was closed")
+			}
+			defer func() { _ = conn.Close() }()
+			require.Equal(t, c.conn.RemoteAddr(), conn.LocalAddr())
+			_, err = io.WriteString(c.conn, "next\n")
+			require.NoError(t, err)
+			line, err := readLine(conn)
+			require.NoError(t, err)
+			require.Equal(t, "next", line)
+			_, err = io.WriteString(conn, "answer\n")
+			require.NoError(t, err)
+			line, err = readLine(c.conn)
+			require.NoError(t, err)
+			require.Equal(t, "answer", line)
+		})
 	}
-	back := make(chan net.Conn, 1)
-	e.reuse = func(c net.Conn) { back <- c }
-	e.upstream.create("c")
-	c := e.follow("c", 0)
-	e.upstream.publish("c", answered("r", "done")...)
-	c.expect(t, "answer", "r|done", 1)
-	_, err := c.next()
-	require.ErrorIs(t, err, io.EOF)
-	conn := <-back
-	defer func() { _ = conn.Close() }()
-	_, err = io.WriteString(c.conn, "next\n")
-	require.NoError(t, err)
-	line, err := readLine(conn)
-	require.NoError(t, err)
-	require.Equal(t, "next", line)
-	_, err = io.WriteString(conn, "answer\n")
-	require.NoError(t, err)
-	line, err = readLine(c.conn)
-	require.NoError(t, err)
-	require.Equal(t, "answer", line)
 }
 
 func TestConfigIsValidated(t *testing.T) {

@@ -35,18 +35,19 @@ func newPoller() (*poller, error) {
 	return &poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}, nil
 }
 
-// add takes the socket. Without a way back to HTTP the descriptor is duplicated and Go's connection closed: it
-// would cost a kilobyte for nothing.
+// add takes the socket. Of a lean stream, and one without a way back to HTTP, the descriptor is duplicated and Go's
+// connection closed: it would cost a kilobyte.
 func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error {
 	control, err := tcp.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("reach socket: %w", err)
 	}
 	fd := -1
+	bare := c.lean || c.reuse == nil
 	var inner error
 	err = control.Control(func(own uintptr) {
 		fd = int(own)
-		if c.reuse == nil {
+		if bare {
 			fd, inner = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
 		}
 		if inner == nil {
@@ -57,7 +58,7 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 	if err = errors.Join(err, inner); err != nil {
 		return fmt.Errorf("take descriptor: %w", err)
 	}
-	if c.reuse == nil {
+	if bare {
 		_ = tcp.Close()
 	} else {
 		c.raw = tcp
@@ -75,7 +76,7 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLOUT | unix.EPOLLET, Fd: c.fd, Pad: int32(c.gen)}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		p.conns[fd] = nil
-		if c.reuse == nil {
+		if bare {
 			_ = unix.Close(fd)
 		}
 		return fmt.Errorf("watch descriptor: %w", err)
@@ -83,11 +84,20 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 	return nil
 }
 
-// forget stops watching and leaves the socket open.
+// forget stops watching and leaves the socket open, as c.raw. That is nil when there are no descriptors left to make a
+// connection of a bare one: then it is closed.
 func (p *poller) forget(c *conn) bool {
 	p.drop(c)
 	_ = unix.SetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
-	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil) == nil
+	if unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
+		return false
+	}
+	if c.raw == nil {
+		file := os.NewFile(uintptr(c.fd), "stream")
+		c.raw, _ = net.FileConn(file) // has a descriptor of its own
+		_ = file.Close()
+	}
+	return true
 }
 
 // close closes the socket. A clean close first discards what the client has sent meanwhile: closing with unread

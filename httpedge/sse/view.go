@@ -64,8 +64,8 @@ type Handover struct {
 	Head []byte
 	// Release is called once the stream is over.
 	Release func()
-	// Reuse, when set, takes the connection back to HTTP after a clean end. Such a stream costs a kilobyte more
-	// while it is open: meant for short ones. It must not block. Without it the connection is closed.
+	// Reuse, when set, takes the connection back to HTTP after a clean end. It must not block. Without it the connection is
+	// closed, under a client that may just be asking for something else on it.
 	Reuse func(net.Conn)
 	// Still, when set, is asked with every ping: a failure, AUTH_REQUIRED or what else refuses the client now, ends the
 	// stream. It must neither block nor allocate; streams of one token share it.
@@ -85,4 +85,7 @@ type Options struct {
 	// Shared says that View is a comparable value without state: what is rendered once serves all streams whose
 	// views are equal.
 	Shared bool
+	// Lean keeps nothing of the connection but its descriptor, which is a kilobyte less while the stream is open and some
+	// system calls more when it ends: for streams that hardly ever do so but with their clients.
+	Lean bool
 }

@@ -75,10 +75,10 @@ func (w *wire) stop() {
 
 // adopt makes a connection a stream of a follower. Nothing is written before begin, so that head, opening and what
 // the follower has to say at once leave in one piece. On an error the connection is closed.
-func (w *wire) adopt(h Handover, f *follower, opening Frame) error {
-	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, still: h.Still}
+func (w *wire) adopt(h Handover, f *follower, options Options) error {
+	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, lean: options.Lean, still: h.Still}
 	f.conn = c
-	c.enqueue(append(responseHead(h.Head), opening...))
+	c.enqueue(append(responseHead(h.Head), options.Opening...))
 	c.scheduled = true
 	w.open.Add(1)
 	w.metrics.streams.Inc()
@@ -217,15 +217,15 @@ func (w *wire) close(c *conn) {
 	}
 }
 
-// closeSocket reports that the connection was left open to serve HTTP again.
+// closeSocket reports that the connection, c.raw, was left open to serve HTTP again.
 func (w *wire) closeSocket(c *conn) (reuse bool) {
 	if c.loop == nil {
 		close(c.kick)
 		_ = c.raw.Close()
 		return false
 	}
-	if c.clean && c.reuse != nil && c.raw != nil && w.poll.forget(c) {
-		return true
+	if c.clean && c.reuse != nil && w.poll.forget(c) {
+		return c.raw != nil
 	}
 	w.poll.close(c)
 	return false
