@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"testing"
@@ -271,6 +272,27 @@ func TestSpecEventStream(t *testing.T) {
 		p.ask(t, "DELETE", "/conversations/"+quiet, nil).empty(204)
 		require.True(t, strings.HasPrefix(s.block(), ":"), "a comment says why")
 		s.ends()
+	})
+	t.Run("connection_serves_the_next_request", func(t *testing.T) {
+		gone := p.newConversation(t, "quick", "event stream")
+		connections := &http.Transport{}
+		defer connections.CloseIdleConnections()
+		do := func(request *http.Request) *http.Response {
+			response, err := (&http.Client{Transport: connections, Timeout: time.Minute}).Do(request)
+			require.NoError(t, err)
+			return response
+		}
+		s := do(p.newRequest(t, "GET", "/conversations/"+gone+"/events/stream", nil, nil))
+		p.ask(t, "DELETE", "/conversations/"+gone, nil).empty(204)
+		require.Contains(t, readAll(t, s), ": open")
+		require.NoError(t, s.Body.Close())
+		reused := false
+		trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }}
+		request := p.newRequest(t, "POST", "/conversations", `{"agentId":"quick"}`, nil)
+		answered := do(request.WithContext(httptrace.WithClientTrace(request.Context(), trace)))
+		require.NoError(t, answered.Body.Close())
+		require.Equal(t, http.StatusCreated, answered.StatusCode)
+		require.True(t, reused, "a POST is not made again on another one")
 	})
 }
 

@@ -23,12 +23,9 @@ func Follow(ctx context.Context, hub *sse.Hub, in *StreamInput, dialect Dialect,
 		Opening: sse.Comment("open"),
 		View:    view{types: selectTypes(splitTypes(in.Types)), dialect: dialect},
 		Shared:  true,
+		Lean:    true, // a third of the memory
 	}
-	err = stream.Start(func(take endpoint.Takeover) {
-		handover := sse.Handover(take)
-		handover.Reuse = nil // ends with its client, hardly ever cleanly; the plain socket is a third of the memory
-		lease.Open(handover, options)
-	})
+	err = stream.Start(func(take endpoint.Takeover) { lease.Open(sse.Handover(take), options) })
 	if err != nil {
 		lease.Release()
 	}
