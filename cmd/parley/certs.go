@@ -14,8 +14,8 @@ import (
 // makeCerts makes a certificate authority and certificates of nodes, for development.
 func makeCerts(_ context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("certs", flag.ContinueOnError)
-	dir := flags.String("dir", "parley-certs", "`DIR`ectory to write to; what is there is kept, and used to sign")
-	hosts := flags.String("hosts", "", "addresses and names, `A,B`, that the certificates carry besides")
+	dir := flags.String("dir", "parley-certs", "`DIRECTORY` to write to; what is there is kept, and used to sign")
+	hosts := flags.String("hosts", "", "addresses and names that the certificates carry besides, as `A,B`")
 	validity := flags.Duration("validity", 365*24*time.Hour, "how long the certificates are valid")
 	names, err := parse(flags, args, s, operands{"NODE...", 1, 1000})
 	if err != nil {

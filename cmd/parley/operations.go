@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -119,8 +120,11 @@ func status(ctx context.Context, args []string, s surroundings) int {
 	return ended(s, showStatus(ctx, to, *asJSON, s.stdout))
 }
 
-// statusTimeout bounds one look at the cluster.
-const statusTimeout = 15 * time.Second
+// statusTimeout bounds one look at the cluster, stepsTimeout the second look at the node that places.
+const (
+	statusTimeout = 15 * time.Second
+	stepsTimeout  = 2 * time.Second
+)
 
 func (o *operator) status(ctx context.Context) (*node.Status, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -150,7 +154,26 @@ func showStatus(ctx context.Context, from *operator, asJSON bool, w io.Writer) e
 		_, err = fmt.Fprintf(w, "%s\n", strings.TrimSpace(string(text)))
 		return err
 	}
+	if found.Placer != found.Node {
+		found.Steps = append(found.Steps, from.stepsOf(ctx, found.Placer, found.Nodes)...)
+		slices.SortStableFunc(found.Steps, func(a, b node.StepStatus) int { return a.At.Compare(b.At) })
+	}
 	return writeStatus(w, found)
+}
+
+// stepsOf asks the node that places what it did: only it knows. One that cannot be asked leaves the steps out.
+func (o *operator) stepsOf(ctx context.Context, placer string, members []node.Member) []node.StepStatus {
+	at := slices.IndexFunc(members, func(m node.Member) bool { return m.Name == placer && m.Ops != "" })
+	if at < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepsTimeout)
+	defer cancel()
+	found, _, err := (&operator{base: members[at].Ops, client: o.client}).status(ctx)
+	if err != nil {
+		return nil
+	}
+	return found.Steps
 }
 
 func writeStatus(w io.Writer, c *node.Status) error {

@@ -63,8 +63,8 @@ type Config struct {
 
 // Node identifies this process.
 type Node struct {
-	// Name of this node: 1 to 63 letters, digits and hyphens. It is recorded in the data directory, so it must stay the
-	// same over restarts. Default node-1.
+	// Name of this node: 1 to 63 letters, digits and hyphens, unlike any other node's. The cluster remembers a node's data
+	// by it, so it must stay the same over restarts. Default node-1.
 	Name string `key:"name"`
 }
 
