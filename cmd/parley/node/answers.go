@@ -195,14 +195,22 @@ func ask[R proto.Message](ctx context.Context, r route, id string, query proto.M
 	if !valid {
 		return reply, notFound()
 	}
-	answer, node, err := r.router.Read(ctx, in, query)
+	reply, node, err := askShard[R](ctx, r.router, in, query)
 	endpoint.ServedBy(ctx, node)
+	return reply, err
+}
+
+// askShard sends a query to the owner of a shard, and says which node answered.
+func askShard[R proto.Message](
+	ctx context.Context, router *cluster.Router, in shard.ID, query proto.Message,
+) (reply R, node string, err error) {
+	answer, node, err := router.Read(ctx, in, query)
 	if err != nil {
-		return reply, err
+		return reply, node, err
 	}
 	reply, ok := answer.(R)
 	if !ok {
-		return reply, fmt.Errorf("a read was answered with a %T", answer)
+		return reply, node, fmt.Errorf("a read was answered with a %T", answer)
 	}
-	return reply, nil
+	return reply, node, nil
 }

@@ -108,7 +108,7 @@ func (f *files) File(ctx context.Context, id string) (*conversationpb.File, erro
 	if !valid {
 		return nil, fileNotFound()
 	}
-	reply, err := readAs[*nodepb.BlobReply](ctx, f.route, in, &nodepb.BlobQuery{Id: id})
+	reply, _, err := askShard[*nodepb.BlobReply](ctx, f.router, in, &nodepb.BlobQuery{Id: id})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read file: %w", err)
@@ -146,7 +146,7 @@ func (f *files) chunk(ctx context.Context, in shard.ID, query *nodepb.ChunkQuery
 		}
 	}
 	f.flow(persistence.ChunkSize)
-	reply, err := readAs[*nodepb.ChunkReply](ctx, f.route, in, query)
+	reply, _, err := askShard[*nodepb.ChunkReply](ctx, f.router, in, query)
 	if err != nil {
 		return nil, err
 	}
@@ -163,19 +163,6 @@ func (f *files) Delete(ctx context.Context, id string) error {
 		return fmt.Errorf("delete file: %w", err)
 	}
 	return nil
-}
-
-// readAs sends a query to the owner of a shard.
-func readAs[R proto.Message](ctx context.Context, r route, in shard.ID, query proto.Message) (reply R, err error) {
-	answer, _, err := r.router.Read(ctx, in, query)
-	if err != nil {
-		return reply, err
-	}
-	reply, ok := answer.(R)
-	if !ok {
-		return reply, fmt.Errorf("a read was answered with a %T", answer)
-	}
-	return reply, nil
 }
 
 // turnFiles is the files of a node as a turn reads them: whole, by id.
