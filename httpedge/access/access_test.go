@@ -179,3 +179,13 @@ func TestLevelDoesNotAllocate(t *testing.T) {
 		}
 	}))
 }
+
+func TestMembers(t *testing.T) {
+	for role, all := range map[string]bool{"owner": true, "admin": true, "project_admin": false, "user": false} {
+		user := &directorypb.User{Role: role, ProjectIds: []string{"p", "q"}}
+		require.True(t, access.MemberOf(user, "p"), role)
+		require.Equal(t, all, access.MemberOf(user, "other"), role)
+		user.ProjectIds = nil
+		require.True(t, access.MemberOf(user, "p"), "nothing is recorded")
+	}
+}

@@ -1,6 +1,10 @@
 package access
 
-import "parley/proto/directorypb"
+import (
+	"slices"
+
+	"parley/proto/directorypb"
+)
 
 // Roles of users.
 const (
@@ -68,6 +72,13 @@ func ownLevel(user *directorypb.User, definition Definition) Level {
 	default:
 		return None
 	}
+}
+
+// MemberOf says that a user may act in a project of his tenant: owners and admins in all, others in those that they were made
+// members of. Of whom no project is recorded nothing is known, and nothing is taken.
+func MemberOf(user *directorypb.User, projectID string) bool {
+	role := user.GetRole()
+	return role == RoleOwner || role == RoleAdmin || len(user.GetProjectIds()) == 0 || slices.Contains(user.GetProjectIds(), projectID)
 }
 
 // Level is how much the bearer may do with a service; none of one that nobody knows.

@@ -111,6 +111,9 @@ func (a *API) createUserToken(ctx context.Context, in *createUserTokenInput) (*c
 	if err != nil {
 		return nil, err
 	}
+	if !access.MemberOf(user, projectID) {
+		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "The user is not a member of the project")
+	}
 	if err := a.roomForToken(grant); err != nil {
 		return nil, err
 	}

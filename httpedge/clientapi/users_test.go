@@ -130,7 +130,7 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 	p := servePeople(t)
 	owner := p.mint("owner of default", "default", nil)
 	status, headers, body := p.askHeaders(owner, "POST", "/users",
-		`{"name":" Robot ","role":"user","email":"Robot@Example.org","canLogin":true,"servicePermissions":{"models":"read","planes":"read"}}`)
+		`{"name":" Robot ","role":"user","email":"Robot@Example.org","canLogin":true,"projectId":"second","servicePermissions":{"models":"read","planes":"read"}}`)
 	require.Equal(t, 201, status, "%v", body)
 	require.Equal(t, "DENY", headers.Get("X-Frame-Options"))
 	user, ok := body["user"].(answer)
@@ -142,10 +142,11 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, "robot@example.org", user["email"])
 	require.Equal(t, false, user["canLogin"], "whatever the body says")
 	require.Equal(t, answer{"models": "read"}, user["servicePermissions"])
-	require.Equal(t, []any{"default"}, user["projectIds"])
+	require.Equal(t, []any{"second"}, user["projectIds"])
 	require.Equal(t, "owner of default", user["invitedBy"])
 	require.Nil(t, user["invitedAt"])
 
+	p.refused(owner, "POST /users/"+id+"/tokens", `{"label":"for the robot"}`, 403, "The user is not a member of the project")
 	status, body = p.ask(owner, "POST", "/users/"+id+"/tokens", `{"label":"for the robot","projectId":"second"}`)
 	require.Equal(t, 201, status, "%v", body)
 	secret, ok := body["token"].(string)
@@ -189,6 +190,7 @@ func TestUserRefusals(t *testing.T) {
 	p.put(endpoint.Users, "u", &directorypb.User{
 		Id: "u", TenantId: "default", Role: "user", Email: "u@example.org", ServicePermissions: map[string]string{"members": "admin"},
 	})
+	p.put(endpoint.Users, "v", &directorypb.User{Id: "v", TenantId: "default", Role: "project_admin", ProjectIds: []string{"elsewhere"}})
 	member := p.mint("u", "default", nil)
 	const noName, noRole = "Name and role are required", "Invalid role. Must be user, project_admin, or admin"
 	for _, c := range []struct {
@@ -211,6 +213,8 @@ func TestUserRefusals(t *testing.T) {
 		{owner, "POST /users/u/tokens", `{"label":"abc","expiresAt":"soon"}`, 400, "expiresAt must be a date-time (ISO 8601) in the future"},
 		{owner, "POST /users/u/tokens", `{"label":"abc","expiresAt":"2001-01-01T00:00:00Z"}`, 400, "expiresAt must be a date-time (ISO 8601) in the future"},
 		{owner, "POST /users/u/tokens", `{"label":"abc","projectId":"other"}`, 404, "Project not found"},
+		{owner, "POST /users/v/tokens", `{"label":"abc"}`, 403, "The user is not a member of the project"},
+		{p.mint("v", "default", nil), "GET /users", ``, 403, "API token owner is not a member of its project"},
 		{owner, "POST /users/none/tokens", `{"label":"abc"}`, 404, "User not found"},
 		{stranger, "POST /users/u/tokens", `{"label":"abc"}`, 404, "User not found"},
 		{stranger, "GET /users/u/tokens", ``, 404, "User not found"},

@@ -14,7 +14,8 @@
 //
 // The queue of a stream is bounded in frames and bytes. A durable event that does not fit ends the stream (the client
 // returns with Last-Event-ID); running text is merged instead, because it can be said later in one piece. A client
-// that takes nothing at all is cut off after a while. Every stream gets ": ping" at a fixed interval, spread evenly.
+// that takes nothing at all is cut off after a while. Every stream gets ": ping" at a fixed interval, spread evenly, and is
+// asked at the same time whether its client may stay (Handover.Still).
 //
 // # Hub
 //

@@ -27,6 +27,7 @@ const (
 	textNoTenant    = "Tenant not found for token"
 	textNoProject   = "Token project context is missing"
 	textNoOwner     = "API token owner is not available"
+	textNoMember    = "API token owner is not a member of its project"
 	textUnavailable = "Authentication is unavailable at the moment"
 )
 
@@ -179,6 +180,8 @@ func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *ma
 		return nil, r.refuse(failurepb.Code_VALIDATION, textNoProject)
 	case !r.read(endpoint.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
 		return nil, r.refuse(failurepb.Code_FORBIDDEN, textNoOwner)
+	case !access.MemberOf(&owner, project.GetId()):
+		return nil, machine.Fail(failurepb.Code_FORBIDDEN, textNoMember)
 	}
 	grant := access.NewGrant(&token, &owner, &tenant, &project)
 	loaded := &entry{

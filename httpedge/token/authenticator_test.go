@@ -103,6 +103,10 @@ func TestRefusals(t *testing.T) {
 			remove(t, records, endpoint.Users, "u")
 			return "Bearer " + secret
 		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
+		{"no_member", func(records *endpointtest.Records, secret string) string {
+			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", ProjectIds: []string{"q"}})
+			return "Bearer " + secret
+		}, failurepb.Code_FORBIDDEN, "API token owner is not a member of its project"},
 		{"owner_of_another", func(records *endpointtest.Records, secret string) string {
 			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "other", Role: "owner"})
 			return "Bearer " + secret

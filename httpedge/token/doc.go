@@ -5,6 +5,9 @@
 // those in the directory of this node, by version, so that what is revoked, changed or deleted counts from the moment on that
 // this node has heard of it; the minute only bounds what is remembered of tokens that nobody uses any more.
 //
+// Streams and long requests go on asking (endpoint.Watcher): in the common case four records are compared by version, without
+// allocation, and streams of one token share what that takes. Only this node's records are looked at, so it never waits.
+//
 // Monthly requests are counted per tenant in the directory. A node takes some ahead with one compare-and-put and lets that many
 // requests pass; what it has not used within a second it gives back. So there are never more than the limit, on however many
 // nodes, and near the limit each request is taken by itself. What a node had taken ahead when it died stays counted: at most a

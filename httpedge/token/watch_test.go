@@ -45,6 +45,9 @@ func TestWatch(t *testing.T) {
 				Id: "u", TenantId: "t", Role: "project_admin", ServicePermissions: map[string]string{"agents": "none"},
 			})
 		}, failurepb.Code_FORBIDDEN, "Forbidden: agents requires read permission"},
+		{"no_member_any_more", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin", ProjectIds: []string{"q"}})
+		}, failurepb.Code_FORBIDDEN, "API token owner is not a member of its project"},
 		{"licence_lowered", moderates, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
 			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
 		}, failurepb.Code_LICENSE_REQUIRED, "This feature is not available in your license"},

@@ -228,7 +228,8 @@ type Turn struct {
 
 // SSE is about event streams.
 type SSE struct {
-	// Silence after which a comment line is sent, so that proxies keep the stream open; streams of the gateway, too. Default 15s.
+	// Silence after which a comment line is sent, so that proxies keep the stream open; streams of the gateway, too. As often it is
+	// asked whether the caller's token still permits the stream, or a request that takes long. Default 15s.
 	Ping time.Duration `key:"ping"`
 	// Bytes that may wait for one slow client; over it the stream is closed and the client comes back with
 	// Last-Event-ID. Larger forgives slower clients and costs memory. Default 64KiB.

@@ -196,6 +196,13 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 		}
 		made.ExpiresAt = at.UnixMilli()
 	}
+	if !access.MemberOf(owner.value, s.ProjectID) { // whom the operator gives a token is one
+		owner.value.ProjectIds = append(owner.value.ProjectIds, s.ProjectID)
+		owner.value.UpdatedAt = made.GetCreatedAt()
+		if err := p.put(ctx, endpoint.Users, s.UserID, owner.version, owner.value); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.put(ctx, endpoint.Tokens, token.Key(made.GetHash()), 0, made); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/machine"
+	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/opsapi"
+	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
@@ -121,6 +123,19 @@ func TestLastOwnerStays(t *testing.T) {
 	require.Error(t, d.Delete(t.Context(), opsapi.Tokens, token), "went with the first")
 	require.NoError(t, d.Delete(t.Context(), opsapi.Tenants, id))
 	require.NoError(t, d.Delete(t.Context(), opsapi.Users, second), "there is no tenant to lose")
+}
+
+// TestTokenMakesAMember: whom the operator gives a token for a project acts in it, and stays in the others.
+func TestTokenMakesAMember(t *testing.T) {
+	d := newDesk(t)
+	user := fmt.Sprint(d.create(opsapi.Users, `{"name": "Robot"}`)["id"])
+	project := fmt.Sprint(d.create(opsapi.Projects, `{"name": "Later"}`)["id"])
+	for range 2 {
+		d.create(opsapi.Tokens, fmt.Sprintf(`{"userId": %q, "projectId": %q, "label": "for it"}`, user, project))
+	}
+	found, err := one[directorypb.User](t.Context(), d.people, endpoint.Users, user, "user")
+	require.NoError(t, err)
+	require.Equal(t, []string{firstProject, project}, found.value.GetProjectIds())
 }
 
 func TestPeopleRefusals(t *testing.T) {
