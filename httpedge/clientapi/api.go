@@ -21,8 +21,8 @@ type Parts struct {
 	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
 	// session may.
 	Authorizer endpoint.Authorizer
-	// Gateway is the routes of the OpenAI-compatible gateway, for the document only.
-	Gateway []endpoint.Row
+	// Gateway is the OpenAI-compatible gateway, for the document only.
+	Gateway endpoint.Surface
 	// CheckAgent says what is wrong with an agent's config that only shows where agents are run: its tools. nil = nothing is.
 	CheckAgent func(*definition.Config) error
 }

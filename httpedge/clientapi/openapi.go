@@ -21,13 +21,13 @@ func (a *API) documentRow(rows []endpoint.Row) endpoint.Row {
 }
 
 // Document renders the OpenAPI document of the Client API, the routes of the gateway included.
-func Document(config Config, rows, gateway []endpoint.Row) []byte {
+func Document(config Config, rows []endpoint.Row, gateway endpoint.Surface) []byte {
 	return openapi.Document(openapi.Info{
 		Title: "Client API", Version: "1.0.0",
 		Description: "Agents, their sessions and runs, models, users and tokens, and an OpenAI-compatible gateway.",
 		Server:      config.BasePath, BearerAuth: true,
 		Refusals: refusals(), Error: problemSchema{},
-		Others: []openapi.Part{{Rows: gateway, Error: gatewayErrorSchema{}}},
+		Others: []openapi.Part{{Rows: gateway.Rows, Refusals: gateway.Refusals, Error: gatewayErrorSchema{}}},
 	}, slices.Clone(rows))
 }
 
@@ -47,6 +47,6 @@ type gatewayErrorSchema struct {
 type gatewayErrorBodySchema struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
-	Code    *string `json:"code,omitempty" doc:"May be null"`
-	Param   *string `json:"param,omitempty" doc:"May be null"`
+	Code    *string `json:"code"`
+	Param   *string `json:"param"`
 }

@@ -12,13 +12,13 @@ import (
 
 // TestOneDocument: the document holds every route of the surface and the gateway's, each operation under a name of its own.
 func TestOneDocument(t *testing.T) {
-	models := gateway.New(gateway.DefaultConfig(), nil, nil).Surface().Rows
+	models := gateway.New(gateway.DefaultConfig(), nil, nil).Surface()
 	rows := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{}).Surface().Rows
 	document, err := openapi3.NewLoader().LoadFromData(clientapi.Document(clientapi.DefaultConfig(), rows, models))
 	require.NoError(t, err)
 	require.NoError(t, document.Validate(t.Context()))
 	named := map[string]bool{}
-	for _, row := range append(rows, models...) {
+	for _, row := range append(rows, models.Rows...) {
 		if row.Hidden {
 			continue
 		}
@@ -27,6 +27,12 @@ func TestOneDocument(t *testing.T) {
 		require.False(t, named[operation.OperationID], "two operations are called %s", operation.OperationID)
 		named[operation.OperationID] = true
 	}
-	chat := document.Paths.Find("/chat/completions").Post.Responses.Value("429").Value.Content.Get("application/json").Schema
-	require.Equal(t, "#/components/schemas/GatewayError", chat.Ref, "its errors look otherwise")
+	chat := document.Paths.Find("/chat/completions").Post.Responses
+	refused := chat.Value("401").Value.Content.Get("application/json").Schema
+	require.Equal(t, "#/components/schemas/GatewayError", refused.Ref, "its errors look otherwise")
+	require.NoError(t, refused.Value.VisitJSON(map[string]any{
+		"error": map[string]any{"message": "Invalid API token", "type": "invalid_request_error", "code": "invalid_api_key", "param": nil},
+	}))
+	require.Equal(t, "invalid_api_key", *chat.Value("401").Value.Description, "and have codes of their own")
+	require.Equal(t, "idempotency_conflict", *document.Paths.Find("/agents/sessions").Post.Responses.Value("409").Value.Description)
 }

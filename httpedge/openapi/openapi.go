@@ -228,6 +228,9 @@ func (b *builder) responses(row *endpoint.Row) object {
 	if row.HasBody() {
 		codes = append(codes, failurepb.Code_TOO_LARGE)
 	}
+	if row.Idempotent {
+		codes = append(codes, failurepb.Code_IDEMPOTENCY_CONFLICT)
+	}
 	byStatus := map[int][]string{}
 	for _, code := range codes {
 		refusal, ok := b.refusals[code]
