@@ -17,7 +17,7 @@ type Config struct {
 	// megabytes for a client that does not read, and its lag stays unseen.
 	SendBuffer int
 	// QueueBytes and QueueFrames bound what waits for one stream. Defaults 64 KiB, 256. A single larger frame passes
-	// when nothing else waits. Larger bounds forgive slower clients and cost memory.
+	// when no more than a quarter of the bytes waits. Larger bounds forgive slower clients and cost memory.
 	QueueBytes  int
 	QueueFrames int
 	// PingEvery is the interval of ": ping" on every stream. Default 15 s.

@@ -91,7 +91,8 @@ func (c *conn) push(f Frame, on lane) bool {
 		c.mu.Unlock()
 		return false
 	}
-	if c.first != nil && (int(c.queued)+len(f) > c.wire.cfg.QueueBytes || len(c.rest)+2 > c.wire.cfg.QueueFrames) {
+	tooMuch := !c.fewBytes() && int(c.queued)+len(f) > c.wire.cfg.QueueBytes
+	if c.first != nil && (tooMuch || len(c.rest)+2 > c.wire.cfg.QueueFrames) {
 		c.mu.Unlock()
 		c.kill(endOverflow)
 		return false
@@ -164,11 +165,14 @@ func (c *conn) ping(f Frame, now time.Time) {
 	c.unlockAndSchedule(bulk)
 }
 
+// fewBytes says that a frame of any size may be queued: who lags is told all in one piece, which can be larger than the queue.
+func (c *conn) fewBytes() bool { return int(c.queued) <= c.wire.cfg.QueueBytes/4 }
+
 // awaitRoom says whether more may be queued now; if not, the owner hears drained when everything queued is written.
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first == nil || c.dead || (int(c.queued) <= c.wire.cfg.QueueBytes/4 && len(c.rest)+1 <= c.wire.cfg.QueueFrames/2) {
+	if c.first == nil || c.dead || (c.fewBytes() && len(c.rest)+1 <= c.wire.cfg.QueueFrames/2) {
 		return true
 	}
 	c.hungry = true

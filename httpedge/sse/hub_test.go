@@ -446,6 +446,23 @@ func TestLaggingClientGetsTextInOnePiece(t *testing.T) {
 	require.Zero(t, reading(e.hub.metrics.ended[endOverflow]))
 }
 
+// TestFramesLargerThanTheQueue: no client is cut off because of the size of what it is told.
+func TestFramesLargerThanTheQueue(t *testing.T) {
+	both(t, func(t *testing.T, e *edge) {
+		t.Helper()
+		large := strings.Repeat("l", 3*DefaultConfig().QueueBytes)
+		e.upstream.create("c")
+		e.upstream.publish("c", updated(large), updated(large))
+		e.upstream.startRun("c", "r")
+		e.upstream.say("c", large)
+		c := e.follow("c", 0) // the snapshot follows right on the opening
+		c.expect(t, "snapshot", "r|0|"+large, 0)
+		c.expect(t, "updated", large, 1)
+		c.expect(t, "updated", large, 2)
+		require.Zero(t, reading(e.hub.metrics.ended[endOverflow]))
+	})
+}
+
 func TestSlowCatchUpIsPaced(t *testing.T) {
 	both(t, func(t *testing.T, e *edge) {
 		t.Helper()
