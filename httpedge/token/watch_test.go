@@ -16,6 +16,13 @@ import (
 	"parley/proto/failurepb"
 )
 
+func watcher(t *testing.T, a endpoint.Authenticator) endpoint.Watcher {
+	t.Helper()
+	w, ok := a.(endpoint.Watcher)
+	require.True(t, ok)
+	return w
+}
+
 // What takes a token's permission away is seen by whoever was let in with it, on either surface; what does not is not.
 func TestWatch(t *testing.T) {
 	reads := &endpoint.Row{Method: "GET", Path: "/agents/sessions/{id}/events/stream", Access: "agents:read"}
@@ -66,9 +73,9 @@ func TestWatch(t *testing.T) {
 			a := authenticator(records)
 			caller, failure := a.Authenticate(t.Context(), bearer(secret))
 			require.Nil(t, failure)
-			watches := []func() *machine.Failure{a.Watch(caller, c.row), token.Always401(a).(endpoint.Watcher).Watch(caller, c.row)}
+			watches := []func() *machine.Failure{a.Watch(caller, c.row), watcher(t, token.Always401(a)).Watch(caller, c.row)}
 			if c.code != failurepb.Code_LICENSE_REQUIRED { // the conversation server asks for none
-				watches = append(watches, token.First(a, nil).(endpoint.Watcher).Watch(caller, c.row))
+				watches = append(watches, watcher(t, token.First(a, nil)).Watch(caller, c.row))
 			}
 			for _, still := range watches {
 				require.Nil(t, still())
@@ -118,8 +125,8 @@ func (strict) Watch(endpoint.Caller, *endpoint.Row) func() *machine.Failure {
 func TestWatchWithoutToken(t *testing.T) {
 	a := authenticator(directory(t))
 	row := &endpoint.Row{Method: "GET"}
-	require.Nil(t, token.First(a, nil).(endpoint.Watcher).Watch(endpoint.Caller{}, row))
-	still := token.First(a, strict{}).(endpoint.Watcher).Watch(endpoint.Caller{}, row)
+	require.Nil(t, watcher(t, token.First(a, nil)).Watch(endpoint.Caller{}, row))
+	still := watcher(t, token.First(a, strict{})).Watch(endpoint.Caller{}, row)
 	require.Equal(t, "no more", still().Message)
 }
 
