@@ -205,6 +205,7 @@ func TestBadInputs(t *testing.T) {
 		"log_level":            {file: "log: {level: loud}\n", want: "log.level: \"loud\" is not one of debug, info, warn, error"},
 		"cors_origin":          {file: "http: {cors: {origins: [chat.example.com]}}\n", want: "http.cors.origins[0]: "},
 		"cors_origin_path":     {file: "http: {cors: {origins: ['https://a.example/x']}}\n", want: "http.cors.origins[0]: "},
+		"cors_origin_pattern":  {file: "http: {cors: {origins: ['https://*.example']}}\n", want: "http.cors.origins[0]: "},
 		"open_without_auth":    {file: "listen: 0.0.0.0:80\n", want: "auth.enabled: listen is 0.0.0.0:80, which others can reach"},
 		"open_all_interfaces":  {file: "listen: ':80'\n", want: "auth.enabled: listen is :80"},
 		"open_by_name":         {file: "listen: example.com:80\n", want: "auth.enabled: listen is example.com:80"},

@@ -180,7 +180,7 @@ func (c *Config) checkHTTP(k *checker) {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || u.Scheme == "" || u.Scheme+"://"+u.Host != origin {
+		if err != nil || u.Host == "" || u.Scheme == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(u.Host, "*") {
 			k.failf(fmt.Sprintf("http.cors.origins[%d]", i), "%q is not an origin such as https://chat.example.com", origin)
 		}
 	}
