@@ -269,6 +269,31 @@ func TestClientSessionFiles(t *testing.T) {
 		part["file_id"] = "file_AAAAAAAAAAAAAAAAAAAAA"
 		n.respond(t, "worker", "", object1{"input": input, "session_id": id}).coded(404, "not_found")
 	})
+	t.Run("with_the_input", func(t *testing.T) {
+		picture := "\x89PNG\r\n\x1a\n a small picture"
+		input := func(address string) any {
+			return []any{object1{"role": "user", "content": []any{
+				object1{"type": "input_text", "text": "Look"}, object1{"type": "input_image", "image_url": address},
+			}}}
+		}
+		small := "data:image/png;base64," + encoded(picture)
+		fresh := n.respond(t, "worker", "", object1{"input": input(small)}).fits(200, responseShape(fields{"status": exactly("completed")}))
+		other := fresh.text("session_id")
+		kept := n.done(t, "GET", "/agents/sessions/"+other+"/files", nil).at("data").list()
+		require.Len(t, kept, 1)
+		require.Equal(t, []string{"image-1.png", "image/png"}, []string{kept[0].text("name"), kept[0].text("mime_type")})
+		message := n.done(t, "GET", "/agents/sessions/"+other+"/messages", nil).at("data").list()[0]
+		require.Equal(t, texts(kept, "id"), texts(message.at("files").list(), "id"))
+		n.respond(t, "worker", "", object1{"input": input(small), "session_id": other}).fits(200, responseShape(fields{"status": exactly("completed")}))
+		n.respond(t, "worker", "", object1{"input": input(small), "session_id": other}).coded(409, "too_many_files")
+		before := len(n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list())
+		n.respond(t, "worker", "", object1{"input": input("https://example.com/a.png")}).coded(400, "invalid_request")
+		n.respond(t, "worker", "", object1{"input": input("data:image/png;base64,!!")}).coded(400, "invalid_request")
+		n.respond(t, "worker", "", object1{"input": input("data:image/png;base64," + encoded(picture+strings.Repeat("x", 1000)))}).coded(400, "invalid_request")
+		n.respond(t, "quick", "", object1{"input": input(small)}).coded(403, "attachments_disabled")
+		require.Len(t, n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list(), before, "refused requests leave nothing")
+		n.respond(t, "worker", "", object1{"input": input(small), "background": true}).fits(202, anyObject)
+	})
 	t.Run("removed", func(t *testing.T) {
 		n.ask(t, "DELETE", path+"/"+second.text("id"), nil).fits(200, anyObject)
 		n.get(t, path+"/"+second.text("id")+"/content").coded(404, "not_found")

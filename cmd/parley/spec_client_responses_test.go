@@ -44,12 +44,11 @@ func TestClientResponses(t *testing.T) {
 		input any
 		want  string
 	}{
-		"text":                   {"hello", "hello"},
-		"item":                   {[]any{item("user", "hello")}, "hello"},
-		"last_item_of_the_user":  {[]any{item("user", "first"), item("user", "second"), item("assistant", "third")}, "second"},
-		"parts_are_joined":       {[]any{item("user", []any{text("one"), text("two")})}, "one\ntwo"},
-		"other_parts_are_passed": {[]any{item("user", []any{object1{"type": "nonsense", "text": "x"}, text("two")})}, "two"},
-		"system_items_are_not":   {[]any{item("system", "obey"), item("user", "hello")}, "hello"},
+		"text":                  {"hello", "hello"},
+		"item":                  {[]any{item("user", "hello")}, "hello"},
+		"last_item_of_the_user": {[]any{item("user", "first"), item("user", "second"), item("assistant", "third")}, "second"},
+		"parts_are_joined":      {[]any{item("user", []any{text("one"), text("two")})}, "one\ntwo"},
+		"system_items_are_not":  {[]any{item("system", "obey"), item("user", "hello")}, "hello"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, said(t, c.input)) })
 	}
@@ -180,6 +179,11 @@ func TestClientResponseRefusals(t *testing.T) {
 		{"input_empty", object1{"model": quick, "input": []any{}}, 400, invalid, noInput},
 		{"input_without_user", object1{"model": quick, "input": []any{object1{"role": "assistant", "content": "x"}}}, 400, invalid, noInput},
 		{"input_without_text", object1{"model": quick, "input": []any{object1{"role": "user", "content": []any{}}}}, 400, invalid, noInput},
+		{
+			"input_of_an_unknown_part", object1{"model": quick, "input": []any{object1{"role": "user", "content": []any{
+				object1{"type": "nonsense", "text": "x"}, object1{"type": "input_text", "text": "hi"},
+			}}}}, 400, invalid, `parts of type "nonsense" are not supported`,
+		},
 		{"then_session", n.order("quick", "hi", object1{"previous_response_id": "resp_x"}), 404, "session_not_found", noPrevious},
 		{"previous_of_another_agent", n.order("quick", "hi", object1{"previous_response_id": "resp_" + others}), 404, "session_not_found", noPrevious},
 		{"previous_of_another_project", n.order("quick", "hi", object1{"previous_response_id": "resp_" + elsewhere}), 404, "session_not_found", noPrevious},

@@ -18,7 +18,7 @@ const responsePrefix = "resp_"
 // the format that it does not have are ignored.
 type createResponseIn struct {
 	Model              anyText           `json:"model" required:"true" doc:"Key of an active agent"`
-	Input              messageInput      `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text and input_file"`
+	Input              messageInput      `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text, input_file (file_id, or file_data and filename) and input_image (image_url with a data URL, or file_id)"`
 	Version            versionInput      `json:"version" doc:"Pins a published version"`
 	PreviousResponseID anyText           `json:"previous_response_id" doc:"resp_ and the id of the session to continue"`
 	SessionID          anyText           `json:"session_id" doc:"Session to continue"`
@@ -97,67 +97,6 @@ func (c *conversationInput) UnmarshalJSON(raw []byte) error {
 // Described implements openapi.Described.
 func (c conversationInput) Described() (value any, nullable bool) { return json.RawMessage(nil), true }
 
-// messageInput is the message to answer: its text, and the files that it names. Empty when the input has none.
-type messageInput struct {
-	Text  string
-	Files []string
-}
-
-// UnmarshalJSON never fails: an input that says nothing is refused in its own words.
-func (m *messageInput) UnmarshalJSON(raw []byte) error {
-	*m = messageInput{}
-	if json.Unmarshal(raw, &m.Text) == nil {
-		return nil
-	}
-	m.Text = ""
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) != nil {
-		return nil //nolint:nilerr // see above
-	}
-	for i := len(items) - 1; i >= 0; i-- {
-		var item struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		}
-		if json.Unmarshal(items[i], &item) == nil && item.Role == "user" {
-			m.read(item.Content)
-			return nil
-		}
-	}
-	return nil
-}
-
-// read takes the content of a message item: a text, or parts.
-func (m *messageInput) read(content []byte) {
-	if json.Unmarshal(content, &m.Text) == nil {
-		return
-	}
-	m.Text = ""
-	var parts []struct {
-		Type   string `json:"type"`
-		Text   string `json:"text"`
-		FileID string `json:"file_id"`
-	}
-	if json.Unmarshal(content, &parts) != nil {
-		return
-	}
-	var texts []string
-	for _, part := range parts {
-		switch part.Type {
-		case "input_text", "text":
-			texts = append(texts, part.Text)
-		case "input_file", "input_image", "file":
-			if part.FileID != "" {
-				m.Files = append(m.Files, part.FileID)
-			}
-		}
-	}
-	m.Text = strings.Join(texts, "\n")
-}
-
-// Described implements openapi.Described.
-func (m messageInput) Described() (value any, nullable bool) { return json.RawMessage(nil), false }
-
 // checkForm refuses what can be told from the body alone, in the order of document 3, 8.1, up to where the agent is looked up.
 func (in *createResponseIn) checkForm() *machine.Failure {
 	switch {
@@ -176,6 +115,9 @@ func (in *createResponseIn) Validate() *machine.Failure { return in.checkForm() 
 func (in *createResponseIn) checkInput() *machine.Failure {
 	if strings.TrimSpace(in.Input.Text) == "" {
 		return invalid("input field is required (string or array of message items)")
+	}
+	if in.Input.failure != nil {
+		return in.Input.failure
 	}
 	return in.checkCallback()
 }

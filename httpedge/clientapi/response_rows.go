@@ -19,6 +19,7 @@ func (a *API) responseRows() []endpoint.Row {
 				failurepb.Code_BUDGET_REACHED, failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, failurepb.Code_BUDGET_FORBIDDEN, failurepb.Code_AGENT_NOT_FOUND,
 				failurepb.Code_VERSION_NOT_FOUND, failurepb.Code_SESSION_NOT_FOUND, failurepb.Code_NOT_FOUND,
 				failurepb.Code_CONVERSATION_BUSY, failurepb.Code_ACTION_PENDING, failurepb.Code_QUOTA_REACHED,
+				failurepb.Code_ATTACHMENTS_DISABLED, failurepb.Code_TOO_MANY_FILES, failurepb.Code_UNSUPPORTED_FILE_TYPE,
 				failurepb.Code_SECRETS_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED,
 			),
 		} {

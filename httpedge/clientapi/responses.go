@@ -2,11 +2,14 @@ package clientapi
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/filing"
 	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -38,6 +41,8 @@ type responding struct {
 	id      string // of the session
 	missing string // how it is worded that there is no such session to continue; "" = a new one
 	context []byte // sealed
+	inline  []*filing.Incoming
+	stored  []string // ids of the inline files, once they are files of the session
 }
 
 func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) (*createdResponse, error) {
@@ -50,13 +55,17 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 			return nil, err
 		}
 	}
+	if err = a.attach(ctx, r); err != nil {
+		a.takeBack(ctx, r, err)
+		return nil, r.wording(err)
+	}
 	if in.Background {
 		return a.runInBackground(ctx, r)
 	}
 	command := a.command(ctx, r.id, "send")
 	command.AgentVersion, command.RuntimeContext = r.version, r.context
 	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
-		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: in.Input.Files, Wait: true,
+		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: r.files(), Wait: true,
 		OfAgent: r.agent.GetId(), // the rules look, so that the session need not be read before
 	}}
 	reply, err := a.askUntilSettled(ctx, command)
@@ -112,13 +121,44 @@ func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) 
 		return nil, invalid("files belong to a session: store them in one, and continue it")
 	default:
 		r.id = a.mint(ctx, "conv", "")
-		if failure := in.Budget.may(agent); failure != nil {
+		if failure = in.Budget.may(agent); failure != nil {
 			return nil, failure
+		}
+	}
+	if r.inline, failure = in.Input.incoming(); failure != nil {
+		return nil, failure
+	}
+	if len(r.inline) > 0 {
+		if err = a.filer().Examine(nil, agent, r.inline); err != nil {
+			return nil, sessionFailure(err)
 		}
 	}
 	r.context, err = a.sealContext(ctx, r.id, in.RuntimeContext)
 	return r, err
 }
+
+// attach stores the files that come with the message in the session.
+func (a *API) attach(ctx context.Context, r *responding) error {
+	if len(r.inline) == 0 {
+		return nil
+	}
+	state, err := a.session(ctx, r.id)
+	if err == nil && state.GetAgentId() != r.agent.GetId() {
+		err = sessionNotFound()
+	}
+	if err != nil {
+		return err
+	}
+	number := 0
+	r.stored, err = a.filer().StoreAll(ctx, state, r.agent, r.inline, func() *conversationpb.Command {
+		number++
+		return a.command(ctx, r.id, "file "+strconv.Itoa(number))
+	})
+	return sessionFailure(err)
+}
+
+// files is the ids of all files of the message.
+func (r *responding) files() []string { return slices.Concat(r.in.Input.Files, r.stored) }
 
 // continued is the session that a request names: one of the caller's, and of the agent. nil when it names none.
 func (a *API) continued(ctx context.Context, r *responding) (*conversationpb.State, error) {
@@ -162,7 +202,7 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 	}
 	create := &runpb.Create{
 		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
-		Order:       &runpb.Order{Content: r.in.Input.Text, FileIds: r.in.Input.Files, RuntimeContext: r.context},
+		Order:       &runpb.Order{Content: r.in.Input.Text, FileIds: r.files(), RuntimeContext: r.context},
 		CallbackUrl: r.in.CallbackURL.Text, PreviousResponseId: r.in.PreviousResponseID.Text,
 	}
 	id := a.mint(ctx, "run", r.id)
@@ -185,10 +225,14 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 	return &createdResponse{run: newRunRecord(reply)}, nil
 }
 
-// takeBack removes a session that was made for a request that was then refused. What an answer leaves open stays, and so does
+// takeBack removes a session, or files of one, that were made for a request that was then refused. What an answer leaves open stays, and so does
 // what a repetition of the request may be answered from.
 func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
-	if r.missing != "" || !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
+	if !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
+		return
+	}
+	if r.missing != "" {
+		a.filer().Remove(ctx, r.stored, func() *conversationpb.Command { return a.command(ctx, r.id, "take back") })
 		return
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)

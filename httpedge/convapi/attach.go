@@ -46,5 +46,5 @@ func (a *API) detach(ctx context.Context, id string, files *filesInput, refused 
 	if len(files.stored) == 0 || !errors.As(refused, &failure) || turns.Gone(refused) {
 		return
 	}
-	a.removeFiles(ctx, id, files.stored)
+	a.filer.Remove(ctx, files.stored, func() *conversationpb.Command { return a.command(ctx, id) })
 }

@@ -194,47 +194,19 @@ func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error
 	return &successRecord{Success: true}, nil
 }
 
-// storeInline stores the files that come with a message in its conversation and returns their ids. All of them are
-// looked at before the first is stored; when one cannot be stored, those before it are removed again.
+// storeInline stores the files that come with a message in its conversation and returns their ids.
 func (a *API) storeInline(
 	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
 ) ([]string, error) {
-	if failure := filing.Takes(state, agent, len(files)); failure != nil {
-		return nil, failure
-	}
 	all := make([]*filing.Incoming, len(files))
 	for i := range files {
 		incoming, failure := files[i].incoming()
 		if failure != nil {
 			return nil, failure
 		}
-		if err := incoming.Judge(agent, a.filer.Limit(agent)); err != nil {
-			return nil, err
-		}
 		all[i] = incoming
 	}
-	ids := make([]string, 0, len(all))
-	for _, incoming := range all {
-		file, err := a.filer.StoreIn(ctx, a.command(ctx, state.GetId()), state, agent, incoming)
-		if err != nil {
-			a.removeFiles(ctx, state.GetId(), ids)
-			return nil, err
-		}
-		ids = append(ids, file.GetId())
-	}
-	return ids, nil
-}
-
-// removeFiles takes back files of a conversation as well as it can: those that stay go with the conversation.
-func (a *API) removeFiles(ctx context.Context, conversationID string, ids []string) {
-	ctx = context.WithoutCancel(ctx)
-	for _, id := range ids {
-		command := a.command(ctx, conversationID)
-		command.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}
-		limited, cancel := context.WithTimeout(ctx, filing.CleanUpTimeout)
-		_, _ = a.ask(limited, command) // see above
-		cancel()
-	}
+	return a.filer.StoreAll(ctx, state, agent, all, func() *conversationpb.Command { return a.command(ctx, state.GetId()) })
 }
 
 // storeLoose stores a file that belongs to the caller and to no conversation.

@@ -178,6 +178,50 @@ func (r Filer) StoreIn(
 	return reply.GetFile().GetFile(), nil
 }
 
+// Examine looks at the files that come with a message before anything is stored. state nil = a conversation that is still to be.
+func (r Filer) Examine(state *conversationpb.State, agent *agentpb.Agent, files []*Incoming) error {
+	if failure := Takes(state, agent, len(files)); failure != nil {
+		return failure
+	}
+	for _, incoming := range files {
+		if err := incoming.Judge(agent, r.Limit(agent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StoreAll stores the files that come with a message in its conversation and returns their ids. All of them are looked at before
+// the first is stored; when one cannot be stored, those before it are removed again. command makes new commands of the caller.
+func (r Filer) StoreAll(
+	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []*Incoming, command func() *conversationpb.Command,
+) ([]string, error) {
+	if err := r.Examine(state, agent, files); err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(files))
+	for _, incoming := range files {
+		file, err := r.StoreIn(ctx, command(), state, agent, incoming)
+		if err != nil {
+			r.Remove(ctx, ids, command)
+			return nil, err
+		}
+		ids = append(ids, file.GetId())
+	}
+	return ids, nil
+}
+
+// Remove takes back files of a conversation as well as it can: those that stay go with the conversation.
+func (r Filer) Remove(ctx context.Context, ids []string, command func() *conversationpb.Command) {
+	for _, id := range ids {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanUpTimeout)
+		remove := command()
+		remove.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}
+		_, _ = r.Asker.Ask(limited, remove) // see above
+		cancel()
+	}
+}
+
 // StoreBytes judges a file and stores its bytes. The record is still to be committed.
 func (r Filer) StoreBytes(
 	ctx context.Context, id string, agent *agentpb.Agent, incoming *Incoming,

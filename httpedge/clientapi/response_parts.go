@@ -1,0 +1,156 @@
+package clientapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/httpedge/filing"
+)
+
+// messageInput is the message to answer: its text, the files that it names, and those that come with it. Empty when the input has
+// none.
+type messageInput struct {
+	Text  string
+	Files []string
+
+	inline  []inlineFile
+	failure *machine.Failure // told after the agent
+}
+
+// inlineFile is a file that comes as base64.
+type inlineFile struct{ name, content, declared string }
+
+// incoming decodes the files that come with the message.
+func (m *messageInput) incoming() ([]*filing.Incoming, *machine.Failure) {
+	files := make([]*filing.Incoming, len(m.inline))
+	for i, file := range m.inline {
+		decoded, failure := filing.Decode(file.name, file.content, file.declared)
+		if failure != nil {
+			return nil, failure
+		}
+		files[i] = decoded
+	}
+	return files, nil
+}
+
+// UnmarshalJSON never fails: an input that says nothing, or what is not understood, is refused in its place.
+func (m *messageInput) UnmarshalJSON(raw []byte) error {
+	*m = messageInput{}
+	if json.Unmarshal(raw, &m.Text) == nil {
+		return nil
+	}
+	m.Text = ""
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for i := len(items) - 1; i >= 0; i-- {
+		var item struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if json.Unmarshal(items[i], &item) == nil && item.Role == "user" {
+			m.read(item.Content)
+			return nil
+		}
+	}
+	return nil
+}
+
+// Described implements openapi.Described.
+func (m messageInput) Described() (value any, nullable bool) { return json.RawMessage(nil), false }
+
+// messagePart is a part of the content of a message.
+type messagePart struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	FileID   string          `json:"file_id"`
+	FileData string          `json:"file_data"`
+	FileURL  string          `json:"file_url"`
+	Filename string          `json:"filename"`
+	ImageURL json.RawMessage `json:"image_url"` // a text, or {url}
+}
+
+// read takes the content of a message item: a text, or parts. Nothing of it is left out in silence.
+func (m *messageInput) read(content []byte) {
+	if json.Unmarshal(content, &m.Text) == nil {
+		return
+	}
+	m.Text = ""
+	var parts []messagePart
+	if json.Unmarshal(content, &parts) != nil {
+		m.failure = invalid("the content of a message must be a string or an array of parts")
+		return
+	}
+	var texts []string
+	for i := range parts {
+		part := &parts[i]
+		var failure *machine.Failure
+		switch part.Type {
+		case "input_text", "text":
+			texts = append(texts, part.Text)
+		case "input_file", "file":
+			failure = m.file(part)
+		case "input_image", "image_url":
+			failure = m.image(part)
+		default:
+			const longest = 64
+			failure = invalid("parts of type %.*q are not supported", longest, part.Type)
+		}
+		if m.failure == nil {
+			m.failure = failure
+		}
+	}
+	m.Text = strings.Join(texts, "\n")
+}
+
+// file takes a file of the session, or one that comes as base64 or in a data URL.
+func (m *messageInput) file(part *messagePart) *machine.Failure {
+	switch {
+	case part.FileID != "":
+		m.Files = append(m.Files, part.FileID)
+		return nil
+	case part.FileURL != "":
+		return invalid("file_url is not fetched: send the file as file_data, or store it and name its file_id")
+	case part.FileData == "":
+		return invalid("a file part needs a file_id, or file_data and a filename")
+	}
+	declared, content, ok := dataURL(part.FileData)
+	if !ok {
+		content = part.FileData
+	}
+	m.inline = append(m.inline, inlineFile{name: part.Filename, content: content, declared: declared})
+	return nil
+}
+
+// image takes a picture of the session, or one in a data URL.
+func (m *messageInput) image(part *messagePart) *machine.Failure {
+	if part.FileID != "" {
+		m.Files = append(m.Files, part.FileID)
+		return nil
+	}
+	var object struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(part.ImageURL, &object.URL) != nil && json.Unmarshal(part.ImageURL, &object) != nil || object.URL == "" {
+		return invalid("an image part needs an image_url or a file_id")
+	}
+	declared, content, ok := dataURL(object.URL)
+	ending, isImage := strings.CutPrefix(declared, "image/")
+	if !ok || !isImage {
+		return invalid("image_url must be a data URL of an image in base64: pictures of the web are not fetched")
+	}
+	name := "image-" + strconv.Itoa(len(m.inline)+1) + "." + ending
+	m.inline = append(m.inline, inlineFile{name: name, content: content, declared: declared})
+	return nil
+}
+
+// dataURL splits a data URL in base64.
+func dataURL(address string) (mediaType, content string, ok bool) {
+	rest, isData := strings.CutPrefix(address, "data:")
+	head, content, found := strings.Cut(rest, ",")
+	declared, packed := strings.CutSuffix(head, ";base64")
+	return filing.MediaType(declared), content, isData && found && packed
+}
