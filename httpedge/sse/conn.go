@@ -72,7 +72,7 @@ type conn struct {
 	sent   int32 // bytes of first that are written
 	queued int32 // bytes not yet written
 	// stalled is when the first unwritten byte was found not to fit, in Unix seconds; 0 = nothing waits for the client.
-	stalled   int64
+	stalled   uint32
 	scheduled bool // in the writer's list, or being written; stays set once the connection is closed
 	blocked   bool // the kernel's buffer is full: wait for the poller
 	roomSeen  bool // the poller reported room while a write was under way
@@ -150,7 +150,7 @@ func (c *conn) ping(f Frame, now time.Time) {
 		return
 	}
 	if c.first != nil {
-		stalled := c.stalled != 0 && now.Unix()-c.stalled >= int64(c.wire.cfg.StallTimeout/time.Second)
+		stalled := c.stalled != 0 && now.Unix()-int64(c.stalled) >= int64(c.wire.cfg.StallTimeout/time.Second)
 		c.mu.Unlock()
 		if stalled {
 			c.kill(endStalled)
@@ -271,7 +271,7 @@ func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 			return closeNow, false
 		}
 		if c.stalled == 0 {
-			c.stalled = time.Now().Unix()
+			c.stalled = uint32(time.Now().Unix())
 		}
 		c.wire.metrics.blocked.Inc()
 		if c.roomSeen {
