@@ -265,6 +265,8 @@ func (m *memberChaos) step() {
 	case learner && m.rng.IntN(4) > 0:
 		kind, change.Kind = "promote", replica.Promote
 		err = driver.ChangeMembers(ctx, g, change)
+	case voter && len(s.Members.Voters) <= 3 && slices.ContainsFunc(s.Members.Voters, func(id replica.NodeID) bool { return m.lost[id] }):
+		// Those left would be too few to decide anything: the lost one goes first.
 	case learner || len(s.Members.Voters) > 3 || m.rng.IntN(8) == 0:
 		kind, change.Kind = "remove", replica.Remove
 		err = driver.ChangeMembers(ctx, g, change)
