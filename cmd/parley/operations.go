@@ -73,7 +73,8 @@ type operands struct {
 	least, most int
 }
 
-// parse reads a command's flags. It has printed what is wrong when it returns errUsage.
+// parse reads a command's flags, which may stand before its operands and behind them. It has printed what is wrong when it
+// returns errUsage.
 func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) ([]string, error) {
 	flags.SetOutput(s.stderr)
 	flags.Usage = func() {
@@ -85,17 +86,24 @@ func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) (
 			flags.SetOutput(s.stdout)
 		}
 	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil, err
+	var given []string
+	for rest := args; ; given, rest = append(given, flags.Arg(0)), flags.Args()[1:] {
+		if err := flags.Parse(rest); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, errUsage
 		}
-		return nil, errUsage
+		if flags.NArg() == 0 {
+			break
+		}
 	}
-	if n := flags.NArg(); n < takes.least || n > takes.most {
+	if n := len(given); n < takes.least || n > takes.most {
+		fmt.Fprintf(flags.Output(), "%d operands are given, and %d to %d taken\n", n, takes.least, takes.most)
 		flags.Usage()
 		return nil, errUsage
 	}
-	return flags.Args(), nil
+	return given, nil
 }
 
 // ended turns a command's error into its exit code.
