@@ -100,12 +100,13 @@ type Agent struct {
 	AskUser        *AskUser               `protobuf:"bytes,15,opt,name=ask_user,json=askUser,proto3" json:"ask_user,omitempty"` // absent = the agent cannot ask
 	FeedbackHook   *FeedbackHook          `protobuf:"bytes,16,opt,name=feedback_hook,json=feedbackHook,proto3" json:"feedback_hook,omitempty"`
 	TitleModel     *Model                 `protobuf:"bytes,17,opt,name=title_model,json=titleModel,proto3" json:"title_model,omitempty"`              // makes titles; absent = the agent's own
-	ProjectId      string                 `protobuf:"bytes,18,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`                 // whose it is; empty = of the configuration, every project's
+	ProjectId      string                 `protobuf:"bytes,18,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`                 // whose it is; empty = of the configuration
 	Status         string                 `protobuf:"bytes,19,opt,name=status,proto3" json:"status,omitempty"`                                        // active, inactive, draft; empty = active
 	RunningVersion int64                  `protobuf:"varint,20,opt,name=running_version,json=runningVersion,proto3" json:"running_version,omitempty"` // the published version that this is, 0 = a draft
 	Background     bool                   `protobuf:"varint,21,opt,name=background,proto3" json:"background,omitempty"`                               // may run in the background
 	// Binds callers of the Client API: they may lower it, not raise or remove it. It is default_budget then, too.
-	BudgetBinds   bool `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
+	BudgetBinds   bool     `protobuf:"varint,22,opt,name=budget_binds,json=budgetBinds,proto3" json:"budget_binds,omitempty"`
+	Projects      []string `protobuf:"bytes,23,rep,name=projects,proto3" json:"projects,omitempty"` // that an agent of the configuration serves; empty = all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -292,6 +293,13 @@ func (x *Agent) GetBudgetBinds() bool {
 		return x.BudgetBinds
 	}
 	return false
+}
+
+func (x *Agent) GetProjects() []string {
+	if x != nil {
+		return x.Projects
+	}
+	return nil
 }
 
 // Tool is one tool the agent may call: run over HTTP, or by the caller's side.
@@ -1932,7 +1940,7 @@ var File_agentpb_agent_proto protoreflect.FileDescriptor
 
 const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x13agentpb/agent.proto\x12\fparley.agent\"\xf4\x06\n" +
+	"\x13agentpb/agent.proto\x12\fparley.agent\"\x90\a\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1962,7 +1970,8 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\n" +
 	"background\x18\x15 \x01(\bR\n" +
 	"background\x12!\n" +
-	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\"\xe0\x01\n" +
+	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\x12\x1a\n" +
+	"\bprojects\x18\x17 \x03(\tR\bprojects\"\xe0\x01\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +

@@ -12,6 +12,8 @@ type Agent struct {
 	Description string `key:"description"`
 	// Version of this definition.
 	Version string `key:"version"`
+	// Ids of the projects that may run it; to others it is not there. Each may when empty.
+	Projects []string `key:"projects"`
 	// System prompt.
 	Instructions string `key:"instructions"`
 	// Text that a chat page shows before the first message; metadata.welcome on the wire.

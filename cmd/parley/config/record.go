@@ -68,12 +68,16 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	if len(a.Name) > 200 {
 		k.failf(key+".name", "is longer than 200 bytes")
 	}
+	if slices.Contains(a.Projects, "") {
+		k.failf(key+".projects", "must not hold an empty id")
+	}
 	if a.MaxTurns < 0 || a.MaxTurns > 1000 {
 		k.failf(key+".max_turns", "%d is not between 0 and 1000", a.MaxTurns)
 	}
 	record := &agentpb.Agent{
 		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
 		MaxTurns:     int32(a.MaxTurns),
+		Projects:     a.Projects,
 		Metadata:     agentMetadata(k, key, a),
 		Capabilities: capabilityRecord(k, key, &a.Capabilities),
 		Experience:   experienceRecord(k, key, &a.Experience),

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -17,10 +18,10 @@ import (
 // maxCompiled bounds the agents, and the models, that are kept ready to be run.
 const maxCompiled = 10_000
 
-// registry finds agents for all surfaces and for the runner: those of the configuration, which every project may run and which
-// never change, and those of the directory.
+// registry finds agents for all surfaces and for the runner: those of the configuration, which never change, and those of
+// the directory.
 type registry struct {
-	order    []*agentpb.Agent
+	order    []*agentpb.Agent // of the configuration
 	byID     map[string]*agentpb.Agent
 	recorded *recordedAgents // nil = none
 }
@@ -42,19 +43,30 @@ func (r *registry) Agent(projectID, id string) (*agentpb.Agent, bool) {
 	return agent, true
 }
 
+// configured returns an agent of the configuration that serves a project.
+func (r *registry) configured(projectID, id string) (*agentpb.Agent, bool) {
+	agent, ok := r.byID[id]
+	return agent, ok && serves(agent, projectID)
+}
+
+func serves(agent *agentpb.Agent, projectID string) bool {
+	return len(agent.GetProjects()) == 0 || slices.Contains(agent.GetProjects(), projectID)
+}
+
 // Agents returns the active agents of a project: those of the configuration in its order, then the recorded ones by key.
 func (r *registry) Agents(projectID string) []*agentpb.Agent {
+	all := make([]*agentpb.Agent, 0, len(r.order))
+	for _, agent := range r.order {
+		if serves(agent, projectID) {
+			all = append(all, agent)
+		}
+	}
 	if r.recorded == nil {
-		return r.order
+		return all
 	}
-	records := r.recorded.records.List(endpoint.AgentRecords, projectID+"/")
-	if len(records) == 0 {
-		return r.order
-	}
-	all := r.order[:len(r.order):len(r.order)]
-	for _, record := range records {
+	for _, record := range r.recorded.records.List(endpoint.AgentRecords, projectID+"/") {
 		key := strings.TrimPrefix(record.Key, projectID+"/")
-		if _, configured := r.byID[key]; configured {
+		if _, configured := r.configured(projectID, key); configured {
 			continue
 		}
 		if agent, ok := r.Agent(projectID, key); ok {
@@ -79,7 +91,7 @@ type versions struct{ *registry }
 
 // Agent returns an agent as a version of it.
 func (v versions) Agent(projectID, id string, version int64) (*agentpb.Agent, bool) {
-	if agent, ok := v.byID[id]; ok {
+	if agent, ok := v.configured(projectID, id); ok {
 		return agent, true
 	}
 	if v.recorded == nil {

@@ -343,3 +343,30 @@ func BenchmarkRegistry(b *testing.B) {
 		}
 	}
 }
+
+// An agent of the configuration serves the projects it names, and is not there to others, which may have their own of its key.
+func TestConfiguredForProjects(t *testing.T) {
+	s := newShelf(t)
+	s.registry = newRegistry([]*agentpb.Agent{{Id: "house", Projects: []string{"p2", "p3"}}, {Id: "all"}, {Id: "own", Projects: []string{"p2"}}})
+	s.recorded = newRecordedAgents(s.records, newCompiler(config.Default(), s.sealer.Open), slog.New(slog.DiscardHandler))
+	s.agent("own", `{"modelKey":"scripted"}`, nil)
+	ids := func(project string) (ids []string) {
+		for _, agent := range s.Agents(project) {
+			ids = append(ids, agent.GetId())
+			found, ok := s.Agent(project, agent.GetId())
+			require.True(t, ok)
+			require.Same(t, agent, found)
+		}
+		return ids
+	}
+	require.Equal(t, []string{"house", "all", "own"}, ids("p2"))
+	require.Equal(t, []string{"house", "all"}, ids("p3"))
+	require.Equal(t, []string{"all", "own"}, ids("default"))
+	_, ok := s.Agent("default", "house")
+	require.False(t, ok)
+	_, ok = versions{s.registry}.Agent("default", "house", 0)
+	require.False(t, ok)
+	own, ok := s.Agent("default", "own")
+	require.True(t, ok)
+	require.Equal(t, "default", own.GetProjectId())
+}
