@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"time"
 )
@@ -92,12 +93,12 @@ func (c *Caller) pause(ctx context.Context, failed *Error, number int) bool {
 
 // post sends a body to a path of the model's service. The answer is a success, whose body the caller closes.
 func (c *Caller) post(ctx context.Context, t *target, address string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, newQuestion(t, body))
+	// The client writes head and body at once only for a body of a kind that it knows: the body itself cannot tell.
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { t.sent.Store(true) }})
+	request, err := http.NewRequestWithContext(traced, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, invalid("model", "the model's base URL is malformed")
 	}
-	request.ContentLength = int64(len(body))
-	request.GetBody = func() (io.ReadCloser, error) { return newQuestion(t, body), nil }
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "parley")
 	request.Header.Set("Accept-Encoding", "identity") // what packs a stream delays it
@@ -120,30 +121,6 @@ func (c *Caller) post(ctx context.Context, t *target, address string, body []byt
 	said.after = retryAfter(response.Header)
 	return nil, said.toError(t.model)
 }
-
-// question is the body of a request. It notes when the whole of it was taken.
-type question struct {
-	rest   bytes.Reader
-	target *target
-}
-
-func newQuestion(t *target, body []byte) *question {
-	q := &question{target: t}
-	q.rest.Reset(body)
-	return q
-}
-
-// Read implements io.Reader.
-func (q *question) Read(p []byte) (int, error) {
-	n, err := q.rest.Read(p)
-	if q.rest.Len() == 0 {
-		q.target.sent.Store(true)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (q *question) Close() error { return nil }
 
 // unwrapped is why a request failed, without its URL, which may hold secrets.
 func unwrapped(ctx context.Context, err error) error {
