@@ -42,6 +42,9 @@ func (c *Caller) attempts(ctx context.Context, t *target, kind string, try func(
 			return left
 		}
 		failed := broken(err, t.model)
+		if !failed.unanswered {
+			t.sent.Store(false) // a refusal settles what was sent
+		}
 		if !failed.again || number >= most || ctx.Err() != nil || !c.pause(ctx, failed, number) {
 			switch {
 			case failed.outage:

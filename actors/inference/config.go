@@ -171,7 +171,7 @@ type target struct {
 	key      string
 	service  string
 	breaker  string
-	sent     atomic.Bool // a connection to the provider took what is asked
+	sent     atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 
 // find looks a model up that can do what the service asks for.

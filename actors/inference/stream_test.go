@@ -235,6 +235,23 @@ func TestFailuresBooked(t *testing.T) {
 	}
 }
 
+// TestRefusedThenOutOfReach: the second attempt reached nobody, and the first was refused.
+func TestRefusedThenOutOfReach(t *testing.T) {
+	var k *kit
+	k = newKit(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = k.provider.Listener.Close()
+		w.Header().Set("Connection", "close")
+		says(500, `{"error":{"message":"oops"}}`)(w, r)
+	})
+	_, err := k.caller.Chat(t.Context(), k.call(hello))
+	asError(t, err)
+	require.Len(t, k.provider.requests(), 1)
+	usage := k.usage()
+	require.True(t, usage.Failed)
+	require.Zero(t, usage.InputTokens)
+	require.Zero(t, usage.CostNanoUSD)
+}
+
 func waitFor(t *testing.T, event <-chan struct{}) {
 	t.Helper()
 	select {
