@@ -1,12 +1,13 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,12 +28,14 @@ type origin struct {
 }
 
 // How long a founder waits for a node that does not answer, in case it has a cluster; how long a pass over the nodes to
-// join may take, and the pause between two; how often it is said that nobody was found.
+// join may take, and the pause between two; how often it is said that nobody was found. How long a node with data waits to
+// hear whether the others are of its cluster: as long as a greeting may take, since they may be busy.
 const (
 	foundWait  = 3 * time.Second
 	greetWait  = 1500 * time.Millisecond
 	greetPause = 100 * time.Millisecond
 	greetTell  = 5 * time.Second
+	kinWait    = 3 * time.Second
 )
 
 // beginnings finds out which cluster this node belongs to: its data directory's, else one that a node to be joined has,
@@ -112,40 +115,42 @@ func (n *Node) greetOne(ctx context.Context, address string, hello *nodepb.Hello
 	return peer.Greet(ctx, n.dial, n.clientTLS, at, proto.CloneOf(hello))
 }
 
-// checkKin refuses a data directory of another cluster than the nodes to join are of: its node would serve what it has
-// beside them. Nodes that do not answer say nothing, as when a whole cluster starts again.
+// checkKin refuses a data directory of another cluster than most of the nodes to join are of: its node would serve what it has
+// beside them. One that is of ours is enough, and nodes that do not answer say nothing, as when a whole cluster starts again:
+// then a founder that lost its disk may have founded another, which is not to keep the others from starting.
 func (n *Node) checkKin(ctx context.Context, o origin) error {
-	ctx, cancel := context.WithTimeout(ctx, greetWait)
-	defer cancel()
 	others, _ := n.others()
-	answers := make([]*nodepb.Hello, len(others))
 	hello := n.hello(origin{node: o.node})
+	heard := make(chan *nodepb.Hello, len(others))
 	var asked sync.WaitGroup
-	for i, address := range others {
+	defer asked.Wait()
+	ctx, cancel := context.WithTimeout(ctx, kinWait)
+	defer cancel()
+	for _, address := range others {
 		asked.Go(func() {
 			answer, err := n.greetOne(ctx, address, hello)
-			if err != nil {
+			if err != nil && ctx.Err() == nil {
 				n.log.Debug("no greeting", slog.String("address", address), slog.Any("err", err))
 			}
-			answers[i] = answer
+			heard <- answer
 		})
 	}
-	asked.Wait()
-	var stranger *nodepb.Hello
-	for _, answer := range answers {
-		switch answer.GetClusterId() {
+	strangers := make([]string, 0, len(others))
+	for range others {
+		answer := <-heard
+		switch of := answer.GetClusterId(); of {
 		case "":
 		case o.cluster:
 			return nil
 		default:
-			stranger = cmp.Or(stranger, answer)
+			strangers = append(strangers, fmt.Sprintf("%s belongs to cluster %s", answer.GetName(), of))
 		}
 	}
-	if stranger == nil {
+	if 2*len(strangers) <= len(others) {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to cluster %s, the data directory %s to cluster %s",
-		stranger.GetName(), stranger.GetClusterId(), n.config.DataDir, o.cluster)
+	slices.Sort(strangers)
+	return fmt.Errorf("%s, the data directory %s to cluster %s", strings.Join(strangers, ", "), n.config.DataDir, o.cluster)
 }
 
 func (n *Node) hello(o origin) *nodepb.Hello {

@@ -1,11 +1,17 @@
 package node
 
 import (
+	"context"
+	"net"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"parley/cluster/peer/peertest"
 	"parley/cmd/parley/config"
+	"parley/persistence"
 )
 
 // TestStrangerIsRefused starts a node with the data of one cluster and the addresses of another: it does not serve.
@@ -29,4 +35,37 @@ func TestStrangerIsRefused(t *testing.T) {
 	require.NoError(t, ours.nodes["n1"].Stop(t.Context()))
 	delete(ours.nodes, "n1")
 	require.NoError(t, restart(at(&stranger), at(ours.configs["n1"])), "nobody is there to ask")
+}
+
+// TestStrangersMustBeMost: a node with data starts beside its like whatever others say, and does not wait for those who say
+// nothing; one stranger of two may be a founder that lost its disk.
+func TestStrangersMustBeMost(t *testing.T) {
+	ours := newFleet(t, "n1")
+	n1, nobody := ours.configs["n1"].Cluster.Listen, peertest.Address()
+	mute, err := config.Beside(nobody, config.PeerPort)
+	require.NoError(t, err)
+	hurried := false // the one that says nothing was not waited for
+	check := func(cluster string, join ...string) error {
+		c := config.Default()
+		c.Cluster.Listen, c.Join = peertest.Address(), join
+		n := &Node{config: c, log: testLog(t, "new"), dial: func(ctx context.Context, address string) (net.Conn, error) {
+			if address == mute {
+				<-ctx.Done()
+				hurried = ctx.Err() == context.Canceled //nolint:errorlint // as it says
+				return nil, ctx.Err()
+			}
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}}
+		return n.checkKin(t.Context(), origin{cluster: cluster, node: persistence.NewNodeID()})
+	}
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		require.ErrorContains(t, check("another", n1), "n1 belongs to cluster "+ours.nodes["n1"].origin.cluster)
+		require.ErrorContains(t, check("another", n1, n1, nobody), "n1 belongs to cluster ")
+	}, 30*time.Second, time.Millisecond, "unless n1 takes its time")
+	require.NoError(t, check("another", n1, nobody))
+	require.NoError(t, check("another", nobody))
+	require.Eventually(t, func() bool {
+		err := check(ours.nodes["n1"].origin.cluster, nobody, n1)
+		return assert.NoError(t, err) && hurried
+	}, 30*time.Second, time.Millisecond, "unless n1 takes its time")
 }
