@@ -185,6 +185,12 @@ func (s *Server) serveAgain(conn net.Conn) {
 		return
 	}
 	s.serving.Go(func() {
+		// To fasthttp it is a new connection, whose first request is due at once.
+		if !awaitRequest(conn, s.config.IdleTimeout) {
+			s.listener.forget(conn)
+			_ = conn.Close() // as between any two requests
+			return
+		}
 		if err := s.http.ServeConn(conn); err != nil {
 			s.log.Debug("connection ended", slog.Any("err", err))
 		}

@@ -174,6 +174,67 @@ func TestStreamTakesTheConnection(t *testing.T) {
 	require.Len(t, b.log.with("request"), 5)
 }
 
+// TestStreamsThatEndTheirConnection: what has been read of the connection, or is still to come, would be taken for another request.
+func TestStreamsThatEndTheirConnection(t *testing.T) {
+	b := serve(t)
+	for name, request := range map[string]string{
+		"asked_to":           get("/desk/stream", "Connection", "close"),
+		"first_version":      "GET /desk/stream HTTP/1.0\r\nHost: x\r\n\r\n",
+		"next_came_too_soon": get("/desk/stream") + get("/desk/echo/a"),
+		"body_is_not_all":    get("/desk/stream", "Content-Length", "99") + "GET ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.dial().send(request)
+			take := <-b.desk.streams
+			defer take.Release()
+			require.Nil(t, take.Reuse)
+			require.NoError(t, take.Conn.Close())
+		})
+	}
+	t.Run("and_one_that_does_not", func(t *testing.T) {
+		b.dial().send(request("GET", "/desk/stream", "{}"))
+		take := <-b.desk.streams
+		defer take.Release()
+		require.NotNil(t, take.Reuse)
+		require.NoError(t, take.Conn.Close())
+	})
+}
+
+// TestConnectionThatIsGivenBackIsIdle: the client may be as slow with its next request as on any connection, and hears nothing that
+// it did not ask for.
+func TestConnectionThatIsGivenBackIsIdle(t *testing.T) {
+	b := serve(t, func(config *httpedge.Config, _ *httpedge.Parts) {
+		config.ReadTimeout = 50 * time.Millisecond
+		config.IdleTimeout = time.Minute
+	})
+	w := b.dial().send(get("/desk/stream"))
+	take := <-b.desk.streams
+	take.Release()
+	take.Reuse(take.Conn)
+	<-time.After(200 * time.Millisecond) // longer than a request may take to come
+	require.Equal(t, "late", w.send(get("/desk/echo/late")).answer().body["Name"])
+	require.NoError(t, b.server.Stop(t.Context()))
+	w.ended()
+
+	t.Run("not_forever", func(t *testing.T) {
+		b := serve(t, func(config *httpedge.Config, _ *httpedge.Parts) { config.IdleTimeout = 50 * time.Millisecond })
+		w := b.dial().send(get("/desk/stream"))
+		take := <-b.desk.streams
+		take.Release()
+		take.Reuse(take.Conn)
+		w.ended()
+	})
+	t.Run("nor_beyond_the_server", func(t *testing.T) {
+		b := serve(t)
+		w := b.dial().send(get("/desk/stream"))
+		take := <-b.desk.streams
+		take.Release()
+		take.Reuse(take.Conn)
+		require.NoError(t, b.server.Stop(t.Context()))
+		w.ended()
+	})
+}
+
 func TestTooManyStreams(t *testing.T) {
 	b := serve(t, limited(func(c *httpedge.Config) { c.MaxStreams = 1 }))
 	b.dial().send(get("/desk/stream"))

@@ -296,12 +296,15 @@ func (x *exchange) handOver() {
 		take:  Takeover{Head: []byte(head.String()), Release: x.release, Reuse: x.mux.config.Reuse, Still: x.still()},
 	}
 	x.release = nil
-	m, conn := x.mux, x.rc.Conn()
+	m, rc, conn := x.mux, x.rc, x.rc.Conn()
 	m.handovers.Store(conn, handover)
 	x.rc.HijackSetNoResponse(true)
 	x.rc.Hijack(func(hijacked net.Conn) {
 		if _, ok := m.handovers.LoadAndDelete(conn); !ok {
 			return
+		}
+		if rc.Response.ConnectionClose() || overread(hijacked) {
+			handover.take.Reuse = nil
 		}
 		if h, ok := hijacked.(interface{ UnsafeConn() net.Conn }); ok {
 			hijacked = h.UnsafeConn()
@@ -309,6 +312,17 @@ func (x *exchange) handOver() {
 		handover.take.Conn = hijacked
 		handover.serve(handover.take)
 	})
+}
+
+// overread says that HTTP has read more from a connection than the request: what is in its buffer would be missing from the
+// client's next request.
+func overread(hijacked net.Conn) bool {
+	if hijacked.SetReadDeadline(time.Unix(1, 0)) != nil { // so that only the buffer answers
+		return true
+	}
+	var one [1]byte
+	n, _ := hijacked.Read(one[:])
+	return hijacked.SetReadDeadline(time.Time{}) != nil || n > 0
 }
 
 // handover is a connection on its way from HTTP to the receiver of its stream.

@@ -33,7 +33,8 @@ type Takeover struct {
 	// twice is harmless.
 	Release func()
 	// Reuse gives a connection on which the response has ended cleanly back to HTTP, for the client's next request.
-	// Whoever calls it must not touch the connection afterwards. It does not block.
+	// Whoever calls it must not touch the connection afterwards. It does not block. It is nil when the connection must be
+	// closed: the client has said so, sent its next request too soon, or not all of this one's body.
 	Reuse func(conn net.Conn)
 	// Still says why the caller would not be let in any more, nil = it would; a nil function = it always would. The receiver
 	// asks at least as often as it pings, and ends the stream. It does not wait.
