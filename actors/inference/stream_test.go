@@ -244,10 +244,10 @@ func TestRefusedThenOutOfReach(t *testing.T) {
 		says(500, `{"error":{"message":"oops"}}`)(w, r)
 	})
 	_, err := k.caller.Chat(t.Context(), k.call(hello))
-	asError(t, err)
+	failed := asError(t, err)
 	require.Len(t, k.provider.requests(), 1)
 	usage := k.usage()
-	require.True(t, usage.Failed)
+	require.True(t, usage.Failed, failed)
 	require.Zero(t, usage.InputTokens)
 	require.Zero(t, usage.CostNanoUSD)
 }

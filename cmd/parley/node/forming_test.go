@@ -51,7 +51,7 @@ func TestStrangersMustBeMost(t *testing.T) {
 		n := &Node{config: c, log: testLog(t, "new"), dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if address == mute {
 				<-ctx.Done()
-				hurried = ctx.Err() == context.Canceled //nolint:errorlint // as it says
+				hurried = ctx.Err() == context.Canceled
 				return nil, ctx.Err()
 			}
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
