@@ -1,7 +1,10 @@
 package gateway_test
 
 import (
+	"bufio"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +50,31 @@ func TestWhoMayNotStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who sends something while the answer comes, as the next request, is watched all the same.
+func TestWhoMayNotStayAndSendsMore(t *testing.T) {
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		streams(`{"id":"c1","created":5,"choices":[{"index":0,"delta":{"content":"Hello"}}]}`)(w, r)
+		<-r.Context().Done()
+	}, func(c *gateway.Config) { c.PingEvery = 20 * time.Millisecond })
+	conn, reader := k.raw(streamedHello)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "\r\n")
+	require.NoError(t, err)
+	lines := bufio.NewScanner(response.Body)
+	for pings := 0; pings < 3 && lines.Scan(); {
+		if lines.Text() == ": ping" {
+			pings++
+		}
+	}
+	k.door.why.Store(machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more"))
+	rest := ""
+	for lines.Scan() {
+		rest += lines.Text()
+	}
+	require.NoError(t, response.Body.Close())
+	require.Contains(t, rest, "no more")
+	require.True(t, strings.HasSuffix(rest, "data: [DONE]"))
 }

@@ -173,6 +173,9 @@ func (s *stream) flush(tail string) error {
 func (s *stream) write(data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errors.Is(context.Cause(s.ctx), errClientGone) { // perhaps in the middle of a ping
+		return errClientGone
+	}
 	if s.mu.head != nil {
 		data = append(s.mu.head, data...)
 		s.mu.head = nil
@@ -296,22 +299,22 @@ func newWatch(s *stream) *watch {
 	w := &watch{conn: s.take.Conn, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		var one [1]byte
+		var sink [512]byte
+		w.unread = true
 		for wait := s.api.config.PingEvery; w.arm(wait); wait = s.ping() {
 			if s.refused() {
 				return
 			}
-			n, err := w.conn.Read(one[:])
+			n, err := w.conn.Read(sink[:])
 			var timeout net.Error
 			switch {
 			case n > 0: // the next request, before this one was answered
-				return
+				w.unread = false
 			case !errors.As(err, &timeout) || !timeout.Timeout():
 				s.cancel(errClientGone)
 				return
 			}
 		}
-		w.unread = true
 	}()
 	return w
 }
