@@ -16,8 +16,8 @@ type Config struct {
 	// SendBuffer is the kernel's send buffer per stream in bytes. Default 64 KiB. Without a bound the kernel takes
 	// megabytes for a client that does not read, and its lag stays unseen.
 	SendBuffer int
-	// QueueBytes and QueueFrames bound what waits for one stream. Defaults 64 KiB, 256. A single larger frame passes
-	// when no more than a quarter of the bytes waits. Larger bounds forgive slower clients and cost memory.
+	// QueueBytes and QueueFrames bound what waits for one stream. Defaults 64 KiB, 256. The largest frame
+	// that waits does not count as bytes, so one of any size passes. Larger bounds forgive slower clients and cost memory.
 	QueueBytes  int
 	QueueFrames int
 	// PingEvery is the interval of ": ping" on every stream. Default 15 s.

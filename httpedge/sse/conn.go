@@ -91,8 +91,7 @@ func (c *conn) push(f Frame, on lane) bool {
 		c.mu.Unlock()
 		return false
 	}
-	tooMuch := !c.fewBytes() && int(c.queued)+len(f) > c.wire.cfg.QueueBytes
-	if c.first != nil && (tooMuch || len(c.rest)+2 > c.wire.cfg.QueueFrames) {
+	if c.first != nil && (c.tooMuchWith(f) || len(c.rest)+2 > c.wire.cfg.QueueFrames) {
 		c.mu.Unlock()
 		c.kill(endOverflow)
 		return false
@@ -165,14 +164,25 @@ func (c *conn) ping(f Frame, now time.Time) {
 	c.unlockAndSchedule(bulk)
 }
 
-// fewBytes says that a frame of any size may be queued: who lags is told all in one piece, which can be larger than the queue.
-func (c *conn) fewBytes() bool { return int(c.queued) <= c.wire.cfg.QueueBytes/4 }
+// tooMuchWith says that a frame does not fit. The largest frame that waits, or is to, does not count: a message or what a client
+// that lags is told in one piece can be larger than the queue, and more follows at once.
+func (c *conn) tooMuchWith(f Frame) bool {
+	bytes, most := int(c.queued)+len(f), c.wire.cfg.QueueBytes
+	if bytes <= most {
+		return false
+	}
+	largest := max(len(f), len(c.first)-int(c.sent))
+	for _, waits := range c.rest {
+		largest = max(largest, len(waits))
+	}
+	return bytes-largest > most
+}
 
 // awaitRoom says whether more may be queued now; if not, the owner hears drained when everything queued is written.
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first == nil || c.dead || (c.fewBytes() && len(c.rest)+1 <= c.wire.cfg.QueueFrames/2) {
+	if c.first == nil || c.dead || (int(c.queued) <= c.wire.cfg.QueueBytes/4 && len(c.rest)+1 <= c.wire.cfg.QueueFrames/2) {
 		return true
 	}
 	c.hungry = true

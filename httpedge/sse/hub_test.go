@@ -459,6 +459,11 @@ func TestFramesLargerThanTheQueue(t *testing.T) {
 		c.expect(t, "snapshot", "r|0|"+large, 0)
 		c.expect(t, "updated", large, 1)
 		c.expect(t, "updated", large, 2)
+		for seq := uint64(3); seq < 50; seq += 2 { // live, with more in the same commit
+			e.upstream.publish("c", updated(large), updated("more"))
+			c.expect(t, "updated", large, seq)
+			c.expect(t, "updated", "more", seq+1)
+		}
 		require.Zero(t, reading(e.hub.metrics.ended[endOverflow]))
 	})
 }
