@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,7 +260,7 @@ type edge struct {
 	options  func(after uint64) Options
 	wrap     func(net.Conn) net.Conn
 	reuse    func(net.Conn)
-	still    func() *machine.Failure // of the streams that are opened next
+	still    atomic.Pointer[func() *machine.Failure] // of the streams that are opened next
 	released sync.WaitGroup
 	serving  sync.WaitGroup
 }
@@ -376,7 +377,11 @@ func (e *edge) serve(conn net.Conn) {
 		conn = e.wrap(conn)
 	}
 	e.released.Add(1)
-	lease.Open(Handover{Conn: conn, Head: []byte("X-Test: 1\r\n"), Release: e.released.Done, Reuse: e.reuse, Still: e.still}, e.options(cursor))
+	handover := Handover{Conn: conn, Head: []byte("X-Test: 1\r\n"), Release: e.released.Done, Reuse: e.reuse}
+	if still := e.still.Load(); still != nil {
+		handover.Still = *still
+	}
+	lease.Open(handover, e.options(cursor))
 }
 
 // readLine reads byte by byte, because the rest of the connection belongs to the hub.

@@ -51,14 +51,14 @@ func mayNotStay(t *testing.T, e *edge) {
 				return nil
 			}
 			e.upstream.create(name)
-			e.still = still
+			e.still.Store(&still)
 			one, two := e.follow(name, 0), e.follow(name, 0)
 			one.pings = true
 			f, err := one.next()
 			require.NoError(t, err)
 			require.Equal(t, "ping", f.comment, "as long as it may")
 			one.pings = false
-			e.still = nil
+			e.still.Store(nil)
 			stays := e.follow(name, 0)
 			gone.Store(true)
 			for _, left := range []*client{one, two} {
@@ -86,12 +86,13 @@ func TestWhoMayNotStayAndDoesNotRead(t *testing.T) {
 			e := newEdge(t, cfg)
 			e.wrap = wrap
 			var gone atomic.Bool
-			e.still = func() *machine.Failure {
+			still := func() *machine.Failure {
 				if gone.Load() {
 					return machine.Fail(failurepb.Code_AUTH_REQUIRED, "no more")
 				}
 				return nil
 			}
+			e.still.Store(&still)
 			e.upstream.create("c")
 			e.follow("c", 0) // never reads
 			for range 500 {  // more than the kernel takes
