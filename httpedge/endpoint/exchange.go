@@ -174,7 +174,7 @@ func (x *exchange) answer() {
 		x.fail(failure)
 		return
 	}
-	ctx = x.watched(ctx)
+	ctx = x.attended(x.watched(ctx))
 	kept, err := x.beginKeyed(ctx)
 	switch {
 	case err != nil:

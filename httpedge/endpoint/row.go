@@ -45,11 +45,12 @@ type Row struct {
 	// Idempotent routes take an Idempotency-Key: the same request again gets the first one's answer.
 	Idempotent bool
 
-	public bool
-	stale  bool
-	pages  []page
-	input  *inputPlan
-	invoke func(context.Context, *exchange) (output, error)
+	public         bool
+	stale          bool
+	endsWithClient bool
+	pages          []page
+	input          *inputPlan
+	invoke         func(context.Context, *exchange) (output, error)
 }
 
 // Outcome is a success that a route may answer with besides its usual one.
@@ -110,6 +111,10 @@ func StaleReads() Option { return func(r *Row) { r.stale = true } }
 
 // Idempotent lets callers repeat a request safely: "Idempotency-Key". The handler learns of it by RequestKey.
 func Idempotent() Option { return func(r *Row) { r.Idempotent = true } }
+
+// EndsWithClient ends the handler's context when the client closes its connection, or its half of it, before the answer: what
+// it asked for is of use to nobody else. It is noticed within a second or two.
+func EndsWithClient() Option { return func(r *Row) { r.endsWithClient = true } }
 
 // Public lets anybody in without authentication.
 func Public() Option { return func(r *Row) { r.public = true } }

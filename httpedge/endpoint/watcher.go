@@ -44,21 +44,31 @@ func (x *exchange) watched(ctx context.Context) context.Context {
 	if !ok || x.row.Timeout <= every {
 		return ctx
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
 	caller, row := x.call.Caller, x.row // x ends with the request
 	var still func() *machine.Failure   // made when it is needed: few requests last so long
+	return x.tended(ctx, every, func() error {
+		if still == nil {
+			if still = watcher.Watch(caller, row); still == nil {
+				return nil
+			}
+		}
+		if failure := still(); failure != nil {
+			return failure
+		}
+		return nil
+	})
+}
+
+// tended asks now and then, as long as the request lasts, whether its context is to end: the cause, or nil.
+func (x *exchange) tended(ctx context.Context, every time.Duration, end func() error) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
 	var timer *time.Timer
 	timer = time.AfterFunc(time.Hour, func() {
 		if ctx.Err() != nil {
 			return
 		}
-		if still == nil {
-			if still = watcher.Watch(caller, row); still == nil {
-				return
-			}
-		}
-		if failure := still(); failure != nil {
-			cancel(failure)
+		if cause := end(); cause != nil {
+			cancel(cause)
 			return
 		}
 		timer.Reset(every)

@@ -274,3 +274,52 @@ func TestOfficialLeaves(t *testing.T) {
 	require.Positive(t, k.usages()[0].OutputTokens)
 	require.False(t, k.usages()[0].Failed)
 }
+
+// TestOfficialLeavesEarly: when the client leaves before anything was answered, the provider's call ends and what was asked is
+// booked.
+func TestOfficialLeavesEarly(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	k := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	client := k.official()
+	params := openai.ChatCompletionNewParams{Model: "relayed", Messages: user("hi")}
+	for name, call := range map[string]func(context.Context){
+		"whole": func(ctx context.Context) { _, _ = client.Chat.Completions.New(ctx, params) },
+		"streamed": func(ctx context.Context) {
+			stream := client.Chat.Completions.NewStreaming(ctx, params)
+			stream.Next()
+			_ = stream.Close()
+		},
+		"embeddings": func(ctx context.Context) {
+			_, _ = client.Embeddings.New(ctx, openai.EmbeddingNewParams{
+				Model: "embed", Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String("hi")},
+			})
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			call(ctx)
+		}()
+		select {
+		case <-k.asked:
+		case <-time.After(30 * time.Second):
+			require.Fail(t, "the provider was not asked", name)
+		}
+		cancel()
+		<-left
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			require.Fail(t, "the provider was not told that the client left", name)
+		}
+	}
+	require.Eventually(t, func() bool { return len(k.usages()) == 3 }, 30*time.Second, 5*time.Millisecond)
+	for _, booked := range k.usages() {
+		require.Positive(t, booked.InputTokens)
+		require.Zero(t, booked.OutputTokens)
+	}
+}

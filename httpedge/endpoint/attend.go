@@ -1,0 +1,48 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookEvery is how often the connection of a route that EndsWithClient is looked at. Most calls end before the first look.
+const lookEvery = time.Second
+
+var errClientLeft = errors.New("the client closed the connection")
+
+// attended ends the context of a route that EndsWithClient once the client has closed its side of the connection.
+func (x *exchange) attended(ctx context.Context) context.Context {
+	if !x.row.endsWithClient {
+		return ctx
+	}
+	conn := x.rc.Conn() // x ends with the request
+	return x.tended(ctx, lookEvery, func() error {
+		if closed(conn) {
+			return errClientLeft
+		}
+		return nil
+	})
+}
+
+// closed says whether the other side has closed a connection, and takes nothing from it.
+func closed(conn net.Conn) (yes bool) {
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		var one [1]byte
+		n, _, failed := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		yes = n == 0 && failed == nil || errors.Is(failed, unix.ECONNRESET)
+	})
+	return yes || err != nil
+}
