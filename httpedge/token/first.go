@@ -77,25 +77,26 @@ func (a *Authenticator) knows(key *digest) bool {
 }
 
 // Always401 is for surfaces on which whatever is wrong with a token is 401 (document 3, 1.3: routes in the style of OpenAI).
-func Always401(authenticator endpoint.Authenticator) endpoint.Authenticator {
-	return unauthorized{authenticator}
-}
+func Always401(tokens *Authenticator) endpoint.Authenticator { return unauthorized{tokens} }
 
-type unauthorized struct{ endpoint.Authenticator }
+type unauthorized struct{ tokens *Authenticator }
 
-// Watch is the other one's.
+// Watch is as Authenticator's, in these words.
 func (u unauthorized) Watch(caller endpoint.Caller, row *endpoint.Row) func() *machine.Failure {
-	if watcher, ok := u.Authenticator.(endpoint.Watcher); ok {
-		return watcher.Watch(caller, row)
-	}
-	return nil
+	service, level := needOf(row)
+	return u.tokens.watch(caller, need{service: service, level: level, path: row.Path, only401: true})
 }
 
 // Authenticate returns who asks, or that it is not known.
 func (u unauthorized) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
-	caller, failure := u.Authenticator.Authenticate(ctx, request)
-	if failure != nil && failure.Code != failurepb.Code_UNAVAILABLE {
-		failure = machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", failure.Message)
+	caller, failure := u.tokens.Authenticate(ctx, request)
+	return caller, as401(failure)
+}
+
+// as401 says that it is not known who asks, unless nobody can say; of nil nil.
+func as401(failure *machine.Failure) *machine.Failure {
+	if failure == nil || failure.Code == failurepb.Code_UNAVAILABLE {
+		return failure
 	}
-	return caller, failure
+	return machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", failure.Message)
 }

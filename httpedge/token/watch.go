@@ -27,6 +27,7 @@ type need struct {
 	level   access.Level
 	path    string // that the licence must have; "" = whatever it has
 	all     bool   // the whole project was within reach
+	only401 bool   // see Always401
 }
 
 // standing is what becomes of a token that was let in with a need. It holds no more of the token than it takes to see that
@@ -49,10 +50,7 @@ func (a *Authenticator) watch(caller endpoint.Caller, need need) func() *machine
 	var key digest
 	copy(key[:], caller.Grant.Token.GetHash())
 	need.all = caller.Trusted
-	found, failure := a.here(&key, time.Now())
-	if failure == nil {
-		failure = need.metBy(&found.caller)
-	}
+	found, failure := a.meeting(&key, &need, time.Now())
 	if failure != nil { // since the caller was let in
 		return func() *machine.Failure { return failure }
 	}
@@ -77,14 +75,23 @@ func (s *standing) still() *machine.Failure {
 	if known.current(s.tokens.records) {
 		return known.expired(now)
 	}
-	found, failure := s.tokens.here(&s.key, now)
-	if failure != nil {
-		return failure
-	}
-	if failure = s.need.metBy(&found.caller); failure == nil {
+	found, failure := s.tokens.meeting(&s.key, &s.need, now)
+	if failure == nil {
 		s.basis.Store(found.basis)
 	}
 	return failure
+}
+
+// meeting is here, of a token that meets a need.
+func (a *Authenticator) meeting(key *digest, need *need, now time.Time) (*entry, *machine.Failure) {
+	found, failure := a.here(key, now)
+	switch {
+	case failure == nil:
+		failure = need.metBy(&found.caller)
+	case need.only401:
+		failure = as401(failure)
+	}
+	return found, failure
 }
 
 func (n *need) metBy(caller *endpoint.Caller) *machine.Failure {

@@ -73,7 +73,9 @@ func TestWatch(t *testing.T) {
 			a := authenticator(records)
 			caller, failure := a.Authenticate(t.Context(), bearer(secret))
 			require.Nil(t, failure)
-			watches := []func() *machine.Failure{a.Watch(caller, c.row), watcher(t, token.Always401(a)).Watch(caller, c.row)}
+			only401 := watcher(t, token.Always401(a)).Watch(caller, c.row)
+			require.Nil(t, only401())
+			watches := []func() *machine.Failure{a.Watch(caller, c.row)}
 			if c.code != failurepb.Code_LICENSE_REQUIRED { // the conversation server asks for none
 				watches = append(watches, watcher(t, token.First(a, nil)).Watch(caller, c.row))
 			}
@@ -90,6 +92,14 @@ func TestWatch(t *testing.T) {
 					}
 					require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
 				}
+			}
+			if failure := only401(); c.code != 0 {
+				if strings.Contains(c.text, "token owner") { // it is the token that is not good
+					c.code = failurepb.Code_AUTH_REQUIRED
+				}
+				require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+			} else {
+				require.Nil(t, failure)
 			}
 		})
 	}
