@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,7 @@ func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) (
 		}
 	}
 	if n := len(given); n < takes.least || n > takes.most {
-		fmt.Fprintf(flags.Output(), "%d operands are given, and %d to %d taken\n", n, takes.least, takes.most)
+		fmt.Fprintf(flags.Output(), "parley %s takes %s, not %q\n", flags.Name(), cmp.Or(takes.named, "flags only"), given)
 		flags.Usage()
 		return nil, errUsage
 	}
