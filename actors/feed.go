@@ -336,18 +336,21 @@ func (fl *follower) closeLocked(reason error) {
 	}
 }
 
-// closeShard ends the streams of a shard that this node does not own any more.
-func (f *Feeds) closeShard(shard uint32, reason error) {
-	f.closeWhere(reason, func(fd *feed) bool { return fd.shard == shard })
+// closeShard ends the streams of a shard that this node does not own any more under an epoch. What has begun to stream under a
+// later one goes on: the node may own the shard again already.
+func (f *Feeds) closeShard(shard uint32, epoch uint64, reason error) {
+	f.visit(func(fd *feed) bool { return fd.shard == shard }, func(fd *feed) {
+		run := fd.run
+		fd.closeLocked(reason)
+		if run != nil && run.epoch > epoch {
+			fd.run = run
+		}
+	})
 }
 
 // close ends all streams.
 func (f *Feeds) close(reason error) {
-	f.closeWhere(reason, func(*feed) bool { return true })
-}
-
-func (f *Feeds) closeWhere(reason error, match func(*feed) bool) {
-	f.visit(match, func(fd *feed) { fd.closeLocked(reason) })
+	f.visit(func(*feed) bool { return true }, func(fd *feed) { fd.closeLocked(reason) })
 }
 
 // visit shows the feeds that match, each locked.

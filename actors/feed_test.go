@@ -264,12 +264,32 @@ func TestFollowEnds(t *testing.T) {
 	opening, err := s.Feeds.register(2, "conv_b", &recorder{})
 	require.NoError(t, err)
 	s.open(b, 1, "")
-	s.closeShard(2, &NotOwnerError{Shard: 2})
+	s.closeShard(2, 1, &NotOwnerError{Shard: 2})
 	require.NoError(t, kept.reason())
 	requireNotOwner(t, moved.reason(), 0)
 	_, err = opening.open(1, &conversationpb.State{})
 	requireNotOwner(t, err, 0)
 	a.cancel()
+	require.Zero(t, s.size())
+}
+
+// A node that owns a shard again may have recovered a turn before it has closed the streams of the epoch before.
+func TestStreamsOfALaterEpochStay(t *testing.T) {
+	s := newScene(t)
+	former := &recorder{}
+	s.open(s.register(former), 1, "")
+	out := s.Feeds.Begin(turn.Place{Shard: 1, Epoch: 2, ConversationID: testID}, "r", nil)
+	out.Write("ab")
+	s.closeShard(1, 1, &NotOwnerError{Shard: 1, Epoch: 1})
+	requireNotOwner(t, former.reason(), 1)
+	follower := &recorder{}
+	require.Equal(t, "ab", s.open(s.register(follower), 1, "r").GetText())
+	out.Write("cd")
+	require.Equal(t, "2:cd", follower.heard())
+	s.closeShard(1, 2, &NotOwnerError{Shard: 1, Epoch: 2})
+	requireNotOwner(t, follower.reason(), 2)
+	out.Write("ef")
+	require.Equal(t, "2:cd", follower.heard())
 	require.Zero(t, s.size())
 }
 

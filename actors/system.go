@@ -164,7 +164,7 @@ func (s *System) released(shard uint32, t *tenure) {
 			kind.OnRelease(shard, t.epoch)
 		}
 	}
-	s.feeds.closeShard(shard, &NotOwnerError{Shard: shard, Epoch: t.epoch})
+	s.feeds.closeShard(shard, t.epoch, &NotOwnerError{Shard: shard, Epoch: t.epoch})
 }
 
 // Ask sends a command to an entity and returns the reply, waiting for it until ctx ends. A refusal is a
