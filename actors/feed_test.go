@@ -278,7 +278,7 @@ func TestStreamsOfALaterEpochStay(t *testing.T) {
 	s := newScene(t)
 	former := &recorder{}
 	s.open(s.register(former), 1, "")
-	out := s.Feeds.Begin(turn.Place{Shard: 1, Epoch: 2, ConversationID: testID}, "r", nil)
+	out := s.Begin(turn.Place{Shard: 1, Epoch: 2, ConversationID: testID}, "r", nil)
 	out.Write("ab")
 	s.closeShard(1, 1, &NotOwnerError{Shard: 1, Epoch: 1})
 	requireNotOwner(t, former.reason(), 1)
