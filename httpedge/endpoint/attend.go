@@ -6,8 +6,6 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // lookEvery is how often the connection of a route that EndsWithClient is looked at. Most calls end before the first look.
@@ -41,8 +39,8 @@ func closed(conn net.Conn) (yes bool) {
 	}
 	err = raw.Control(func(fd uintptr) {
 		var one [1]byte
-		n, _, failed := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		yes = n == 0 && failed == nil || errors.Is(failed, unix.ECONNRESET)
+		n, _, failed := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		yes = n == 0 && failed == nil || errors.Is(failed, syscall.ECONNRESET)
 	})
 	return yes || err != nil
 }
