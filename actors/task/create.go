@@ -58,6 +58,7 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 		Metadata:       metadata,
 		Status:         taskpb.Status_PENDING,
 		CreatedAt:      r.now,
+		CreatedMicros:  r.env.Now.UnixMicro(),
 		UpdatedAt:      r.now,
 		ConversationId: c.GetConversationId(),
 		Runs:           1,

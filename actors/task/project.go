@@ -1,6 +1,8 @@
 package task
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
@@ -74,9 +76,10 @@ func place(s *taskpb.State, lists []List, gone bool, into *logpb.Append) {
 	if gone {
 		delta = -1
 	}
+	score := cmp.Or(s.GetCreatedMicros(), s.GetCreatedAt()) // the milliseconds of an earlier release stand before all of these
 	for _, list := range lists {
 		into.Listings = append(into.Listings,
-			&logpb.Listing{List: list.Name(), Score: s.GetCreatedAt(), Member: s.GetId(), Delete: gone})
+			&logpb.Listing{List: list.Name(), Score: score, Member: s.GetId(), Delete: gone})
 		into.Counts = append(into.Counts, &logpb.Count{Name: list.CountName(), Delta: delta})
 	}
 }

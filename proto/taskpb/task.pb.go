@@ -160,8 +160,9 @@ type State struct {
 	Queued         []*Prompt                 `protobuf:"bytes,21,rep,name=queued,proto3" json:"queued,omitempty"`                                       // comments that came while a run was open: what the next one says
 	Comments       uint64                    `protobuf:"varint,22,opt,name=comments,proto3" json:"comments,omitempty"`                                  // how many there are
 	HasResult      bool                      `protobuf:"varint,23,opt,name=has_result,json=hasResult,proto3" json:"has_result,omitempty"`
-	Callback       *Callback                 `protobuf:"bytes,24,opt,name=callback,proto3" json:"callback,omitempty"` // still to be delivered
-	Outcomes       []*Outcome                `protobuf:"bytes,25,rep,name=outcomes,proto3" json:"outcomes,omitempty"` // first outcomes of the newest commands
+	Callback       *Callback                 `protobuf:"bytes,24,opt,name=callback,proto3" json:"callback,omitempty"`                                 // still to be delivered
+	Outcomes       []*Outcome                `protobuf:"bytes,25,rep,name=outcomes,proto3" json:"outcomes,omitempty"`                                 // first outcomes of the newest commands
+	CreatedMicros  int64                     `protobuf:"varint,30,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"` // Unix microseconds: what lists are ordered by; 0 = by an earlier release, created_at counts
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -369,6 +370,13 @@ func (x *State) GetOutcomes() []*Outcome {
 		return x.Outcomes
 	}
 	return nil
+}
+
+func (x *State) GetCreatedMicros() int64 {
+	if x != nil {
+		return x.CreatedMicros
+	}
+	return 0
 }
 
 // Run is one attempt of the agent at the task: a turn of the task's conversation.
@@ -2357,7 +2365,7 @@ var File_taskpb_task_proto protoreflect.FileDescriptor
 
 const file_taskpb_task_proto_rawDesc = "" +
 	"\n" +
-	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\"\xcc\x06\n" +
+	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\"\xf3\x06\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2389,7 +2397,8 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\n" +
 	"has_result\x18\x17 \x01(\bR\thasResult\x121\n" +
 	"\bcallback\x18\x18 \x01(\v2\x15.parley.task.CallbackR\bcallback\x120\n" +
-	"\boutcomes\x18\x19 \x03(\v2\x14.parley.task.OutcomeR\boutcomes\"\xce\x01\n" +
+	"\boutcomes\x18\x19 \x03(\v2\x14.parley.task.OutcomeR\boutcomes\x12%\n" +
+	"\x0ecreated_micros\x18\x1e \x01(\x03R\rcreatedMicros\"\xce\x01\n" +
 	"\x03Run\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
