@@ -129,11 +129,13 @@ func (d *taskDriver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error)
 			given[questions[0].GetText()] = run.GetPrompt().GetText()
 		}
 		answers, err := json.Marshal(given)
-		if own := run.GetPrompt().GetAnswers(); len(own) > 0 {
-			answers = own
-		}
 		if err != nil {
 			return false, err
+		}
+		if own := run.GetPrompt().GetAnswers(); len(own) > 0 {
+			if answers, err = answersTo(action, run.GetWaiting().GetQuestions(), own); err != nil {
+				return false, err
+			}
 		}
 		_, err = d.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
 			Resolve: &conversationpb.Resolve{
@@ -150,6 +152,24 @@ func (d *taskDriver) answer(run *taskpb.Run, agent *agentpb.Agent) (bool, error)
 		}
 	}
 	return true, nil
+}
+
+// answersTo are the answers of a comment without those to questions of other actions.
+func answersTo(action string, questions []*taskpb.Question, all []byte) ([]byte, error) {
+	var answers map[string]json.RawMessage
+	if err := json.Unmarshal(all, &answers); err != nil {
+		return nil, err
+	}
+	own := make(map[string]bool, len(questions))
+	for _, question := range questions {
+		own[question.GetText()] = own[question.GetText()] || question.GetActionId() == action
+	}
+	for text, mine := range own {
+		if !mine {
+			delete(answers, text)
+		}
+	}
+	return json.Marshal(answers)
 }
 
 // send gives the conversation its message, and returns the id of the turn that answers it. A turn that somebody else has

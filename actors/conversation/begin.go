@@ -61,7 +61,7 @@ func (r *request) begin(lease *conversationpb.Lease, message *conversationpb.Mes
 		decision.Wait = run
 		return decision
 	}
-	decision.Reply = acceptedReply(run, message, after)
+	decision.Reply = r.acceptedReply(run, message, after)
 	return decision
 }
 

@@ -66,6 +66,8 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 		CreatedAt:   r.now,
 		UpdatedAt:   r.now,
 		Source:      c.GetSource(),
+
+		CreatedMicros: r.env.Now.UnixMicro(),
 	}
 	if state.Source == "" {
 		state.Source = defaultSource
@@ -80,6 +82,10 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f *machine.Failure) {
 	if state.Title, f = r.title(c.GetTitle()); f != nil {
 		return f
+	}
+	if state.GetTitle() == "" && c.GetFirstMessage() != "" {
+		state.Title = r.naming(c.GetFirstMessage())
+		state.TitleGenerated, state.TitleProvisional = state.GetTitle() != "", state.GetTitle() != ""
 	}
 	if state.Metadata, f = machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
 		return f

@@ -9,15 +9,17 @@ import (
 )
 
 // delete ends the conversation with all that belongs to it. A running turn is stopped first and its report will find
-// nothing; only_idle refuses it as busy instead.
+// nothing; only_idle refuses it as busy instead. Nothing is kept of a conversation that is gone: a repeat of the command that
+// finds none is taken for the second half of one that was carried out.
 func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.Failure) {
+	deleted := &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}}
+	if r.state == nil && r.command.GetRepeated() {
+		return machine.Decision{Reply: deleted}, nil // the first time has done it, and its answer was lost
+	}
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
 	}
-	decision := machine.Decision{
-		Delete: true,
-		Reply:  &conversationpb.Reply{Body: &conversationpb.Reply_Deleted{Deleted: &conversationpb.Deleted{}}},
-	}
+	decision := machine.Decision{Delete: true, Reply: deleted}
 	if c.GetOnlyIdle() {
 		if f := r.atRest(); f != nil {
 			return machine.Decision{}, f

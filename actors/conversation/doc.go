@@ -50,6 +50,8 @@
 //	idle     regenerate              of the newest answer           running  running                      regenerate
 //	idle     regenerate              any other message              idle     refused INVALID_MESSAGE_TARGET 409
 //	running  finish                  regenerate, with an answer     idle     agent.message in its place   regenerate
+//	running  finish                  regenerate, did not get there  idle     idle: the old answer stays   regenerate
+//	running  finish                  of a budget that was raised    running  agent.partial: it goes on    budget raised
 //	idle     edit                    of a user message              running  truncated, user.message, running edit
 //	any      rate                    of an answer that is whole     same     message.feedback             feedback
 //	any      regenerate, edit, rate  read before a rewrite          same     refused UNAVAILABLE          -
@@ -64,10 +66,11 @@
 //	any      send, continue, ...     held, not on the run's behalf  same     refused CONVERSATION_BUSY    409 agent_run_conflict
 //	any      send, continue, ...     on behalf of a run that let go same     refused STALE_TURN           -
 //	any      delete                  only_idle, held                same     refused CONVERSATION_BUSY    409 agent_run_conflict
-//	any      set_title               no title yet                   same     updated, session.usage       titles
+//	any      set_title               none, or the first message's    same     updated, session.usage       titles
 //	any      update                  changes something              same     updated                      budget raised
 //	any      send, cancel, update    the command came before        same     none: answered as it was     -
 //	any      delete                                                 none     none: everything goes        delete
+//	none     delete                  a repeat of the command        none     none: answered as it was     delete
 //	any      await_run               the run is active              same     none: waits                  -
 //
 // A run is taken over when its lease is of an older epoch. Whoever held that may not know yet that it is no owner any

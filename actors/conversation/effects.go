@@ -31,7 +31,7 @@ type StartTurn struct {
 	Usage *conversationpb.Usage
 	// Answer is the message that the turn stored when it paused, nil = none.
 	Answer *conversationpb.Message
-	// Untitled says that this is the first message of a conversation without a title.
+	// Untitled says that this is the first message of a conversation that has no title but that of its first message.
 	Untitled bool
 }
 
@@ -41,7 +41,7 @@ type ResumeTurn struct {
 	StartTurn
 }
 
-// MeterTurn tells the runner of a run that its conversation has a budget now, or a higher one.
+// MeterTurn tells the runner of a run that its conversation has another budget now, or none any more.
 type MeterTurn struct {
 	RunID string
 }

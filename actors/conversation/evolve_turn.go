@@ -20,9 +20,7 @@ func (m *Machine) applyTurn(next *conversationpb.State, event *conversationpb.Ev
 	case *conversationpb.Event_ToolResults:
 		toolResults(next, body.ToolResults.GetResults())
 	case *conversationpb.Event_Partial:
-		lease := forkLease(next.GetLease())
-		lease.Steps++
-		next.Lease = lease
+		partial(next, body.Partial)
 	case *conversationpb.Event_Reserved:
 		lease := forkLease(next.GetLease())
 		lease.ReservedNanoUsd = body.Reserved.GetReservedNanoUsd()
@@ -38,6 +36,16 @@ func (m *Machine) applyTurn(next *conversationpb.State, event *conversationpb.Ev
 	case *conversationpb.Event_ToolRemembered:
 		toolRemembered(next, body.ToolRemembered)
 	}
+}
+
+func partial(next *conversationpb.State, cut *conversationpb.Partial) {
+	lease := forkLease(next.GetLease())
+	lease.Steps++
+	if cut.GetCharged() {
+		lease.ReservedNanoUsd = 0
+		charge(next, lease, cut.GetUsage())
+	}
+	next.Lease = lease
 }
 
 // charge adds what model calls cost to the turn, which is the caller's own copy, and to the conversation.

@@ -31,6 +31,13 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 		usage = addUsage(usage, sane(c.GetPartial().GetUsage()))
 	}
 	r.limit = c.GetLimitNanoUsd()
+	switch {
+	case c.GetStopReason() != conversationpb.StopReason_BUDGET_REACHED:
+	case c.Steps != nil && c.GetSteps() < lease.GetSteps():
+		return machine.Decision{Reply: progressedReply(lease, false)}, nil // the turn went on with this report already
+	case r.moreToSpend(c, usage):
+		return r.goOn(c, usage), nil
+	}
 	ended := r.ending(c)
 	ended.Usage = addUsage(lease.GetUsage(), usage)
 	if ended.GetContinuable() && c.GetPartial().GetText() != "" {
@@ -47,6 +54,35 @@ func (r *request) finish(c *conversationpb.Finish) (machine.Decision, *machine.F
 		result.Title = title.GetPatch().GetTitle()
 	}
 	return r.ended(lease, result), nil
+}
+
+// moreToSpend says that the budget which ended the turn is not in force any more: it was raised or removed meanwhile, and what
+// is in force has something left.
+func (r *request) moreToSpend(c *conversationpb.Finish, usage *conversationpb.Usage) bool {
+	budget, limit := r.state.GetBudget(), r.state.GetBudget().GetMaxCostNanoUsd()
+	switch {
+	case r.state.GetLease().GetCancelling(), r.limit <= 0:
+		return false
+	case budget == nil:
+		return true
+	}
+	return r.limit < limit && spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()) < limit
+}
+
+// goOn has a turn that a former budget cut start anew behind what it has said (document 2, "Limits": raising a budget takes
+// effect in the turn that runs). Its followers see the text go on.
+func (r *request) goOn(c *conversationpb.Finish, usage *conversationpb.Usage) machine.Decision {
+	run := c.GetRunId()
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_Partial{Partial: &conversationpb.Partial{
+		Text: clean(c.GetPartial().GetText()), Usage: usage, Charged: true,
+	}}})
+	r.settled(run, usage)
+	state := r.after()
+	return machine.Decision{
+		Events:  r.events,
+		Effects: []machine.Effect{startTurn(state, state.GetLease(), state.GetLease().GetUserMessage())},
+		Reply:   progressedReply(state.GetLease(), false),
+	}
 }
 
 // end emits the events with which a turn ends: its answer, what it cost that was not told before, and the end itself.
@@ -101,6 +137,9 @@ func (r *request) ending(c *conversationpb.Finish) *conversationpb.TurnEnded {
 // unless the model ended its turn so, or a pause stored one.
 func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnded) *conversationpb.Message {
 	lease, status := r.state.GetLease(), answerStatus(ended.GetStopReason())
+	if old, kept := keptAnswer(lease, ended.GetStopReason()); kept {
+		return old
+	}
 	nothing := c.GetContent() == "" && len(c.GetToolCalls()) == 0 // what a tool did must not be forgotten
 	if nothing && status != statusCompleted && lease.GetAnswer() == nil {
 		return nil
@@ -109,6 +148,25 @@ func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnd
 	say(answer, lease.GetAnswer(), c.GetContent(), c.GetToolCalls())
 	answer.Usage = ended.GetUsage()
 	return answer
+}
+
+// keptAnswer is what stays the answer where a turn that was to replace it did not get to its end: cancelled, broken, or cut by
+// the budget (document 2, "Rules for sending a message": the old answer is removed only after the new one is stored). nil = it
+// is still in its place; else a pause had stored a part of the new one there.
+func keptAnswer(turn *conversationpb.Lease, reason conversationpb.StopReason) (old *conversationpb.Message, kept bool) {
+	switch reason {
+	case conversationpb.StopReason_CANCELLED, conversationpb.StopReason_ERROR, conversationpb.StopReason_BUDGET_REACHED:
+	default:
+		return nil, false
+	}
+	old = turn.GetReplaces()
+	switch {
+	case old == nil:
+		return nil, false
+	case turn.GetAnswer() == nil || turn.GetAnswer().GetId() == old.GetId():
+		return nil, true
+	}
+	return old, true
 }
 
 // say gives an answer its text and calls. A runner that knows of neither, because it could not even read what there is,
@@ -158,6 +216,9 @@ func (r *request) newAnswer(
 // cutAnswer is the answer of a turn that ends without a report: the one that it stored, as that of an ended turn, or
 // none.
 func (r *request) cutAnswer(turn *conversationpb.Lease, reason conversationpb.StopReason) *conversationpb.Message {
+	if old, kept := keptAnswer(turn, reason); kept {
+		return old
+	}
 	stored := turn.GetAnswer()
 	if stored == nil {
 		return nil
@@ -179,6 +240,7 @@ func cleanCalls(calls []*conversationpb.ToolCall) []*conversationpb.ToolCall {
 			Arguments: clean(call.GetArguments()),
 			Result:    clean(call.GetResult()),
 			Error:     clean(call.GetError()),
+			TookMs:    max(call.GetTookMs(), 0),
 		}
 	}
 	return cleaned

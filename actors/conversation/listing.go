@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"strings"
 
 	"parley/actors/machine"
@@ -28,11 +29,17 @@ const ListDue = "conv/due"
 // Order is what a list of conversations is ordered by.
 type Order byte
 
-// The orders of document 2, `GET /conversations`, orderBy. Scores are Unix milliseconds.
+// The orders of document 2, `GET /conversations`, orderBy. Scores are those of createdScore, and Unix milliseconds of an update.
 const (
 	ByCreated Order = 'c'
 	ByUpdated Order = 'u'
 )
+
+// createdScore is the score of a conversation where lists are in order of creation: Unix microseconds, as several are made in a
+// millisecond. Those of an earlier release, which counted milliseconds, thereby stand before all later ones, as they should.
+func createdScore(s *conversationpb.State) int64 {
+	return cmp.Or(s.GetCreatedMicros(), s.GetCreatedAt())
+}
 
 // List names a sorted list of one user's conversations. Members are conversation ids, values are empty: a row of a
 // page is the head. Each conversation stands in four: by creation and by update, among those of its agent and among

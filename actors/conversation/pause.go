@@ -178,6 +178,6 @@ func (r *request) awaited(decision machine.Decision, wait bool, after uint64) ma
 		decision.Wait = lease.GetRunId()
 		return decision
 	}
-	decision.Reply = acceptedReply(lease.GetRunId(), lease.GetUserMessage(), after)
+	decision.Reply = r.acceptedReply(lease.GetRunId(), lease.GetUserMessage(), after)
 	return decision
 }

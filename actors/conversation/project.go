@@ -164,7 +164,7 @@ func projectLists(was, is *conversationpb.State, into *logpb.Append) {
 		if !moved {
 			continue
 		}
-		place(one.state, ByCreated, one.state.GetCreatedAt(), one.delete, into)
+		place(one.state, ByCreated, createdScore(one.state), one.delete, into)
 		count(one.state, one.delete, into)
 	}
 }

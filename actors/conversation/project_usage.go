@@ -21,6 +21,10 @@ func projectUsage(was *conversationpb.State, events []proto.Message, into *logpb
 		switch body := event.GetBody().(type) {
 		case *conversationpb.Event_ToolUse:
 			rows.add(event, turn, body.ToolUse.GetUsage())
+		case *conversationpb.Event_Partial:
+			if body.Partial.GetCharged() {
+				rows.add(event, turn, body.Partial.GetUsage())
+			}
 		case *conversationpb.Event_TurnRecovered:
 			lost := addUsage(&conversationpb.Usage{Model: turn.GetUsage().GetModel()}, lostCall(turn))
 			rows.add(event, turn, lost)

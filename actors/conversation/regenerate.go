@@ -65,10 +65,7 @@ func (r *request) regenerated(c *conversationpb.Regenerate) (message, replaces *
 	if target.GetNumber() != answer || !asked {
 		return nil, nil, wrong
 	}
-	return message, &conversationpb.Message{
-		Id: target.GetId(), Number: target.GetNumber(), Role: target.GetRole(), Content: target.GetContent(),
-		PreviousContent: target.GetPreviousContent(), RunId: target.GetRunId(), CreatedAt: target.GetCreatedAt(),
-	}, nil
+	return message, target, nil // whole: it may have to be put back
 }
 
 // newestAnswer is the number of the answer to the newest user message, 0 = it has none. A turn leaves at most one,

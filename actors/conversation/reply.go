@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"cmp"
+
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -12,9 +14,15 @@ func stateReply(s *conversationpb.State) *conversationpb.Reply {
 	return &conversationpb.Reply{Body: &conversationpb.Reply_State{State: s}}
 }
 
-func acceptedReply(run string, message *conversationpb.Message, seq uint64) *conversationpb.Reply {
+func (r *request) acceptedReply(run string, message *conversationpb.Message, seq uint64) *conversationpb.Reply {
+	title := r.state.GetTitle()
+	for _, event := range r.events {
+		if event, ok := event.(*conversationpb.Event); ok {
+			title = cmp.Or(event.GetUserMessage().GetTitle(), title)
+		}
+	}
 	return &conversationpb.Reply{Body: &conversationpb.Reply_Accepted{
-		Accepted: &conversationpb.Accepted{RunId: run, UserMessage: message, Seq: seq},
+		Accepted: &conversationpb.Accepted{RunId: run, UserMessage: message, Seq: seq, Title: title},
 	}}
 }
 

@@ -131,6 +131,9 @@ func (r *request) decideAnswers(
 	if len(answers) == 0 || answers[0] != '{' || !utf8.Valid(given.GetAnswers()) {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are a JSON object: question to answer")
 	}
+	if f := checkAnswers(action, answers); f != nil {
+		return nil, f
+	}
 	return closedWith(action, resolution{Type: conversationpb.KindQuestion, Answers: answers}, string(answers), ""), nil
 }
 

@@ -101,5 +101,5 @@ func (r *request) repeatResumed(first *conversationpb.Outcome, wait bool) (machi
 	case wait:
 		return machine.Decision{Wait: run}, nil
 	}
-	return machine.Decision{Reply: acceptedReply(run, r.state.GetLease().GetUserMessage(), first.GetSeq())}, nil
+	return machine.Decision{Reply: r.acceptedReply(run, r.state.GetLease().GetUserMessage(), first.GetSeq())}, nil
 }

@@ -44,7 +44,7 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		Files:     files,
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
-		UserMessage: &conversationpb.UserMessage{Message: message},
+		UserMessage: &conversationpb.UserMessage{Message: message, Title: r.firstTitle(message)},
 	}})
 	return r.begin(r.newLease(run, conversationpb.Mode_MESSAGE), message, c.GetWait()), nil
 }
@@ -73,7 +73,7 @@ func (r *request) repeat(first *conversationpb.Outcome, wait bool) (machine.Deci
 	if running {
 		message = r.state.GetLease().GetUserMessage()
 	}
-	return machine.Decision{Reply: acceptedReply(run, message, first.GetSeq())}, nil
+	return machine.Decision{Reply: r.acceptedReply(run, message, first.GetSeq())}, nil
 }
 
 func startTurn(s *conversationpb.State, lease *conversationpb.Lease, message *conversationpb.Message) StartTurn {
@@ -101,6 +101,6 @@ func startTurn(s *conversationpb.State, lease *conversationpb.Lease, message *co
 		Calls:          lease.GetCalls(),
 		Usage:          lease.GetUsage(),
 		Answer:         lease.GetAnswer(),
-		Untitled:       message.GetNumber() == 1 && s.GetTitle() == "",
+		Untitled:       message.GetNumber() == 1 && (s.GetTitle() == "" || s.GetTitleProvisional()),
 	}
 }

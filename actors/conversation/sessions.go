@@ -7,7 +7,7 @@ import (
 )
 
 // SessionList names a sorted list of a project's conversations, whoever's they are, as the Client API lists sessions.
-// Members are conversation ids, scores the times of creation (Unix ms), values are empty: a row of a page is the head.
+// Members are conversation ids, scores those of createdScore, values are empty: a row of a page is the head.
 // Those of tasks are in none.
 //
 // At most one of status, user and agent narrows a list: of several it is the first of these, and whoever reads it looks at
@@ -77,6 +77,6 @@ func sessionPlace(s *conversationpb.State, list SessionList, gone bool, into *lo
 func sessionRow(s *conversationpb.State, list SessionList, gone bool, into *logpb.Append) {
 	list.TenantID, list.ProjectID = s.GetTenantId(), s.GetProjectId()
 	into.Listings = append(into.Listings, &logpb.Listing{
-		List: list.Name(), Score: s.GetCreatedAt(), Member: s.GetId(), Delete: gone,
+		List: list.Name(), Score: createdScore(s), Member: s.GetId(), Delete: gone,
 	})
 }

@@ -35,7 +35,7 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 	case *conversationpb.Event_Created:
 		return fork(body.Created.GetState())
 	case *conversationpb.Event_UserMessage:
-		userMessage(next, event, body.UserMessage.GetMessage())
+		userMessage(next, event, body.UserMessage)
 	case *conversationpb.Event_TurnStarted:
 		m.turnStarted(next, event, body.TurnStarted)
 	case *conversationpb.Event_AgentMessage:
@@ -60,7 +60,7 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 	case *conversationpb.Event_Truncated:
 		truncated(next, event, body.Truncated)
 	case *conversationpb.Event_MessageChanged:
-		messageChanged(next, event, body.MessageChanged.GetMessage())
+		messageChanged(next, body.MessageChanged.GetMessage())
 	case *conversationpb.Event_FileAdded:
 		fileAdded(next, body.FileAdded.GetFile())
 	case *conversationpb.Event_FilesRemoved:
@@ -74,8 +74,12 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 }
 
 // userMessage adds the message and opens the lease of its run, which turnStarted, in the same append, fills.
-func userMessage(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
+func userMessage(next *conversationpb.State, event *conversationpb.Event, sent *conversationpb.UserMessage) {
+	message := sent.GetMessage()
 	addMessage(next, event, message)
+	if title := sent.GetTitle(); title != "" {
+		next.Title, next.TitleGenerated, next.TitleProvisional = title, true, true
+	}
 	next.LastUserMessage = message.GetNumber()
 	if next.GetLease() == nil {
 		next.Lease = &conversationpb.Lease{RunId: event.GetRunId(), UserMessage: message}
@@ -219,7 +223,7 @@ func cancelRequested(next *conversationpb.State) {
 func updated(next *conversationpb.State, event *conversationpb.Event, change *conversationpb.Updated) {
 	patch := change.GetPatch()
 	if patch != nil && patch.Title != nil {
-		next.Title, next.TitleGenerated = patch.GetTitle(), change.GetTitleGenerated()
+		next.Title, next.TitleGenerated, next.TitleProvisional = patch.GetTitle(), change.GetTitleGenerated(), false
 	}
 	if patch != nil && patch.Pinned != nil {
 		next.Pinned = patch.GetPinned()
@@ -272,6 +276,7 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		NextMessage:     s.NextMessage,
 		MessageCount:    s.MessageCount,
 		CreatedAt:       s.CreatedAt,
+		CreatedMicros:   s.CreatedMicros,
 		UpdatedAt:       s.UpdatedAt,
 		RememberedTools: s.RememberedTools,
 		Source:          s.Source,
@@ -289,6 +294,8 @@ func fork(s *conversationpb.State) *conversationpb.State {
 		TitleGenerated:  s.TitleGenerated,
 		ReachedNanoUsd:  s.ReachedNanoUsd,
 		BackgroundRun:   s.BackgroundRun,
+
+		TitleProvisional: s.TitleProvisional,
 	}
 	keepUnknown(s, next)
 	return next

@@ -6,9 +6,9 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// messageChanged: the message's row is another one now.
-func messageChanged(next *conversationpb.State, event *conversationpb.Event, message *conversationpb.Message) {
-	next.Rewritten = event.GetSeq()
+// messageChanged: the message's row has another rating now. Of two ratings at once the later one stands, whatever either
+// had read, so a rating does not count as rewriting.
+func messageChanged(next *conversationpb.State, message *conversationpb.Message) {
 	if message.GetId() == next.GetLastAnswer().GetId() {
 		answered(next, message)
 	}

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -45,15 +47,39 @@ func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machi
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
 }
 
-// generatedTitle is the change that gives a conversation a model's title, nil when there is none to give or it has one
-// by now. finish uses it, too, when the title is ready with the answer.
-func (r *request) generatedTitle(text string) *conversationpb.Updated {
-	title := strings.Join(strings.Fields(clean(text)), " ")
-	if title == "" || r.state.GetTitle() != "" {
-		return nil
+// firstTitle is the title that a conversation without one takes from its first message (document 1, "Agent session"), ""
+// = none.
+func (r *request) firstTitle(message *conversationpb.Message) string {
+	if message.GetNumber() != 1 || r.state.GetTitle() != "" {
+		return ""
 	}
+	return r.naming(message.GetContent())
+}
+
+// naming is the title that a message gives.
+func (r *request) naming(text string) string {
+	if most := 4 * utf8.UTFMax * r.limits.TitleRunes; len(text) > most {
+		text = text[:most] // enough for a title, unless most of it is blank
+	}
+	return r.oneLine(text)
+}
+
+// oneLine is a text as a title: blanks and control characters are one space, and what is too long is cut.
+func (r *request) oneLine(text string) string {
+	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	title := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), blank), " ")
 	if runes := []rune(title); len(runes) > r.limits.TitleRunes {
 		title = strings.TrimSpace(string(runes[:r.limits.TitleRunes]))
+	}
+	return title
+}
+
+// generatedTitle is the change that gives a conversation a model's title, nil when there is none to give or somebody has given
+// it one by now. finish uses it, too, when the title is ready with the answer.
+func (r *request) generatedTitle(text string) *conversationpb.Updated {
+	title := r.oneLine(text)
+	if title == "" || r.state.GetTitle() != "" && !r.state.GetTitleProvisional() {
+		return nil
 	}
 	return &conversationpb.Updated{Patch: &conversationpb.Patch{Title: &title}, TitleGenerated: true}
 }

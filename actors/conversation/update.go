@@ -49,7 +49,7 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 		Patch: patch, CommandId: r.command.GetCommandId(), IssuedAt: r.command.GetIssuedAt(),
 	}}})
 	decision := machine.Decision{Events: r.events, Reply: stateReply(r.after())}
-	if run := r.state.GetLease().GetRunId(); run != "" && patch.GetBudget() != nil {
+	if run := r.state.GetLease().GetRunId(); run != "" && (patch.GetBudget() != nil || patch.GetRemoveBudget()) {
 		decision.Effects = []machine.Effect{MeterTurn{RunID: run}}
 	}
 	return decision, nil

@@ -56,7 +56,7 @@ func (w *walk) checkEvents(before *conversationpb.State, decision machine.Decisi
 // checkEffects: no effect without its event. Stopping is urgent, and safe without one.
 func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decision) {
 	started := slices.ContainsFunc(events(decision.Events), func(e *conversationpb.Event) bool {
-		return e.GetTurnStarted() != nil || e.GetTurnRecovered() != nil || e.GetTurnResumed() != nil
+		return e.GetTurnStarted() != nil || e.GetTurnRecovered() != nil || e.GetTurnResumed() != nil || e.GetPartial().GetCharged()
 	})
 	for _, effect := range decision.Urgent {
 		stop, ok := effect.(conversation.StopTurn)
@@ -85,7 +85,7 @@ func (w *walk) checkEffects(before *conversationpb.State, decision machine.Decis
 			require.Equal(w.t, w.env.Epoch, effect.Epoch)
 		case conversation.MeterTurn:
 			require.Equal(w.t, w.state().GetLease().GetRunId(), effect.RunID)
-			require.NotNil(w.t, w.state().GetBudget())
+			require.False(w.t, proto.Equal(before.GetBudget(), w.state().GetBudget()))
 		case conversation.TellFeedback:
 			require.True(w.t, slices.ContainsFunc(events(decision.Events), func(e *conversationpb.Event) bool {
 				return e.GetMessageChanged() != nil

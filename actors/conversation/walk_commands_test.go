@@ -159,6 +159,11 @@ func (w *walk) finish() *conversationpb.Finish {
 	if finish.GetStopReason() == conversationpb.StopReason_BUDGET_REACHED && rapid.Bool().Draw(t, "has partial") {
 		finish.Partial = &conversationpb.Partial{Text: "par\xfft"}
 	}
+	if finish.GetStopReason() == conversationpb.StopReason_BUDGET_REACHED {
+		finish.LimitNanoUsd = rapid.SampledFrom([]int64{0, 1, 20, 1000}).Draw(t, "limit")
+		steps := max(w.state().GetLease().GetSteps(), 1) - rapid.Uint32Range(0, 1).Draw(t, "steps")
+		finish.Steps = &steps
+	}
 	return finish
 }
 

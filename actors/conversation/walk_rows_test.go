@@ -22,7 +22,7 @@ func (w *walk) checkRows() {
 	}
 	owner := strings.Join([]string{pin, s.GetTenantId(), s.GetProjectId(), escape.Replace(s.GetUserId())}, "/")
 	for _, name := range []string{owner, owner + "/" + escape.Replace(s.GetAgentId())} {
-		want.Listings[machinetest.Place{List: "conv/c/" + name, Score: s.GetCreatedAt(), Member: s.GetId()}] = ""
+		want.Listings[machinetest.Place{List: "conv/c/" + name, Score: s.GetCreatedMicros(), Member: s.GetId()}] = ""
 		want.Listings[machinetest.Place{List: "conv/u/" + name, Score: s.GetUpdatedAt(), Member: s.GetId()}] = ""
 		want.Counts["conv/n/"+name] = 1
 	}

@@ -112,7 +112,7 @@ func (w *walk) wantSessions(want *machinetest.Rows) {
 		names = append(names, "session/s/"+project+"/budget_paused")
 	}
 	for _, name := range names {
-		want.Listings[machinetest.Place{List: name, Score: s.GetCreatedAt(), Member: s.GetId()}] = ""
+		want.Listings[machinetest.Place{List: name, Score: s.GetCreatedMicros(), Member: s.GetId()}] = ""
 	}
 }
 

@@ -205,7 +205,7 @@ func (k *talk) change(c *toolCall, with func(record *conversationpb.ToolCall)) {
 	former := k.calls[c.at]
 	record := &conversationpb.ToolCall{
 		Id: former.GetId(), Name: former.GetName(), Arguments: former.GetArguments(),
-		Result: former.GetResult(), Error: former.GetError(),
+		Result: former.GetResult(), Error: former.GetError(), TookMs: former.GetTookMs(),
 	}
 	with(record)
 	k.calls[c.at] = record
@@ -216,6 +216,12 @@ type outcome struct {
 	call *toolCall
 	text string
 	err  error
+	took time.Duration
+}
+
+// milliseconds is how long the call ran, rounded up; 0 = it was not run.
+func (o outcome) milliseconds() int64 {
+	return int64((o.took + time.Millisecond - 1) / time.Millisecond)
 }
 
 func (o outcome) label() string {
@@ -303,10 +309,12 @@ func (k *talk) results(ctx context.Context, batch []outcome) (*conversationpb.Pr
 	results := &conversationpb.ToolResults{}
 	for _, o := range batch {
 		text, failure := k.bounded(o)
-		k.change(o.call, func(record *conversationpb.ToolCall) { record.Result, record.Error = text, failure })
+		k.change(o.call, func(record *conversationpb.ToolCall) {
+			record.Result, record.Error, record.TookMs = text, failure, o.milliseconds()
+		})
 		o.call.done = true
 		record := k.calls[o.call.at]
-		result := &conversationpb.ToolCall{Id: record.GetId(), Name: record.GetName(), Result: text, Error: failure}
+		result := &conversationpb.ToolCall{Id: record.GetId(), Name: record.GetName(), Result: text, Error: failure, TookMs: record.GetTookMs()}
 		if o.call.changed {
 			result.Arguments = record.GetArguments()
 		}
@@ -355,7 +363,10 @@ func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
 	defer cancel()
 	begun := time.Now()
-	defer func() { k.runner.metrics.tools.WithLabelValues(result.label()).Observe(time.Since(begun).Seconds()) }()
+	defer func() {
+		result.took = time.Since(begun)
+		k.runner.metrics.tools.WithLabelValues(result.label()).Observe(result.took.Seconds())
+	}()
 	text, err := c.tool.Run(ctx, tool.Call{
 		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: k.run.job.ConversationID, RunID: k.run.job.RunID,
 		UserID: k.run.job.UserID, Args: c.args, Context: k.context,

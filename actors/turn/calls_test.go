@@ -30,6 +30,8 @@ func TestToolsRunAndTheirResultsGoBack(t *testing.T) {
 	}, calls[:3])
 	require.Contains(t, calls[3], "the arguments do not fit the tool's schema")
 	require.NotEqual(t, "c1", finish.GetToolCalls()[4].GetId(), "ids are the turn's own")
+	require.Zero(t, finish.GetToolCalls()[2].GetTookMs(), "it was not run")
+	require.Positive(t, finish.GetToolCalls()[1].GetTookMs())
 
 	require.Equal(t, map[string]int{"run_1/1/0": 1, "run_1/1/1": 1, finishKey(b, "read done", 4): 1}, b.shop.counts())
 	require.EqualValues(t, 1, finish.GetUsage().GetModelCalls(), "what is journalled is not charged again")

@@ -83,7 +83,7 @@ func (k *talk) recallResults(results *conversationpb.ToolResults) {
 				continue
 			}
 			k.change(c, func(record *conversationpb.ToolCall) {
-				record.Result, record.Error = result.GetResult(), result.GetError()
+				record.Result, record.Error, record.TookMs = result.GetResult(), result.GetError(), result.GetTookMs()
 				if result.GetArguments() != "" {
 					record.Arguments = result.GetArguments()
 				}

@@ -314,7 +314,7 @@ func (k *talk) outcome(ctx context.Context, end *ending) *conversationpb.Finish 
 	}
 	finish := &conversationpb.Finish{StopReason: end.reason, Partial: end.partial}
 	if end.reason == conversationpb.StopReason_BUDGET_REACHED {
-		finish.LimitNanoUsd = k.limit
+		finish.LimitNanoUsd, finish.Steps = k.limit, &k.steps
 	}
 	return finish
 }

@@ -354,7 +354,7 @@ type State struct {
 	Files          []*File         `protobuf:"bytes,34,rep,name=files,proto3" json:"files,omitempty"`                                          // of the conversation, oldest first
 	Closed         []*ClosedAction `protobuf:"bytes,35,rep,name=closed,proto3" json:"closed,omitempty"`                                        // newest actions that are not pending any more, oldest first, at most 32
 	LastAnswer     *Message        `protobuf:"bytes,36,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`              // newest answer without its texts: id, number, in_reply_to, status, run_id
-	Rewritten      uint64          `protobuf:"varint,37,opt,name=rewritten,proto3" json:"rewritten,omitempty"`                                 // seq of the newest event that replaced or removed messages, 0 = none
+	Rewritten      uint64          `protobuf:"varint,37,opt,name=rewritten,proto3" json:"rewritten,omitempty"`                                 // seq of the newest event that replaced or removed messages, ratings aside; 0 = none
 	TitleGenerated bool            `protobuf:"varint,38,opt,name=title_generated,json=titleGenerated,proto3" json:"title_generated,omitempty"` // the title is the server's, made from the first exchange
 	// The limit at which the budget was last reached: until it is raised above that it is used up, even if too little for a
 	// model call is left. 0 = it was not reached.
@@ -362,8 +362,12 @@ type State struct {
 	// The background run that holds the conversation, queued or running: until it lets go, only commands on its behalf begin a
 	// turn. Empty = none.
 	BackgroundRun string `protobuf:"bytes,40,opt,name=background_run,json=backgroundRun,proto3" json:"background_run,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// When it was made, in Unix microseconds: what lists of conversations are ordered by. 0 = by an earlier release, whose rows
+	// are ordered by created_at and stand before all others.
+	CreatedMicros    int64 `protobuf:"varint,50,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"`
+	TitleProvisional bool  `protobuf:"varint,51,opt,name=title_provisional,json=titleProvisional,proto3" json:"title_provisional,omitempty"` // the title is the first message's: one that a model makes takes its place
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *State) Reset() {
@@ -674,6 +678,20 @@ func (x *State) GetBackgroundRun() string {
 		return x.BackgroundRun
 	}
 	return ""
+}
+
+func (x *State) GetCreatedMicros() int64 {
+	if x != nil {
+		return x.CreatedMicros
+	}
+	return 0
+}
+
+func (x *State) GetTitleProvisional() bool {
+	if x != nil {
+		return x.TitleProvisional
+	}
+	return false
 }
 
 // ClosedAction is what is remembered of an action that was decided, or never will be.
@@ -2039,6 +2057,7 @@ type ToolCall struct {
 	Arguments     string                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	Result        string                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
 	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	TookMs        int64                  `protobuf:"varint,6,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"` // how long it ran; 0 = it did not run here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2106,6 +2125,13 @@ func (x *ToolCall) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *ToolCall) GetTookMs() int64 {
+	if x != nil {
+		return x.TookMs
+	}
+	return 0
 }
 
 // Run is the durable record of an ended turn.
@@ -2854,6 +2880,7 @@ type Partial struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Charged       bool                   `protobuf:"varint,3,opt,name=charged,proto3" json:"charged,omitempty"` // the turn goes on: usage is spent with this event, not with the end of the turn
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2900,6 +2927,13 @@ func (x *Partial) GetUsage() *Usage {
 		return x.Usage
 	}
 	return nil
+}
+
+func (x *Partial) GetCharged() bool {
+	if x != nil {
+		return x.Charged
+	}
+	return false
 }
 
 // Reserved raises what the model call under way may cost.
@@ -3712,6 +3746,7 @@ func (x *Created) GetState() *State {
 type UserMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Message       *Message               `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"` // that the first message gives a conversation without one; the title is the server's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3751,6 +3786,13 @@ func (x *UserMessage) GetMessage() *Message {
 		return x.Message
 	}
 	return nil
+}
+
+func (x *UserMessage) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
 }
 
 type TurnStarted struct {
@@ -5979,6 +6021,7 @@ type Create struct {
 	Source         string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	RuntimeContext []byte                 `protobuf:"bytes,6,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"`
 	ServerMetadata []byte                 `protobuf:"bytes,7,opt,name=server_metadata,json=serverMetadata,proto3" json:"server_metadata,omitempty"` // JSON object of server-owned keys; never from a client
+	FirstMessage   string                 `protobuf:"bytes,12,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`      // that will follow: it names the conversation where title is empty; not stored
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6060,6 +6103,13 @@ func (x *Create) GetServerMetadata() []byte {
 		return x.ServerMetadata
 	}
 	return nil
+}
+
+func (x *Create) GetFirstMessage() string {
+	if x != nil {
+		return x.FirstMessage
+	}
+	return ""
 }
 
 type Send struct {
@@ -6367,6 +6417,7 @@ type Finish struct {
 	Title         string                 `protobuf:"bytes,8,opt,name=title,proto3" json:"title,omitempty"`                                       // made from the first message, if the agent wants titles and it is ready
 	Partial       *Partial               `protobuf:"bytes,9,opt,name=partial,proto3" json:"partial,omitempty"`                                   // with BUDGET_REACHED: the text of the model call that was cut
 	LimitNanoUsd  int64                  `protobuf:"varint,10,opt,name=limit_nano_usd,json=limitNanoUsd,proto3" json:"limit_nano_usd,omitempty"` // with BUDGET_REACHED: the limit that was reached; a higher one may be set by now. 0 = the one in force
+	Steps         *uint32                `protobuf:"varint,11,opt,name=steps,proto3,oneof" json:"steps,omitempty"`                               // with BUDGET_REACHED: journalled when the report was made, so that its repeat is not taken for one of the part that went on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6467,6 +6518,13 @@ func (x *Finish) GetPartial() *Partial {
 func (x *Finish) GetLimitNanoUsd() int64 {
 	if x != nil {
 		return x.LimitNanoUsd
+	}
+	return 0
+}
+
+func (x *Finish) GetSteps() uint32 {
+	if x != nil && x.Steps != nil {
+		return *x.Steps
 	}
 	return 0
 }
@@ -6997,7 +7055,8 @@ type Accepted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	UserMessage   *Message               `protobuf:"bytes,2,opt,name=user_message,json=userMessage,proto3" json:"user_message,omitempty"`
-	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"` // last seq before this turn's first event: follow from here
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`    // last seq before this turn's first event: follow from here
+	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"` // of the conversation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7051,6 +7110,13 @@ func (x *Accepted) GetSeq() uint64 {
 		return x.Seq
 	}
 	return 0
+}
+
+func (x *Accepted) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
 }
 
 type TurnResult struct {
@@ -7611,7 +7677,7 @@ var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\x84\f\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xd8\f\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -7660,7 +7726,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\trewritten\x18% \x01(\x04R\trewritten\x12'\n" +
 	"\x0ftitle_generated\x18& \x01(\bR\x0etitleGenerated\x12(\n" +
 	"\x10reached_nano_usd\x18' \x01(\x03R\x0ereachedNanoUsd\x12%\n" +
-	"\x0ebackground_run\x18( \x01(\tR\rbackgroundRun\"0\n" +
+	"\x0ebackground_run\x18( \x01(\tR\rbackgroundRun\x12%\n" +
+	"\x0ecreated_micros\x182 \x01(\x03R\rcreatedMicros\x12+\n" +
+	"\x11title_provisional\x183 \x01(\bR\x10titleProvisional\"0\n" +
 	"\fClosedAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03how\x18\x02 \x01(\tR\x03how\"\x87\x03\n" +
@@ -7811,13 +7879,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x05 \x01(\x03R\tcreatedAt\x12\x1d\n" +
 	"\n" +
-	"updated_at\x18\x06 \x01(\x03R\tupdatedAt\"z\n" +
+	"updated_at\x18\x06 \x01(\x03R\tupdatedAt\"\x93\x01\n" +
 	"\bToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
 	"\targuments\x18\x03 \x01(\tR\targuments\x12\x16\n" +
 	"\x06result\x18\x04 \x01(\tR\x06result\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xff\x02\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x17\n" +
+	"\atook_ms\x18\x06 \x01(\x03R\x06tookMs\"\xff\x02\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12-\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x19.parley.conversation.ModeR\x04mode\x12!\n" +
@@ -7875,10 +7944,11 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x121\n" +
 	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\"F\n" +
 	"\vToolResults\x127\n" +
-	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"O\n" +
+	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"i\n" +
 	"\aPartial\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x120\n" +
-	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\"\\\n" +
+	"\x05usage\x18\x02 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x18\n" +
+	"\acharged\x18\x03 \x01(\bR\acharged\"\\\n" +
 	"\bReserved\x12*\n" +
 	"\x11reserved_nano_usd\x18\x01 \x01(\x03R\x0freservedNanoUsd\x12$\n" +
 	"\x0espent_nano_usd\x18\x02 \x01(\x03R\fspentNanoUsd\"\x93\x01\n" +
@@ -7938,9 +8008,10 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1c\n" +
 	"\tforgotten\x18\x02 \x01(\bR\tforgotten\";\n" +
 	"\aCreated\x120\n" +
-	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"E\n" +
+	"\x05state\x18\x01 \x01(\v2\x1a.parley.conversation.StateR\x05state\"[\n" +
 	"\vUserMessage\x126\n" +
-	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\"\x98\x01\n" +
+	"\amessage\x18\x01 \x01(\v2\x1c.parley.conversation.MessageR\amessage\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\"\x98\x01\n" +
 	"\vTurnStarted\x120\n" +
 	"\x05lease\x18\x01 \x01(\v2\x1a.parley.conversation.LeaseR\x05lease\x12\x1d\n" +
 	"\n" +
@@ -8112,7 +8183,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\arelease\x18\x02 \x01(\bR\arelease\x12\x1c\n" +
 	"\tcontinues\x18\x03 \x01(\bR\tcontinues\x12)\n" +
-	"\x05agent\x18\x04 \x01(\v2\x13.parley.agent.AgentR\x05agent\"\x84\x02\n" +
+	"\x05agent\x18\x04 \x01(\v2\x13.parley.agent.AgentR\x05agent\"\xa9\x02\n" +
 	"\x06Create\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1a\n" +
@@ -8120,7 +8191,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06budget\x18\x04 \x01(\v2\x1b.parley.conversation.BudgetR\x06budget\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
 	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\x12'\n" +
-	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\"\xb1\x01\n" +
+	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\x12#\n" +
+	"\rfirst_message\x18\f \x01(\tR\ffirstMessage\"\xb1\x01\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -8139,7 +8211,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x120\n" +
 	"\x05patch\x18\x02 \x01(\v2\x1a.parley.conversation.PatchR\x05patch\"%\n" +
 	"\x06Delete\x12\x1b\n" +
-	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xab\x03\n" +
+	"\tonly_idle\x18\x01 \x01(\bR\bonlyIdle\"\xd0\x03\n" +
 	"\x06Finish\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12@\n" +
@@ -8153,7 +8225,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05title\x18\b \x01(\tR\x05title\x126\n" +
 	"\apartial\x18\t \x01(\v2\x1c.parley.conversation.PartialR\apartial\x12$\n" +
 	"\x0elimit_nano_usd\x18\n" +
-	" \x01(\x03R\flimitNanoUsd\"\t\n" +
+	" \x01(\x03R\flimitNanoUsd\x12\x19\n" +
+	"\x05steps\x18\v \x01(\rH\x00R\x05steps\x88\x01\x01B\b\n" +
+	"\x06_steps\"\t\n" +
 	"\aRecover\"!\n" +
 	"\bAwaitRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xcc\x04\n" +
@@ -8188,11 +8262,12 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05Tools\x12\x14\n" +
 	"\x05tools\x18\x01 \x03(\tR\x05tools\":\n" +
 	"\tFileReply\x12-\n" +
-	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"t\n" +
+	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"\x8a\x01\n" +
 	"\bAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
 	"\fuser_message\x18\x02 \x01(\v2\x1c.parley.conversation.MessageR\vuserMessage\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\x91\x04\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\"\x91\x04\n" +
 	"\n" +
 	"TurnResult\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12?\n" +
@@ -8623,6 +8698,7 @@ func file_conversationpb_conversation_proto_init() {
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
+	file_conversationpb_conversation_proto_msgTypes[68].OneofWrappers = []any{}
 	file_conversationpb_conversation_proto_msgTypes[71].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),

@@ -1,0 +1,129 @@
+package conversation
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// asked is what a user_question asks, as its tool stored it (document 5, section 7).
+type asked struct {
+	Questions     []question `json:"questions"`
+	AllowFreeText *bool      `json:"allowFreeText"`
+}
+
+type question struct {
+	Question    string   `json:"question"`
+	Header      string   `json:"header"`
+	MultiSelect bool     `json:"multiSelect"`
+	Options     []option `json:"options"`
+	Required    *bool    `json:"required"`
+}
+
+type option struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// askedBy reads the questions of an action; none where its tool keeps them in another form.
+func askedBy(action *conversationpb.PendingAction) asked {
+	for _, raw := range [][]byte{action.GetDetails(), action.GetArgs()} {
+		var a asked
+		if json.Unmarshal(raw, &a) == nil && len(a.Questions) > 0 {
+			return a
+		}
+	}
+	return asked{}
+}
+
+// checkAnswers holds answers, keyed by a question's text or header, against the questions: each answer belongs to a question,
+// each question that must be answered is, and where only the options are welcome the answer is one of them.
+func checkAnswers(action *conversationpb.PendingAction, answers []byte) *machine.Failure {
+	asked := askedBy(action)
+	if len(asked.Questions) == 0 {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(answers, &given) != nil {
+		return invalidAnswers("answers are a JSON object: question to answer")
+	}
+	for key := range given {
+		if !slices.ContainsFunc(asked.Questions, func(q question) bool { return q.named(key) }) {
+			return invalidAnswers("answers name a question that was not asked: %.80q", key)
+		}
+	}
+	free := asked.AllowFreeText == nil || *asked.AllowFreeText
+	for i := range asked.Questions {
+		q := &asked.Questions[i]
+		raw, ok := given[q.Question]
+		if !ok {
+			raw = given[q.Header]
+		}
+		if f := q.check(readAnswer(raw), free); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func invalidAnswers(format string, args ...any) *machine.Failure {
+	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+}
+
+// named says whether an answer's key means the question.
+func (q *question) named(key string) bool { return key == q.Question || key == q.Header && key != "" }
+
+func (q *question) check(a answer, free bool) *machine.Failure {
+	switch {
+	case a.empty() && (q.Required == nil || *q.Required):
+		return invalidAnswers("the question %.80q must be answered", q.Question)
+	case len(q.Options) == 0:
+		return nil
+	case len(a.values) > 1 && !q.MultiSelect:
+		return invalidAnswers("the question %.80q takes one answer", q.Question)
+	case free:
+		return nil
+	}
+	for _, value := range append(slices.Clone(a.values), a.free...) {
+		if !slices.ContainsFunc(q.Options, func(o option) bool { return value == o.Value || value == o.Label }) {
+			return invalidAnswers("the answer to %.80q must be one of its options", q.Question)
+		}
+	}
+	return nil
+}
+
+// answer is what a person said to one question.
+type answer struct{ values, free []string }
+
+func (a answer) empty() bool { return len(a.values)+len(a.free) == 0 }
+
+// readAnswer reads an answer in the forms in which clients send it: a text, a list of texts, {values, freeText}. Any other JSON
+// value stands for its text.
+func readAnswer(raw json.RawMessage) answer {
+	var text string
+	var list []string
+	var whole struct {
+		Values   []string `json:"values"`
+		FreeText string   `json:"freeText"`
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return answer{}
+	case json.Unmarshal(raw, &text) == nil:
+		return answer{values: said(text)}
+	case json.Unmarshal(raw, &list) == nil:
+		return answer{values: said(list...)}
+	case json.Unmarshal(raw, &whole) == nil:
+		return answer{values: said(whole.Values...), free: said(whole.FreeText)}
+	}
+	return answer{values: []string{string(raw)}}
+}
+
+// said drops what is blank.
+func said(texts ...string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.TrimSpace(text) == "" })
+}
