@@ -122,6 +122,11 @@ func TestCORS(t *testing.T) {
 	require.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	require.Equal(t, "86400", preflight.header.Get("Access-Control-Max-Age"))
 
+	preflight = b.do(request("OPTIONS", "/desk/echo/a", "", "Origin", "https://app.example.com", "Access-Control-Request-Method", "POST",
+		"Access-Control-Request-Headers", "authorization, x-stainless-lang,X-Stainless-Retry-Count, x-other, x-stainless-(bad)"))
+	require.Equal(t, "Content-Type, Authorization, Last-Event-ID, X-Request-Id, X-Read-Consistency, Idempotency-Key, "+
+		"x-stainless-lang, x-stainless-retry-count", preflight.header.Get("Access-Control-Allow-Headers"))
+
 	open := serve(t, limited(func(c *httpedge.Config) { c.CORS.Origins = []string{"*"} }))
 	require.Equal(t, "*", open.do(get("/desk/echo/a", "Origin", "https://x.example.com")).header.Get("Access-Control-Allow-Origin"))
 }

@@ -29,6 +29,9 @@ func serve(ctx context.Context, args []string, s surroundings) int {
 	for _, name := range request.Unknown {
 		logger.Warn("environment variable is not a setting", slog.String("name", name))
 	}
+	for _, warning := range request.Config.Warnings() {
+		logger.Warn("setting is probably not meant", slog.String("why", warning))
+	}
 	greet := func(n *node.Node) {
 		writeBanner(s.stdout, request.Config, n)
 		n.FirstToken(func(token string) { writeFirstToken(s.stdout, request.Config, n, token) })

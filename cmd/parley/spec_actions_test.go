@@ -35,7 +35,7 @@ func resumedTurn(over fields) shape {
 		"response": assistantMessage(fields{
 			"status": oneOf("completed", "requires_action"), "toolCalls": listOf(anyObject), "metadata": anyObject,
 		}), "usage": usageRecord(nil),
-		"stopReason": exactly("end_turn"), "runId": idOf("run"),
+		"stopReason": exactly("end_turn"), "runId": idOf("run"), "conversationTitle": anyText,
 	}.with(over))
 }
 

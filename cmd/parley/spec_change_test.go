@@ -194,7 +194,7 @@ func TestSpecBulkDelete(t *testing.T) {
 		quick, busy, strict := p.newConversation(t, "quick", "bulk"), p.newConversation(t, "slow", "bulk"), p.newConversation(t, "full", "bulk")
 		p.follow(t, "POST", "/conversations/"+busy+"/messages", map[string]any{"message": "go", "stream": true}).frame()
 		unknown := "conv_AAAAAAAAAAAAAAAAAAAAA"
-		ids := []string{strict, unknown, quick, busy, quick, "no id/at all", "", unknown}
+		ids := []string{strict, unknown, quick, busy, quick, "no id/at all", " ", unknown}
 		body := bulk(t, ids).fits(200, object(fields{"deleted": exactly(1), "results": listOf(object(fields{
 			"id": anyText, "status": oneOf("deleted", "not_found", "busy", "error"), "message?": nonEmpty,
 		}))}))

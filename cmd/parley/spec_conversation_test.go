@@ -216,7 +216,8 @@ func listPages(t *testing.T, p *process, id string, all, newestFirst []string) {
 		{"list_limit_above_200_is_200", "?limit=201", 200, 0, true, all[:200]},
 		{"bad_numbers_are_the_defaults", "?limit=x&offset=-3", 100, 0, true, all[:100]},
 		{"zero_and_fractions_are_the_defaults", "?limit=0&offset=1.5", 100, 0, true, all[:100]},
-		{"numbers_beyond_64_bits_are_the_defaults", "?limit=99999999999999999999&offset=99999999999999999999", 100, 0, true, all[:100]},
+		{"limit_beyond_64_bits_is_200", "?limit=99999999999999999999", 200, 0, true, all[:200]},
+		{"offset_beyond_64_bits_is_beyond_the_end", "?limit=9223372036854775807&offset=99999999999999999999", 200, 1<<31 - 1, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			page := p.ask(t, "GET", "/conversations/"+id+"/messages"+c.query, nil).fits(200, messagePage(fields{

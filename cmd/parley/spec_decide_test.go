@@ -33,7 +33,7 @@ func TestSpecQuestion(t *testing.T) {
 		})))(ask(t).turn.v))
 	})
 	for name, answers := range map[string]string{
-		"answers_by_text": `{"Which?":"Red"}`, "answers_with_values": `{"Which?":{"values":["b"],"freeText":"or not"}}`, "no_answers": `{}`,
+		"answers_by_text": `{"Which?":"Red"}`, "answers_with_values": `{"Which?":{"values":["b"],"freeText":"or not"}}`, "answers_by_header": `{"Kind":"Red","Why?":"so"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ask(t)
@@ -53,6 +53,10 @@ func TestSpecQuestion(t *testing.T) {
 			{"type": "user_question", "answers": "Red"},
 			{"type": "user_question", "answers": []string{"Red"}},
 			{"type": "user_question", "answers": nil},
+			{"type": "user_question", "answers": object1{}},
+			{"type": "user_question", "answers": object1{"Which?": ""}},
+			{"type": "user_question", "answers": object1{"Which?": "Red", "Who?": "me"}},
+			{"type": "user_question", "answers": object1{"Which?": []string{"Red", "Blue"}}},
 			{"type": "user_question", "answers": object1{"Which?": strings.Repeat("x", 64<<10)}},
 			{"type": "client_tool", "output": "Red"},
 		} {
@@ -165,7 +169,10 @@ func TestSpecHasty(t *testing.T) {
 	})
 	t.Run("who_cannot_wait_is_told_that_it_runs", func(t *testing.T) {
 		w := p.pause(t, calls(wipe("sdf-3")), part{Text: "Working.", Hold: "sdf-3"})
-		w.resolve(t, 0, allow).fits(202, exactly(object1{"runId": w.run, "status": "running"}))
+		w.resolve(t, 0, allow).fits(202, object(fields{
+			"runId": exactly(w.run), "status": exactly("running"),
+			"response": assistantMessage(fields{"content": exactly(""), "status": exactly("running"), "metadata": exactly(object1{"status": "running"})}),
+		}))
 		require.Equal(t, "running", w.status(t))
 		w.resolve(t, 0, allow).refused(409, "action_not_pending")
 		details := p.ask(t, "POST", "/conversations/"+w.id+"/messages", object1{"message": "x"}).refused(409, "conversation_busy")

@@ -23,7 +23,7 @@ func TestSpecEvents(t *testing.T) {
 		events := page.at("events").list()
 		require.Len(t, events, 4)
 		for i, want := range []shape{
-			event(1, "user.message", map[string]any{"content": "hello", "message_id": question, "metadata": map[string]any{"k": 1}}),
+			event(1, "user.message", map[string]any{"content": "hello", "message_id": question, "metadata": map[string]any{"k": 1}, "title": "hello"}),
 			event(2, "session.status_running", map[string]any{"attempt": 1}),
 			event(3, "agent.message", map[string]any{
 				"content": "one two three", "message_id": answered, "stop_reason": "end_turn", "status": "completed", "in_reply_to": question, "usage": usage,

@@ -125,7 +125,7 @@ func TestSpecExportPDF(t *testing.T) {
 	p.say(t, id, "say **all is well**")
 	t.Run("pdf_is_a_document", func(t *testing.T) {
 		a := p.exported(t, id, "?format=pdf", "application/pdf")
-		require.Regexp(t, `^attachment; filename="conversation\.pdf"$`, a.header.Get("Content-Disposition"))
+		require.Regexp(t, `^attachment; filename="say all is well\.pdf"$`, a.header.Get("Content-Disposition"))
 		require.True(t, strings.HasPrefix(a.text, "%PDF-"))
 		require.Contains(t, a.text[max(0, len(a.text)-64):], "%%EOF")
 	})

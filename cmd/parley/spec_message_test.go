@@ -45,7 +45,7 @@ func TestSpecSend(t *testing.T) {
 			}),
 		}},
 		{"mute", fields{
-			"stopReason": exactly("error"), "status": exactly("incomplete"), "response": nil,
+			"stopReason": exactly("error"), "status": exactly("incomplete"), "response": unsaidMessage("incomplete", "error"),
 			"error": exactly(map[string]string{"code": "invalid_request", "message": "the model refused"}),
 		}},
 	} {

@@ -15,6 +15,8 @@ turn: {meter_tokens: 8}
 agents:
   - id: talker
     model: {provider: scripted, price: {input: 0, output: 1000}, script: {tokens: 100, token_interval: 1ms}}
+  - id: steady
+    model: {provider: scripted, price: {input: 0, output: 1000}, script: {tokens: 60, token_interval: 30ms}}
   - id: steps
     model: {provider: scripted, price: {input: 0, output: 1000}, script: {tokens: 100, steps: [{text: "a b c d e f g h i j", tool_calls: [{name: ask, arguments: {}}]}]}}
     tools: [{name: ask, client: true}]
@@ -113,7 +115,7 @@ func TestSpecMoney(t *testing.T) {
 		change(t, id, object1{"maxCostUsd": 0.2}).fits(200, conversationRecord(fields{"continuable": exactly(true), "runtime": runtimeRecord(nil)}))
 		over := resume(t, id).fits(200, object(fields{
 			"response": assistantMessage(nil), "usage": usageRecord(nil), "stopReason": exactly("end_turn"), "runId": exactly(turn.text("runId")),
-			"budget": budgetRecord(), "spentUsd": number,
+			"budget": budgetRecord(), "spentUsd": number, "conversationTitle": exactly("go"),
 		}))
 		require.Equal(t, turn.text("response", "id"), over.text("response", "id"))
 		require.Contains(t, over.text("response", "content"), turn.text("response", "content"), "it goes on where it stopped")
@@ -159,7 +161,7 @@ func TestSpecMoney(t *testing.T) {
 	})
 	t.Run("prompt_that_costs_too_much_is_not_sent", func(t *testing.T) {
 		id := p.budgeted(t, "reader", 0.005, "pause")
-		turn := send(t, id).fits(200, reachedTurn(fields{"response": nil, "usage": nil, "usage?": anyObject, "spentUsd": exactly(0)}))
+		turn := send(t, id).fits(200, reachedTurn(fields{"response": unsaidMessage("incomplete", "budget_reached"), "usage": nil, "usage?": anyObject, "spentUsd": exactly(0)}))
 		require.Equal(t, "budget_reached", turn.text("stopReason"))
 		require.Zero(t, p.spent(t, id))
 	})
@@ -216,6 +218,28 @@ func TestSpecMoney(t *testing.T) {
 		require.Equal(t, "end_turn", turn.text("stopReason"))
 		require.InDelta(t, 0.0061, turn.number("spentUsd"), 1e-9)
 	})
+	for name, raised := range map[string]any{"raised": object1{"maxCostUsd": 1}, "removed": nil} {
+		t.Run("budget_"+name+"_while_a_turn_runs", func(t *testing.T) {
+			id := p.budgeted(t, "steady", 0.03, "stop")
+			s := p.follow(t, "POST", "/conversations/"+id+"/messages", object1{"message": "go", "stream": true})
+			require.Equal(t, "stream.start", s.frame().event)
+			p.partial(t, id)
+			change(t, id, raised).fits(200, anyObject)
+			var said string
+			f := s.frame()
+			for ; f.event != "stream.done"; f = s.frame() {
+				said += f.data.text("text")
+			}
+			s.ends()
+			require.Equal(t, "end_turn", f.data.text("stopReason"))
+			require.Equal(t, said, f.data.text("content"))
+			require.Equal(t, said, p.messages(t, id)[1].text("content"))
+			require.Greater(t, p.spent(t, id), 0.03+metered)
+			require.InDelta(t, p.spent(t, id), f.data.number("usage", "costUsd"), 1e-9)
+			require.Empty(t, p.ask(t, "GET", "/conversations/"+id+"/events?types=budget.reached", nil).fits(200, anyObject).at("events").list())
+			require.Len(t, p.ask(t, "GET", "/conversations/"+id+"/events?types=session.status_running", nil).fits(200, anyObject).at("events").list(), 1)
+		})
+	}
 	t.Run("provider_that_dies_is_charged_for_what_it_said", func(t *testing.T) {
 		id := p.budgeted(t, "worker", 0.5, "pause")
 		turn := p.ask(t, "POST", "/conversations/"+id+"/messages", object1{"message": script(part{Text: "one two three four five six seven eight ", Die: true})}).fits(200, anyObject)

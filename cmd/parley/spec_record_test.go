@@ -249,8 +249,15 @@ func usageRecord(over fields) shape {
 func turnRecord(over fields) shape {
 	return object(fields{
 		"message": userMessage(nil), "response": assistantMessage(nil), "usage": usageRecord(fields{"costUsd": nil}),
-		"stopReason": exactly("end_turn"), "runId": idOf("run"),
+		"stopReason": exactly("end_turn"), "runId": idOf("run"), "conversationTitle": anyText,
 	}.with(over))
+}
+
+// unsaidMessage is the answer of a turn that left none: empty, and not stored.
+func unsaidMessage(status, stopReason string) shape {
+	return assistantMessage(fields{
+		"content": exactly(""), "status": exactly(status), "metadata": exactly(object1{"status": status, "stopReason": stopReason}),
+	})
 }
 
 func conversationPage(over fields) shape {

@@ -145,7 +145,7 @@ func TestSpecRestart(t *testing.T) {
 		p.ask(t, "POST", "/conversations", `{"agentId":"quick"}`).refused(404, "NOT_FOUND")
 		p.ask(t, "PATCH", "/conversations/"+id, `{"title":"orphan"}`).fits(200, conversationRecord(nil))
 		p.ask(t, "POST", "/conversations/"+id+"/messages", `{"message":"anybody?"}`).fits(200, turnRecord(fields{
-			"response": nil, "usage": nil, "stopReason": exactly("error"), "status": exactly("incomplete"), "conversationTitle": exactly("orphan"),
+			"response": unsaidMessage("incomplete", "error"), "usage": nil, "stopReason": exactly("error"), "status": exactly("incomplete"), "conversationTitle": exactly("orphan"),
 			"error": object(fields{"code": exactly("agent_not_found"), "message": nonEmpty}),
 		}))
 		p.ask(t, "DELETE", "/conversations/"+id, nil).empty(204)

@@ -111,15 +111,15 @@ func TestSpecRegenerate(t *testing.T) {
 		p.ask(t, "POST", "/conversations/"+id+"/cancel", nil).fits(200, anyObject)
 		s.until("stream.done")
 		for _, follower := range []*stream{events, late} {
-			require.Equal(t, first.text("response", "id"), follower.until("agent.message").data.text("data", "regenerated_from"))
-			follower.until("session.status_idle")
+			require.Equal(t, "cancelled", follower.until("session.status_idle").data.text("data", "stop_reason"))
 		}
+		require.Equal(t, first.at("response").v, p.messages(t, id)[1].v)
 	})
 	t.Run("failed_turn_names_the_user_message", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
 		turn := p.say(t, id, "fail please")
 		require.Equal(t, "error", turn.text("stopReason"))
-		require.Nil(t, turn.at("response").v)
+		require.NoError(t, unsaidMessage("incomplete", "error")(turn.at("response").v))
 		question := turn.text("message", "id")
 		p.about(t, id, question, "edit", `{"content":"say better"}`).fits(200, anyObject)
 		answer := p.messages(t, id)[1]
@@ -134,7 +134,7 @@ func TestSpecRegenerate(t *testing.T) {
 		require.Equal(t, "error", again.text("stopReason"))
 		require.Len(t, p.messages(t, id), 1)
 	})
-	t.Run("cancelled_regenerate_keeps_an_answer", func(t *testing.T) {
+	t.Run("cancelled_regenerate_keeps_the_old_answer", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
 		p.say(t, id, "say one")
 		sender := p.asking(t, "POST", "/conversations/"+id+"/messages", `{"message":"tell long stories"}`)
@@ -148,16 +148,47 @@ func TestSpecRegenerate(t *testing.T) {
 		p.about(t, id, old.text("id"), "regenerate", nil).refused(409, "conversation_busy")
 		p.about(t, id, old.text("id"), "feedback", `{"rating":"up"}`).fits(200, anyObject)
 		p.ask(t, "POST", "/conversations/"+id+"/cancel", nil).fits(200, anyObject)
-		s.until("stream.done")
-		last := p.messages(t, id)[3]
-		require.Equal(t, "cancelled", last.text("status"))
-		require.Equal(t, old.text("id"), last.text("metadata", "regeneratedFrom"))
+		done := s.until("stream.done").data
+		require.Equal(t, "cancelled", done.text("status"))
+		require.NotEqual(t, old.text("id"), done.text("messageId"))
+		kept := p.messages(t, id)
+		require.Len(t, kept, 4)
+		require.Equal(t, old.text("id"), kept[3].text("id"))
+		require.Equal(t, old.text("content"), kept[3].text("content"))
+		require.Equal(t, "up", kept[3].text("metadata", "feedback", "rating"))
+	})
+	t.Run("budget_cuts_a_regenerate_and_the_old_answer_stays", func(t *testing.T) {
+		id := p.newConversation(t, "wordy", "regenerate")
+		old := p.say(t, id, "hello").at("response")
+		spent := p.spent(t, id)
+		p.ask(t, "PATCH", "/conversations/"+id, object1{"budget": object1{"maxCostUsd": spent + 0.001}}).fits(200, anyObject)
+		cut := p.about(t, id, old.text("id"), "regenerate", nil).fits(200, anyObject)
+		require.Equal(t, "budget_reached", cut.text("stopReason"))
+		require.Equal(t, old.v, p.messages(t, id)[1].v)
+		p.ask(t, "PATCH", "/conversations/"+id, object1{"budget": nil}).fits(200, anyObject)
+		whole := p.ask(t, "POST", "/conversations/"+id+"/continue", nil).fits(200, anyObject)
+		require.Equal(t, "end_turn", whole.text("stopReason"))
+		require.Equal(t, whole.at("response").v, p.messages(t, id)[1].v)
+		require.Equal(t, old.text("id"), whole.text("response", "metadata", "regeneratedFrom"))
+	})
+	t.Run("cancelled_pause_of_a_regenerate_puts_the_old_answer_back", func(t *testing.T) {
+		id := p.newConversation(t, "asking", "regenerate")
+		turn := p.say(t, id, "hello")
+		action := turn.at("pendingActions").list()[0].text("id")
+		old := p.ask(t, "POST", "/conversations/"+id+"/actions/"+action, `{"resolution":{"type":"user_question","answers":{"Which colour?":"blue"}}}`).
+			fits(200, anyObject).at("response")
+		p.about(t, id, old.text("id"), "feedback", `{"rating":"up"}`).fits(200, anyObject)
+		before := p.messages(t, id)[1]
+		require.Equal(t, "requires_action", p.about(t, id, old.text("id"), "regenerate", nil).fits(200, anyObject).text("status"))
+		p.ask(t, "POST", "/conversations/"+id+"/cancel", nil).fits(200, anyObject)
+		require.Equal(t, before.v, p.messages(t, id)[1].v)
+		require.Len(t, p.messages(t, id), 2)
 	})
 	t.Run("failed_regenerate_keeps_the_old_answer", func(t *testing.T) {
 		id := p.newConversation(t, "open", "regenerate")
 		old := p.say(t, id, "once "+id).at("response")
 		p.about(t, id, old.text("id"), "regenerate", nil).fits(200, turnRecord(fields{
-			"response": nil, "usage?": anyObject, "stopReason": exactly("error"), "status": exactly("incomplete"), "error": anyObject,
+			"response": unsaidMessage("incomplete", "error"), "usage?": anyObject, "stopReason": exactly("error"), "status": exactly("incomplete"), "error": anyObject,
 		}))
 		require.Equal(t, old.v, p.messages(t, id)[1].v)
 		require.Len(t, p.messages(t, id), 2)
@@ -405,6 +436,22 @@ func TestSpecFeedback(t *testing.T) {
 			"feedback": feedbackRecord(record), "messageId": exactly(message),
 		})).at("feedback")
 	}
+	t.Run("ratings_at_once", func(t *testing.T) {
+		id := p.newConversation(t, "open", "feedback")
+		turn := p.say(t, id, "hello")
+		var all []func() answer
+		for i := range 24 {
+			rating := []string{"up", "down"}[i%2]
+			all = append(all, p.asking(t, "POST", "/conversations/"+id+"/messages/"+turn.text("response", "id")+"/feedback", object1{"rating": rating}))
+		}
+		for _, one := range all {
+			one().fits(200, anyObject)
+		}
+		kept := p.messages(t, id)
+		require.Len(t, kept, 2)
+		require.Equal(t, turn.text("response", "content"), kept[1].text("content"))
+		require.Contains(t, []string{"up", "down"}, kept[1].text("metadata", "feedback", "rating"))
+	})
 	t.Run("rating_is_kept_and_replaced", func(t *testing.T) {
 		id := p.newConversation(t, "open", "feedback")
 		answer := p.say(t, id, "question").text("response", "id")
@@ -578,8 +625,13 @@ func TestSpecTitles(t *testing.T) {
 		id := p.ask(t, "POST", "/conversations", `{"agentId":"titled","userId":"titles","title":"Given"}`).fits(201, anyObject).text("conversation", "id")
 		require.Equal(t, "Given", p.say(t, id, "hello").text("conversationTitle"))
 	})
-	t.Run("no_title_without_the_switch", func(t *testing.T) {
+	t.Run("first_message_is_the_title_without_the_switch", func(t *testing.T) {
 		id := p.newConversation(t, "open", "titles")
-		require.Nil(t, p.say(t, id, "hello").at("conversationTitle").v)
+		s := p.follow(t, "POST", "/conversations/"+id+"/messages", object1{"message": "  hello\n  there ", "stream": true})
+		require.Equal(t, "hello there", p.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).text("conversation", "title"), "at once")
+		require.Equal(t, "hello there", s.until("stream.done").data.text("title"))
+		require.Equal(t, "hello there", p.say(t, id, "more").text("conversationTitle"))
+		require.Equal(t, "hello there", p.ask(t, "GET", "/conversations/"+id+"/events?types=user.message", nil).
+			fits(200, anyObject).at("events").list()[0].text("data", "title"))
 	})
 }

@@ -145,7 +145,7 @@ func TestSpecCORS(t *testing.T) {
 			header := preflight(t, p, path, "https://one.example")
 			require.Equal(t, "https://one.example", header.Get("Access-Control-Allow-Origin"))
 			require.Equal(t, "GET, POST, PUT, PATCH, DELETE, OPTIONS", header.Get("Access-Control-Allow-Methods"))
-			require.Equal(t, "Content-Type, X-Custom", header.Get("Access-Control-Allow-Headers"))
+			require.Equal(t, "Content-Type, X-Custom, Authorization", header.Get("Access-Control-Allow-Headers"))
 			require.Equal(t, "3600", header.Get("Access-Control-Max-Age"))
 		}
 	})
@@ -162,7 +162,7 @@ func TestSpecCORS(t *testing.T) {
 		p := shared.of(t, tokenConfig)
 		header := preflight(t, p, "/conversations", "https://anywhere.example")
 		require.Equal(t, "*", header.Get("Access-Control-Allow-Origin"), "without a token: browsers send none")
-		require.Equal(t, "Content-Type, Authorization, Last-Event-ID, X-Request-Id, Idempotency-Key", header.Get("Access-Control-Allow-Headers"))
+		require.Equal(t, "Content-Type, Authorization, Last-Event-ID, X-Request-Id, X-Read-Consistency, Idempotency-Key", header.Get("Access-Control-Allow-Headers"))
 		require.Equal(t, "86400", header.Get("Access-Control-Max-Age"))
 		a := p.ask(t, "GET", "/conversations", nil, "Origin", "https://anywhere.example")
 		a.refused(401, "AUTH_REQUIRED")

@@ -31,7 +31,7 @@ func streamFields(event string) fields {
 		return common.with(fields{"error": nonEmpty, "code": nonEmpty, "conversationId": idOf("conv"), "runId": idOf("run"), "messageId?": idOf("msg")})
 	default:
 		return common.with(fields{
-			"conversationId": idOf("conv"), "messageId": idOf("msg"), "content": nonEmpty, "stopReason": exactly("end_turn"), "runId": idOf("run"),
+			"conversationId": idOf("conv"), "messageId": idOf("msg"), "content": nonEmpty, "stopReason": exactly("end_turn"), "runId": idOf("run"), "title": nonEmpty,
 			"usage": usageRecord(fields{"costUsd": nil}),
 		})
 	}

@@ -66,7 +66,7 @@ func toolCallRecord(name string, over fields) shape {
 }
 
 func answerMetadata(over fields) shape {
-	return object(fields{"status": exactly("completed"), "stopReason": exactly("end_turn"), "toolCallDetails": listOf(anyObject)}.with(over))
+	return object(fields{"status": exactly("completed"), "stopReason": exactly("end_turn"), "toolCallDetails": listOf(anyObject), "toolCallDurationSeconds": number}.with(over))
 }
 
 func TestSpecTools(t *testing.T) {

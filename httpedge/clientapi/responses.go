@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley/actors/machine"
@@ -51,7 +50,7 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 		return nil, err
 	}
 	if r.missing == "" {
-		if _, err = a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{Title: r.title()}); err != nil {
+		if _, err = a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{FirstMessage: r.in.Input.Text}); err != nil {
 			return nil, err
 		}
 	}
@@ -77,9 +76,6 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 	record, err := a.responseOf(ctx, r.id, in.Model.Text, turn)
 	if err != nil {
 		return nil, err
-	}
-	if r.missing != "" && turn.GetTitle() == "" && turn.GetUserMessage().GetNumber() <= 1 {
-		a.nameSession(ctx, r)
 	}
 	record.previous, record.version = in.PreviousResponseID.Text, max(r.version, 0)
 	return &createdResponse{response: record}, nil
@@ -161,15 +157,15 @@ func (a *API) attach(ctx context.Context, r *responding) error {
 func (r *responding) files() []string { return slices.Concat(r.in.Input.Files, r.stored) }
 
 // continued is the session that a request names: one of the caller's, and of the agent. nil when it names none.
-func (a *API) continued(ctx context.Context, r *responding) (*conversationpb.State, error) {
+func (a *API) continued(ctx context.Context, r *responding) error {
 	if r.missing == "" {
-		return nil, nil //nolint:nilnil // a new one is no mistake
+		return nil
 	}
 	state, err := a.session(ctx, r.id)
 	if err == nil && state.GetAgentId() != r.agent.GetId() {
 		err = sessionNotFound()
 	}
-	return state, r.wording(err)
+	return r.wording(err)
 }
 
 // wording says that there is no session in the words for how it was named.
@@ -196,8 +192,7 @@ func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version in
 
 // runInBackground answers with a run once that has its place.
 func (a *API) runInBackground(ctx context.Context, r *responding) (*createdResponse, error) {
-	state, err := a.continued(ctx, r)
-	if err != nil {
+	if err := a.continued(ctx, r); err != nil {
 		return nil, err
 	}
 	create := &runpb.Create{
@@ -218,9 +213,6 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 	if err != nil {
 		a.takeBack(ctx, r, err)
 		return nil, err
-	}
-	if state != nil && state.GetTitle() == "" && state.GetNextMessage() <= 1 {
-		a.nameSession(ctx, r)
 	}
 	return &createdResponse{run: newRunRecord(reply)}, nil
 }
@@ -243,31 +235,6 @@ func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
 }
 
 const cleanUpTimeout = 5 * time.Second
-
-// title is the name that a message gives a session without one (document 1, "Agent session"). Agents that make titles of
-// their own name it after the first exchange instead.
-func (r *responding) title() string {
-	const longest = 200
-	if r.agent.GetExperience().GetTitles() {
-		return ""
-	}
-	title := strings.Join(strings.Fields(r.in.Input.Text), " ")
-	if runes := []rune(title); len(runes) > longest {
-		return strings.TrimSpace(string(runes[:longest]))
-	}
-	return title
-}
-
-// nameSession gives a session that has no name that of its first message.
-func (a *API) nameSession(ctx context.Context, r *responding) {
-	title := r.title()
-	if title == "" {
-		return
-	}
-	command := a.command(ctx, r.id, "name")
-	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Patch: &conversationpb.Patch{Title: &title}}}
-	_, _ = a.ask(ctx, command) // a session without a name is whole, too
-}
 
 // responseOf is the result of a turn as a response.
 func (a *API) responseOf(

@@ -138,11 +138,15 @@ func TestResolveWait(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				return &conversationpb.Reply{Body: &conversationpb.Reply_Accepted{Accepted: &conversationpb.Accepted{RunId: "run_1"}}}, nil
+				return &conversationpb.Reply{Body: &conversationpb.Reply_Accepted{Accepted: &conversationpb.Accepted{
+					RunId: "run_1", UserMessage: &conversationpb.Message{CreatedAt: 1_700_000_000_000},
+				}}}, nil
 			}
 			r := k.do("POST", "/conversations/"+conv1+path, body)
 			require.Equal(t, 202, r.status, "%s", r.raw)
-			require.JSONEq(t, `{"runId":"run_1","status":"running"}`, string(r.raw))
+			require.JSONEq(t, `{"runId":"run_1","status":"running","response":{"id":"msg_1","conversationId":"`+conv1+`","role":"assistant",
+				"content":"","status":"running","metadata":{"status":"running"},"createdAt":"2023-11-14T22:13:20.000Z",
+				"updatedAt":"2023-11-14T22:13:20.000Z"}}`, string(r.raw))
 			commands := k.runtime.Commands()
 			require.Len(t, commands, 2)
 			require.Equal(t, commands[0].GetCommandId(), commands[1].GetCommandId())

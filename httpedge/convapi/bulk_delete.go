@@ -3,6 +3,7 @@ package convapi
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +37,9 @@ type bulkDeleteResult struct {
 }
 
 func (a *API) bulkDeleteConversations(ctx context.Context, in *bulkDeleteIn) (*bulkDeleteOut, error) {
+	if slices.Contains(in.IDs, "") { // null in the list is decoded as this, too
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold conversation ids: one of them is null or empty")
+	}
 	ids := unique(in.IDs)
 	if len(ids) == 0 || len(ids) > a.config.MaxBulkDelete {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold 1 to %d conversation ids", a.config.MaxBulkDelete)

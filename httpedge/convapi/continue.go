@@ -47,7 +47,7 @@ func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (
 		return nil, err
 	}
 	if begun := reply.GetAccepted(); begun != nil {
-		return &resumedTurn{running: begun.GetRunId()}, nil
+		return &resumedTurn{running: begun, conversationID: command.GetConversationId()}, nil
 	}
 	result, err := a.turnResult(ctx, command.GetConversationId(), reply.GetTurn())
 	if err != nil {

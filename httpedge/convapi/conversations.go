@@ -185,7 +185,7 @@ type conversationIn struct {
 func (a *API) deleteConversation(ctx context.Context, in *conversationIn) (*endpoint.Empty, error) {
 	command := a.command(ctx, in.ID)
 	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}
-	_, err := a.ask(ctx, command)
+	_, err := a.askUntilSettled(ctx, command)
 	return nil, err
 }
 

@@ -3,6 +3,7 @@ package convapi_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -189,11 +190,21 @@ func TestListConversations(t *testing.T) {
 	r := k.do("GET", "/conversations?userId=ann&limit=2", "")
 	require.Equal(t, true, r.at(t, "hasMore"))
 	require.InDelta(t, 3, r.at(t, "total"), 0)
-	for _, bad := range []string{"limit=0", "limit=-3", "limit=x", "limit=1e3", "limit=99999999999999999999", "offset=-1", "offset=x"} {
+	for _, bad := range []string{"limit=0", "limit=-3", "limit=x", "limit=1e3", "offset=-1", "offset=x"} {
 		r = k.do("GET", "/conversations?userId=ann&"+bad, "")
 		require.Equal(t, 200, r.status)
 		require.InDelta(t, 20, r.at(t, "limit"), 0, bad)
 		require.InDelta(t, 0, r.at(t, "offset"), 0, bad)
+	}
+	for _, huge := range []string{"101", "2147483648", "9223372036854775807", "99999999999999999999"} {
+		r = k.do("GET", "/conversations?userId=ann&limit="+huge+"&offset=0", "")
+		require.Equal(t, 200, r.status)
+		require.InDelta(t, 100, r.at(t, "limit"), 0, huge)
+		if huge != "101" {
+			r = k.do("GET", "/conversations?userId=ann&offset="+huge, "")
+			require.Equal(t, 200, r.status)
+			require.InDelta(t, math.MaxInt32, r.at(t, "offset"), 0, huge)
+		}
 	}
 	require.InDelta(t, 100, k.do("GET", "/conversations?userId=ann&limit=5000", "").at(t, "limit"), 0)
 	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations?userId=ann&order=up", "")
@@ -331,7 +342,7 @@ func TestBulkDelete(t *testing.T) {
 
 	many := `{"ids":["` + strings.Repeat(`a","`, 100) + `b"]}`
 	require.Equal(t, 200, k.do("POST", "/conversations/bulk-delete", many, ann...).status, "duplicates count once")
-	for _, body := range []string{`{}`, `{"ids":[]}`, `{"ids":null}`, `{"ids":"x"}`, `{"ids":[1]}`, `{"ids":[["x"]]}`} {
+	for _, body := range []string{`{}`, `{"ids":[]}`, `{"ids":null}`, `{"ids":"x"}`, `{"ids":[1]}`, `{"ids":[["x"]]}`, `{"ids":["a",null]}`, `{"ids":["","a"]}`} {
 		k.refused(400, "VALIDATION_ERROR", "POST", "/conversations/bulk-delete", body, ann...)
 	}
 	small := serve(t, withConfig(func(c *convapi.Config) { c.MaxBulkDelete = 2 }))

@@ -82,10 +82,13 @@ func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.F
 	return file, nil
 }
 
-// mayExport looks at the agent's switches. An agent without any, or one that is gone, does not export.
+// mayExport looks at the agent's switches. A conversation outlives its agent, and is still its owner's to take along: without
+// tool calls then, which need the agent's permission.
 func mayExport(agent *agentpb.Agent, in *exportIn) *machine.Failure {
 	may := agent.GetExperience()
 	switch {
+	case agent == nil && in.Tools != "1":
+		return nil
 	case !may.GetExportEnabled():
 		return machine.Fail(failurepb.Code_EXPORT_DISABLED, "the agent does not permit exports")
 	case len(may.GetExportFormats()) > 0 && !slices.Contains(may.GetExportFormats(), in.Format):

@@ -147,7 +147,7 @@ func TestExportRefusals(t *testing.T) {
 		{403, "export_disabled", conv2 + "/export?tools=1"},
 		{403, "export_disabled", "conv_strict/export"},
 		{403, "export_disabled", "conv_plain/export"},
-		{403, "export_disabled", "conv_orphan/export"},
+		{403, "export_disabled", "conv_orphan/export?tools=1"},
 		{404, "NOT_FOUND", gone + "/export"},
 		{404, "NOT_FOUND", "a%2Fb/export"},
 		{404, "NOT_FOUND", "conv_foreign/export"},
@@ -156,6 +156,12 @@ func TestExportRefusals(t *testing.T) {
 		require.Empty(t, r.header.Get("Content-Disposition"))
 	}
 	require.Equal(t, 200, k.do("GET", "/conversations/"+conv2+"/export", "").status)
+	// What its agent left behind is still the user's.
+	for _, format := range []string{"md", "json", "html"} {
+		r := k.do("GET", "/conversations/conv_orphan/export?format="+format, "")
+		require.Equal(t, 200, r.status, "%s", r.raw)
+		require.NotEmpty(t, r.raw)
+	}
 }
 
 func TestExportIsItsOwners(t *testing.T) {

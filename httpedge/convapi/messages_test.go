@@ -73,7 +73,12 @@ func TestSendMessage(t *testing.T) {
 	require.Equal(t, "error", r.at(t, "stopReason"))
 	require.Equal(t, "overloaded", r.at(t, "error", "code"))
 	require.InDelta(t, 0.02, r.at(t, "spentUsd"), 0)
-	require.NotContains(t, r.body, "response")
+	// Clients show the response whatever it is.
+	require.Equal(t, map[string]any{
+		"id": "msg_1", "conversationId": conv1, "role": "assistant", "content": "", "status": "incomplete",
+		"metadata":  map[string]any{"status": "incomplete", "stopReason": "error"},
+		"createdAt": r.at(t, "message", "createdAt"), "updatedAt": r.at(t, "message", "createdAt"),
+	}, r.at(t, "response"))
 }
 
 func TestSendMessageRefuses(t *testing.T) {
@@ -142,8 +147,9 @@ func TestListEvents(t *testing.T) {
 	require.InDelta(t, 4, r.at(t, "events", 0, "seq"), 0)
 	require.InDelta(t, 6, r.at(t, "events", 1, "seq"), 0)
 	require.Len(t, r.at(t, "events"), 2)
+	require.Equal(t, r.at(t, "events"), k.do("GET", at+"?after=2&limit=2&types=unknown.type&types=agent.message", "").at(t, "events"), "a repeated list")
 	require.Equal(t, []any{}, k.do("GET", at+"?after=18446744073", "").at(t, "events"))
-	for _, after := range []string{"x", "1.5", "-1", "1e3", "99999999999999999999999", "0x10"} {
+	for _, after := range []string{"x", "1.5", "-1", "1e3", "99999999999999999999999", "0x10", "%201", "1%20", "%2B1"} {
 		k.refused(400, "VALIDATION_ERROR", "GET", at+"?after="+after, "")
 	}
 	k.refused(404, "NOT_FOUND", "GET", "/conversations/"+gone+"/events", "")
@@ -159,5 +165,6 @@ func TestSendMessageOfAnOlderRunWithoutAnAnswer(t *testing.T) {
 	require.Equal(t, 200, r.status, "%s", r.raw)
 	require.Equal(t, "error", r.at(t, "stopReason"))
 	require.Equal(t, "interrupted", r.at(t, "error", "code"))
-	require.NotContains(t, r.body, "response")
+	require.Empty(t, r.at(t, "response", "content"))
+	require.Equal(t, "incomplete", r.at(t, "response", "status"))
 }

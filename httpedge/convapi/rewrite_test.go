@@ -45,29 +45,31 @@ func TestRegenerate(t *testing.T) {
 	k.refused(403, "action_disabled", "POST", at+msg2+"/regenerate", `{"stream":true}`)
 }
 
-func TestTargetIsReadAgainOnce(t *testing.T) {
+// TestTargetIsReadAgain: as often as it changed, and not for ever.
+func TestTargetIsReadAgain(t *testing.T) {
 	k := serve(t)
 	k.store.Put(endpointtest.Talk(conv1, "ann", 2))
 	changed := fail(failurepb.Code_UNAVAILABLE, "the conversation changed meanwhile")
 	asked := 0
 	k.runtime.OnAsk = func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
-		if asked++; asked > 1 {
+		if asked++; asked > 3 {
 			return turnReply(turn(conversationpb.StopReason_END_TURN)), nil
 		}
 		newer := endpointtest.Talk(conv1, "ann", 2)
-		newer.State.LastSeq = 9
+		newer.State.LastSeq = uint64(8 + asked)
 		k.store.Put(newer)
 		return nil, changed
 	}
 	at := "/conversations/" + conv1 + "/messages/" + msg2 + "/regenerate"
 	require.Equal(t, 200, k.do("POST", at, "").status)
 	commands := k.runtime.Commands()
-	require.Len(t, commands, 2)
-	require.EqualValues(t, 2, commands[0].GetRegenerate().GetTarget().GetAsOf())
-	require.EqualValues(t, 9, commands[1].GetRegenerate().GetTarget().GetAsOf())
+	require.Len(t, commands, 4)
+	for i, asOf := range []int{2, 9, 10, 11} {
+		require.EqualValues(t, asOf, commands[i].GetRegenerate().GetTarget().GetAsOf())
+	}
 	k.refuse(changed)
 	k.refused(503, "unavailable", "POST", at, "")
-	require.Len(t, k.runtime.Commands(), 4)
+	require.Len(t, k.runtime.Commands(), 4+16)
 }
 
 func TestEdit(t *testing.T) {

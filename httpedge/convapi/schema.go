@@ -90,7 +90,7 @@ type messageSchema struct {
 	ConversationID string           `json:"conversationId"`
 	Role           string           `json:"role" enum:"user,assistant"`
 	Content        string           `json:"content"`
-	Status         string           `json:"status,omitempty" enum:"completed,cancelled,incomplete,requires_action" doc:"Assistants"`
+	Status         string           `json:"status,omitempty" enum:"completed,cancelled,incomplete,requires_action,running" doc:"Assistants; running: of a turn that goes on, not stored"`
 	Name           string           `json:"name,omitempty"`
 	ToolCalls      []toolCallSchema `json:"toolCalls,omitempty"`
 	Files          []fileRefSchema  `json:"files,omitempty"`
@@ -120,6 +120,7 @@ type messageMetadataSchema struct {
 	Edited          bool                   `json:"edited,omitempty"`
 	EditedFrom      string                 `json:"editedFrom,omitempty" doc:"Id of the message that this one replaced"`
 	ToolCallDetails []toolCallDetailSchema `json:"toolCallDetails,omitempty"`
+	ToolCallSeconds float64                `json:"toolCallDurationSeconds,omitempty" doc:"How long the tools of the answer ran, added up"`
 }
 
 type toolCallDetailSchema struct {
@@ -176,7 +177,7 @@ type usageSchema struct {
 
 type turnResultSchema struct {
 	Message           messageSchema         `json:"message" doc:"The stored user message"`
-	Response          *messageSchema        `json:"response,omitempty" doc:"Absent when the turn left no answer"`
+	Response          messageSchema         `json:"response" doc:"Empty, and not stored, when the turn left no answer"`
 	Usage             *usageSchema          `json:"usage,omitempty"`
 	StopReason        string                `json:"stopReason" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
 	RunID             string                `json:"runId"`
@@ -188,9 +189,9 @@ type turnResultSchema struct {
 	Error             *turnErrorSchema      `json:"error,omitempty" doc:"Why the model could not answer (stopReason error)"`
 }
 
-// resumedTurnSchema is also what a turn answers that outlived the wait: runId and status only.
+// resumedTurnSchema is also what a turn answers that outlived the wait: an empty response, runId and status only.
 type resumedTurnSchema struct {
-	Response          *messageSchema        `json:"response,omitempty" doc:"Absent when the turn left no answer"`
+	Response          messageSchema         `json:"response" doc:"Empty, and not stored, when the turn left no answer"`
 	Usage             *usageSchema          `json:"usage,omitempty"`
 	StopReason        string                `json:"stopReason,omitempty" enum:"end_turn,requires_action,cancelled,max_turns,limit,budget_reached,error"`
 	RunID             string                `json:"runId"`

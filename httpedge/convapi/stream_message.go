@@ -1,6 +1,7 @@
 package convapi
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 		conversationID: conversationID,
 		run:            accepted.GetRunId(),
 		userMessageID:  accepted.GetUserMessage().GetId(),
+		title:          accepted.GetTitle(),
 		now:            time.Now,
 		saidHash:       hashSeed, heardHash: hashSeed,
 	}
@@ -60,6 +62,7 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 func (v *messageView) resume(state *conversationpb.State) {
 	paused := state.GetPaused()
 	v.prior = paused.GetAnswer().GetContent()
+	v.title = cmp.Or(v.title, state.GetTitle())
 	v.joins = state.GetStatus() != conversationpb.Status_WAITING
 	if v.run == "" {
 		v.run = paused.GetRunId()

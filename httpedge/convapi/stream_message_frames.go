@@ -1,6 +1,7 @@
 package convapi
 
 import (
+	"cmp"
 	"strconv"
 
 	"parley/httpedge/endpoint/wire"
@@ -72,11 +73,14 @@ func decisionText(allow bool) string {
 	return "deny"
 }
 
-// done says how the turn ended. messageId is the stored answer's, left out when there is none.
+// answerID is the stored answer's, or that of the empty one which a turn without an answer has.
+func (v *messageView) answerID() string { return cmp.Or(v.answer.GetId(), unsaidID(v.run)) }
+
+// done says how the turn ended.
 func (v *messageView) done(ended *conversationpb.TurnEnded) sse.Frame {
 	b := v.begin("stream.done", len(v.answer.GetContent()))
 	b = wire.AppendMember(b, `,"conversationId":`, v.conversationID)
-	b = wire.AppendOptional(b, `,"messageId":`, v.answer.GetId())
+	b = wire.AppendMember(b, `,"messageId":`, v.answerID())
 	b = wire.AppendMember(b, `,"content":`, v.answer.GetContent())
 	b = wire.AppendMember(b, `,"stopReason":`, eventlog.StopText(ended.GetStopReason()))
 	b = wire.AppendMember(b, `,"runId":`, v.run)

@@ -609,7 +609,7 @@ func TestMessageStreamEndings(t *testing.T) {
 		},
 		"cancelled_before_text": {
 			"", &conversationpb.TurnEnded{StopReason: conversationpb.StopReason_CANCELLED},
-			piece{Type: "stream.done", StopReason: "cancelled", Status: "cancelled"},
+			piece{Type: "stream.done", MessageID: "msg_0", StopReason: "cancelled", Status: "cancelled"},
 		},
 	}
 	for name, c := range cases {

@@ -210,7 +210,9 @@ func TestCommentAndCancelTask(t *testing.T) {
 		return nil, fail(failurepb.Code_INVALID_REQUEST, "content is required")
 	}
 	k.refused(400, "INVALID_REQUEST", "POST", "/tasks/"+task1+"/comments", `{}`)
-	k.refused(400, "VALIDATION_ERROR", "POST", "/tasks/"+task1+"/comments", `{"metadata":3}`)
+	k.refused(400, "INVALID_REQUEST", "POST", "/tasks/"+task1+"/comments", `{"metadata":3}`)
+	k.refused(400, "INVALID_REQUEST", "POST", "/tasks/"+task1+"/comments", `{"content":3}`)
+	k.refused(400, "INVALID_REQUEST", "POST", "/tasks/"+task1+"/comments", `{`)
 }
 
 // TestAuthorizeAnswerOfTask: a comment that answers a question is a decision like any other.

@@ -10,13 +10,14 @@ import (
 
 // resumedTurn is the result of a turn that was resumed (document 2, resolving an action), or that it still runs.
 type resumedTurn struct {
-	result  *turnResult
-	running string // run id of a turn that outlived the wait
+	result         *turnResult
+	conversationID string
+	running        *conversationpb.Accepted // a turn that outlived the wait
 }
 
 // HTTPStatus implements endpoint.Statuser.
 func (r *resumedTurn) HTTPStatus() int {
-	if r.running != "" {
+	if r.running != nil {
 		return http.StatusAccepted
 	}
 	return http.StatusOK
@@ -24,18 +25,15 @@ func (r *resumedTurn) HTTPStatus() int {
 
 // AppendJSON implements endpoint.Appender.
 func (r *resumedTurn) AppendJSON(dst []byte) []byte {
-	if r.running != "" {
-		dst = append(dst, `{"runId":`...)
-		dst = wire.AppendString(dst, r.running)
+	dst = append(dst, `{"response":`...)
+	if begun := r.running; begun != nil {
+		answer := unsaid(begun.GetRunId(), begun.GetUserMessage(), statusRunning, conversationpb.StopReason_STOP_UNSPECIFIED)
+		dst = appendMessage(dst, r.conversationID, answer)
+		dst = wire.AppendMember(dst, `,"runId":`, begun.GetRunId())
 		return append(dst, `,"status":"running"}`...)
 	}
-	start := len(dst)
-	if response := r.result.turn.GetResponse(); response != nil {
-		dst = append(dst, `,"response":`...)
-		dst = appendMessage(dst, r.result.conversationID, response)
-	}
-	dst = appendTurnEnd(dst, r.result.turn)
-	return wire.Close(dst, start)
+	dst = appendMessage(dst, r.result.conversationID, responseOf(r.result.turn))
+	return append(appendTurnEnd(dst, r.result.turn), '}')
 }
 
 // Described implements openapi.Described.

@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"strconv"
+	"strings"
 
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
@@ -36,13 +37,40 @@ func (r *turnResult) AppendJSON(dst []byte) []byte {
 	turn := r.turn
 	dst = append(dst, `{"message":`...)
 	dst = appendMessage(dst, r.conversationID, turn.GetUserMessage())
-	if turn.GetResponse() != nil {
-		dst = append(dst, `,"response":`...)
-		dst = appendMessage(dst, r.conversationID, turn.GetResponse())
-	}
+	dst = append(dst, `,"response":`...)
+	dst = appendMessage(dst, r.conversationID, responseOf(turn))
 	dst = appendTurnEnd(dst, turn)
 	return append(dst, '}')
 }
+
+// responseOf is the answer of a turn. Clients show it whatever it is, so a turn that left none has an empty one with its status.
+func responseOf(turn *conversationpb.TurnResult) *conversationpb.Message {
+	if answer := turn.GetResponse(); answer != nil {
+		return answer
+	}
+	status := turnStatus(turn.GetStopReason())
+	if status == "" {
+		status = statusCompleted
+	}
+	return unsaid(turn.GetRunId(), turn.GetUserMessage(), status, turn.GetStopReason())
+}
+
+// Statuses of a message that is not stored.
+const (
+	statusCompleted = "completed"
+	statusRunning   = "running"
+)
+
+// unsaid is an answer without text that is not stored.
+func unsaid(run string, user *conversationpb.Message, status string, reason conversationpb.StopReason) *conversationpb.Message {
+	return &conversationpb.Message{
+		Id: unsaidID(run), Role: conversationpb.Role_ASSISTANT, Status: status, StopReason: reason,
+		CreatedAt: user.GetCreatedAt(), UpdatedAt: user.GetCreatedAt(),
+	}
+}
+
+// unsaidID names the answer of a run that left none: the same each time, and the id of no stored message.
+func unsaidID(run string) string { return "msg_" + strings.TrimPrefix(run, "run_") }
 
 // Described implements openapi.Described.
 func (r *turnResult) Described() (value any, nullable bool) { return turnResultSchema{}, false }

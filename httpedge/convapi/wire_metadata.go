@@ -1,6 +1,8 @@
 package convapi
 
 import (
+	"strconv"
+
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
@@ -27,10 +29,10 @@ func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
 }
 
 // metadataKeys are the server's: a client's object cannot pass for one of them.
-func metadataKeys() [9]string {
+func metadataKeys() [10]string {
 	return [...]string{
 		"status", "stopReason", "previousContent", "regeneratedFrom", "pendingActions", "feedback", "edited", "editedFrom",
-		"toolCallDetails",
+		"toolCallDetails", "toolCallDurationSeconds",
 	}
 }
 
@@ -44,7 +46,20 @@ func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
 		keys = append(keys, `,"feedback":`...)
 		keys = appendFeedback(keys, message.GetFeedback())
 	}
-	return eventlog.AppendCalls(keys, `,"toolCallDetails":`, message.GetToolCalls()) // what clients draw tool calls from
+	return appendToolCallDetails(keys, message.GetToolCalls())
+}
+
+// appendToolCallDetails writes what clients draw tool calls from, and how long the tools ran in all.
+func appendToolCallDetails(keys []byte, calls []*conversationpb.ToolCall) []byte {
+	keys = eventlog.AppendCalls(keys, `,"toolCallDetails":`, calls)
+	var took int64
+	for _, call := range calls {
+		took += call.GetTookMs()
+	}
+	if took == 0 {
+		return keys
+	}
+	return strconv.AppendFloat(append(keys, `,"toolCallDurationSeconds":`...), float64(took)/1000, 'f', -1, 64)
 }
 
 func appendQuestionMetadata(keys []byte, message *conversationpb.Message) []byte {

@@ -2,6 +2,7 @@ package convapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -100,6 +101,7 @@ func drawMessage(t *rapid.T) *conversationpb.Message {
 			return &conversationpb.ToolCall{
 				Id: drawText.Draw(t, "id"), Name: drawText.Draw(t, "name"), Arguments: drawArgs.Draw(t, "arguments"),
 				Result: drawText.Draw(t, "result"), Error: drawText.Draw(t, "error"),
+				TookMs: rapid.SampledFrom([]int64{0, 1, 250, 86_400_123}).Draw(t, "took"),
 			}
 		}), 0, 2).Draw(t, "calls"),
 		Files: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *conversationpb.FileRef {
@@ -244,9 +246,12 @@ func plainMessage(t require.TestingT, conversation string, m *conversationpb.Mes
 		if m.GetFeedback().GetRating() != "" {
 			own.Feedback = plainFeedback(m.GetFeedback())
 		}
+		var took int64
 		for _, call := range m.GetToolCalls() {
 			own.ToolCallDetails = append(own.ToolCallDetails, plainDetail(t, call))
+			took += call.GetTookMs()
 		}
+		own.ToolCallSeconds = float64(took) / 1000
 	} else {
 		own.Edited, own.EditedFrom = m.GetEdited(), m.GetEditedFrom()
 	}
@@ -303,10 +308,15 @@ func plainTurn(t require.TestingT, conversation string, turn *conversationpb.Tur
 		spent := usd(turn.GetSpentNanoUsd())
 		plain.SpentUSD = &spent
 	}
-	if turn.GetResponse() != nil {
-		response := plainMessage(t, conversation, turn.GetResponse())
-		plain.Response = &response
+	answer := turn.GetResponse()
+	if answer == nil {
+		answer = &conversationpb.Message{
+			Id: "msg_" + strings.TrimPrefix(turn.GetRunId(), "run_"), Role: conversationpb.Role_ASSISTANT,
+			Status: cmp.Or(plain.Status, "completed"), StopReason: turn.GetStopReason(),
+			CreatedAt: turn.GetUserMessage().GetCreatedAt(), UpdatedAt: turn.GetUserMessage().GetCreatedAt(),
+		}
 	}
+	plain.Response = plainMessage(t, conversation, answer)
 	if u := turn.GetUsage(); u != nil {
 		plain.Usage = &usageSchema{
 			InputTokens: u.GetInputTokens(), OutputTokens: u.GetOutputTokens(),

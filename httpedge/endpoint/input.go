@@ -1,7 +1,10 @@
 package endpoint
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"reflect"
 	"slices"
@@ -25,8 +28,8 @@ const (
 
 // Param is an input field outside of the body.
 //
-// Tags: path, query or header name it; default and max bound a number; enum lists what a text may be; doc describes
-// it. A number that is missing, malformed, zero or negative is the default, one above max is max. A text that is
+// Tags: path, query or header name it; default and max bound a number; enum lists what a text may be; list:"," says that
+// it is a list with that separator, so that a repeated parameter means the same as one with all its values; doc describes it. A number that is missing, malformed, zero or negative is the default, one above max is max. A text that is
 // missing is the default, which may be empty; another one outside of enum is refused.
 type Param struct {
 	Source  Source
@@ -35,6 +38,7 @@ type Param struct {
 	Default string
 	Max     int
 	Enum    []string
+	List    string // separator of a list; empty = a single value, the first of repeated ones counts
 	Doc     string
 
 	index  []int // nil = of the request itself, not of the handler's input
@@ -105,7 +109,7 @@ func planParam(field reflect.StructField) (Param, bool) {
 		}
 		param := Param{
 			Source: source, Name: name, Type: field.Type.Kind(), index: field.Index,
-			Default: field.Tag.Get("default"), Doc: field.Tag.Get("doc"),
+			Default: field.Tag.Get("default"), List: field.Tag.Get("list"), Doc: field.Tag.Get("doc"),
 		}
 		if enum := field.Tag.Get("enum"); enum != "" {
 			param.Enum = strings.Split(enum, ",")
@@ -175,6 +179,9 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 	case FromQuery:
 		if args := x.rc.QueryArgs(); args.Len() > 0 {
 			text = string(args.Peek(p.Name))
+			if p.List != "" {
+				text = string(bytes.Join(args.PeekMulti(p.Name), []byte(p.List)))
+			}
 		}
 	case FromHeader:
 		text = string(x.rc.Request.Header.Peek(p.Name))
@@ -211,14 +218,14 @@ func idempotencyParam() Param {
 
 func (p *Param) set(field reflect.Value, text string) *machine.Failure {
 	if p.Type == reflect.Int {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n <= 0 {
+		n, err := strconv.Atoi(strings.TrimSpace(text)) // of what is too large for a number, the largest one
+		if err != nil && !errors.Is(err, strconv.ErrRange) || n <= 0 {
 			n = p.number
 		}
-		if p.Max > 0 && n > p.Max {
-			n = p.Max
+		if p.Max > 0 {
+			n = min(n, p.Max)
 		}
-		field.SetInt(int64(n))
+		field.SetInt(int64(min(n, math.MaxInt32))) // so that no sum of two of them overflows
 		return nil
 	}
 	text, failure := p.chosen(text)

@@ -261,7 +261,7 @@ func (m *Mux) preflight(rc *fasthttp.RequestCtx) bool {
 	x.begin()
 	if m.cors.allow(x.Header("Origin")) != "" {
 		rc.Response.Header.Set("Access-Control-Allow-Methods", m.cors.methods)
-		rc.Response.Header.Set("Access-Control-Allow-Headers", m.cors.headers)
+		rc.Response.Header.Set("Access-Control-Allow-Headers", m.cors.allowHeaders(x.Header("Access-Control-Request-Headers")))
 		rc.Response.Header.Set("Access-Control-Max-Age", m.cors.maxAge)
 	}
 	rc.SetStatusCode(fasthttp.StatusNoContent)

@@ -46,6 +46,7 @@ type Row struct {
 	Idempotent bool
 
 	public         bool
+	invalid        failurepb.Code // in the place of VALIDATION; 0 = VALIDATION
 	stale          bool
 	endsWithClient bool
 	pages          []page
@@ -115,6 +116,9 @@ func Idempotent() Option { return func(r *Row) { r.Idempotent = true } }
 // EndsWithClient ends the handler's context when the client closes its connection, or its half of it, before the answer: what
 // it asked for is of use to nobody else. It is noticed within a second or two.
 func EndsWithClient() Option { return func(r *Row) { r.endsWithClient = true } }
+
+// InvalidAs has the route refuse what is wrong with a request under a code of its own, in the place of VALIDATION.
+func InvalidAs(code failurepb.Code) Option { return func(r *Row) { r.invalid = code } }
 
 // Public lets anybody in without authentication.
 func Public() Option { return func(r *Row) { r.public = true } }

@@ -31,7 +31,7 @@ func AppendAll(dst []byte, events []*conversationpb.Event, dialect Dialect) []by
 func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_UserMessage:
-		return appendUserMessageData(dst, body.UserMessage.GetMessage())
+		return appendUserMessageData(dst, body.UserMessage.GetMessage(), body.UserMessage.GetTitle())
 	case *conversationpb.Event_AgentMessage:
 		return appendAgentMessageData(dst, body.AgentMessage.GetMessage(), dialect)
 	case *conversationpb.Event_TurnStarted:
@@ -54,7 +54,8 @@ func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte
 	}
 }
 
-func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
+// appendUserMessageData writes a message, with the title that it gave its conversation if it did.
+func appendUserMessageData(dst []byte, message *conversationpb.Message, title string) []byte {
 	dst = append(dst, `{"content":`...)
 	dst = wire.AppendString(dst, message.GetContent())
 	dst = append(dst, `,"message_id":`...)
@@ -67,6 +68,7 @@ func appendUserMessageData(dst []byte, message *conversationpb.Message) []byte {
 		dst = append(dst, `,"edited":true`...)
 		dst = wire.AppendOptional(dst, `,"edited_from":`, message.GetEditedFrom())
 	}
+	dst = wire.AppendOptional(dst, `,"title":`, title)
 	return append(AppendFiles(dst, message.GetFiles()), '}')
 }
 

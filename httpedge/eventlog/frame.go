@@ -35,7 +35,7 @@ func snapshotFrame(run sse.Run) sse.Frame {
 	b = wire.AppendString(b, string(run.Text))
 	if run.UserMessage != nil {
 		b = append(b, `,"user_message":`...)
-		b = appendUserMessageData(b, run.UserMessage)
+		b = appendUserMessageData(b, run.UserMessage, "")
 	}
 	return sealLive(append(b, '}'), start, run.ID)
 }

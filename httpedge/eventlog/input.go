@@ -13,7 +13,7 @@ import (
 type PageInput struct {
 	ID    string `path:"id"`
 	After string `query:"after" default:"0" doc:"Only events with a greater seq"`
-	Types string `query:"types" doc:"Only events of these types, separated by commas"`
+	Types string `query:"types" list:"," doc:"Only events of these types, separated by commas"`
 	Limit int    `query:"limit"`
 
 	after uint64
@@ -34,7 +34,7 @@ func (in *PageInput) Query() endpoint.EventQuery {
 type StreamInput struct {
 	ID          string `path:"id"`
 	After       string `query:"after" doc:"Replay events with a greater seq; Last-Event-ID wins"`
-	Types       string `query:"types" doc:"Only frames of these types, separated by commas"`
+	Types       string `query:"types" list:"," doc:"Only frames of these types, separated by commas"`
 	LastEventID string `header:"Last-Event-ID" doc:"Seq of the last event seen"`
 
 	after uint64
@@ -52,7 +52,7 @@ func (in *StreamInput) Validate() (failure *machine.Failure) {
 
 // cursor reads a seq from a field of that name; empty is 0.
 func cursor(name, text string) (uint64, *machine.Failure) {
-	after, err := sse.ParseCursor(strings.TrimSpace(text))
+	after, err := sse.ParseCursor(text)
 	if err != nil {
 		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
 	}

@@ -145,7 +145,9 @@ type HTTP struct {
 type CORS struct {
 	// Origins that may call, e.g. https://chat.example.com; "*" for any. Empty switches CORS off. Default [].
 	Origins []string `key:"origins"`
-	// Request headers they may send. Default [Content-Type, Authorization, Last-Event-ID, X-Request-Id, Idempotency-Key].
+	// Request headers they may send; a name that ends in * stands for all that begin so. The header that carries the token
+	// (auth.header_name) is always among them. Default [Content-Type, Authorization, Last-Event-ID, X-Request-Id,
+	// X-Read-Consistency, Idempotency-Key, X-Stainless-*].
 	Headers []string `key:"headers"`
 	// How long a browser may remember the answer to a preflight request. Default 24h.
 	MaxAge time.Duration `key:"max_age"`

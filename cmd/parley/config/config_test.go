@@ -524,3 +524,16 @@ func TestBeside(t *testing.T) {
 	_, err = Beside("7000", PeerPort)
 	require.Error(t, err)
 }
+
+func TestWarnings(t *testing.T) {
+	c := Default()
+	require.Empty(t, c.Warnings())
+	c.HTTP.CORS.Origins = []string{"https://chat.example.com"}
+	require.Empty(t, c.Warnings())
+	c.HTTP.CORS.Origins = []string{"https://chat.example.com", "*"}
+	require.Len(t, c.Warnings(), 1)
+	require.Contains(t, c.Warnings()[0], "authentication is off")
+	c.Auth.Enabled = true
+	require.Len(t, c.Warnings(), 1)
+	require.Contains(t, c.Warnings()[0], "token")
+}

@@ -67,8 +67,10 @@ func defaultHTTP() HTTP {
 		RequestTimeout: 30 * time.Second,
 		MaxBody:        MiB, MaxFileBody: 16 * MiB, MaxHeader: 16 * KiB, MaxPath: 4 * KiB, MaxJSONDepth: 64, MaxConnections: 65_536,
 		CORS: CORS{
-			Headers: []string{"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", "Idempotency-Key"},
-			MaxAge:  24 * time.Hour,
+			Headers: []string{
+				"Content-Type", "Authorization", "Last-Event-ID", "X-Request-Id", "X-Read-Consistency", "Idempotency-Key", "X-Stainless-*",
+			},
+			MaxAge: 24 * time.Hour,
 		},
 	}
 }

@@ -185,10 +185,23 @@ func (c *Config) checkHTTP(k *checker) {
 		}
 	}
 	for i, name := range c.HTTP.CORS.Headers {
-		if !isHeaderName(name) {
+		if !isHeaderName(strings.TrimSuffix(name, "*")) {
 			k.failf(fmt.Sprintf("http.cors.headers[%d]", i), "%q is not a header name", name)
 		}
 	}
+}
+
+// Warnings says what of a valid configuration is probably not meant, for the log.
+func (c *Config) Warnings() []string {
+	var warnings []string
+	if slices.Contains(c.HTTP.CORS.Origins, "*") {
+		who := "call in the name of whoever runs it, as authentication is off"
+		if c.Auth.Enabled {
+			who = "make use of every token that it gets hold of"
+		}
+		warnings = append(warnings, "http.cors.origins is \"*\": a page of any origin may "+who+"; name the origins that are meant")
+	}
+	return warnings
 }
 
 // checkSecrets refuses the mark that --print-config leaves in the place of a secret.

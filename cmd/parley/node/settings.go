@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"parley/actors/conversation"
@@ -104,9 +105,19 @@ func httpConfig(c *config.Config) httpedge.Config {
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
 	http.MaxStreams = c.SSE.MaxStreams
 	http.CORS = endpoint.CORS{
-		Origins: c.HTTP.CORS.Origins, Headers: c.HTTP.CORS.Headers, MaxAge: c.HTTP.CORS.MaxAge,
+		Origins: c.HTTP.CORS.Origins, Headers: corsHeaders(c), MaxAge: c.HTTP.CORS.MaxAge,
 	}
 	return http
+}
+
+// corsHeaders are the configured headers and the one that carries the token: without it no page of another origin could
+// be anybody.
+func corsHeaders(c *config.Config) []string {
+	carries := func(name string) bool { return strings.EqualFold(name, c.Auth.HeaderName) }
+	if slices.ContainsFunc(c.HTTP.CORS.Headers, carries) {
+		return c.HTTP.CORS.Headers
+	}
+	return append(slices.Clone(c.HTTP.CORS.Headers), c.Auth.HeaderName)
 }
 
 func opsConfig(c *config.Config) opsapi.Config {
