@@ -30,9 +30,7 @@ func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.C
 				return now.owner.Node, err
 			}
 			r.learn(err, in)
-			if time.Since(start) >= r.config.OwnerWait {
-				p = r.patience() // there was an owner for long: a caller may wait through several restarts
-			}
+			p.spend(time.Since(start), err)
 		}
 		r.metrics.retry(asked, err)
 		if p.left <= 0 {
@@ -98,13 +96,39 @@ func (e *lostError) Lost() bool { return true }
 // Unwrap returns what went wrong.
 func (e *lostError) Unwrap() error { return e.error }
 
-// patience is what a call has left of its time without an owner.
+// patience is what a call has left of its time without an owner that answers.
 type patience struct {
-	left, pause, longest time.Duration
+	left, whole    time.Duration
+	pause, longest time.Duration
+	spared         bool
 }
 
 func (r *Router) patience() patience {
-	return patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
+	return patience{left: r.config.OwnerWait, whole: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
+}
+
+// spend takes the time of an attempt that came to nothing. Time in which an owner worked on the call does not count; that
+// is what went before a node fell silent or was lost. One that says that it is not the owner (any more) has at most kept
+// the call waiting for its successor.
+func (p *patience) spend(took time.Duration, err error) {
+	var silent interface{ Silent() time.Duration }
+	idle := took
+	switch {
+	case isNotOwner(err):
+	case errors.As(err, &silent):
+		idle = min(took, silent.Silent())
+	default:
+		idle = 0
+	}
+	if took-idle >= p.whole || isNotOwner(err) && took >= p.whole {
+		// There was an owner for long: a caller may wait through several restarts.
+		*p = patience{left: p.whole, whole: p.whole, pause: p.longest / 20, longest: p.longest}
+		return
+	}
+	p.left -= idle
+	if !p.spared && took >= p.whole/4 && isNotOwner(err) {
+		p.spared, p.left = true, max(p.left, p.whole/4) // its successor is about to be known
+	}
 }
 
 // wait returns when something else is known of the owner, or after a pause when there is one that can be asked again.
