@@ -201,6 +201,25 @@ func sameShape(a, b *nodepb.Report) bool {
 	return true
 }
 
+// Missing returns the nodes that are there and say that they do not reach the author of a report: they do not hear what
+// it says. There are none for the report of a start that is no member.
+func (b *Board) Missing(report *nodepb.Report) []uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	author := b.nodes[report.GetName()]
+	if author == nil || author.member.Boot != report.GetBoot() {
+		return nil
+	}
+	var missing []uint64
+	for _, p := range b.nodes {
+		if !p.gone && slices.Contains(p.report.GetUnreached(), report.GetNode()) {
+			missing = append(missing, p.member.Node)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
 // View is the board at one moment.
 type View struct {
 	At    time.Time

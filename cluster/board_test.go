@@ -141,6 +141,30 @@ func TestBoardBelievesOnlyTheMember(t *testing.T) {
 	require.Equal(t, "n2@11", owners.text(1))
 }
 
+// TestWhoMissesAReport: those that are there and do not reach its author.
+func TestWhoMissesAReport(t *testing.T) {
+	changes := 0
+	b := NewBoard(BoardConfig{Self: "n1", Owners: &Owners{}, OnChange: func() { changes++ }})
+	all := []Member{member("n1", "x"), member("n2", "a"), member("n3", "b"), member("n4", "c")}
+	b.Members(all)
+	of := report("n2", "a", 1)
+	b.Report(of)
+	require.Empty(t, b.Missing(of))
+	cut := report("n3", "b", 1)
+	cut.Unreached = []uint64{uint64('2')}
+	b.Report(cut)
+	require.Equal(t, []uint64{uint64('3')}, b.Missing(of))
+	require.Empty(t, b.Missing(report("n2", "z", 1)), "a stranger's is not passed on")
+	before := changes
+	b.Report(report("n3", "b", 2))
+	require.Equal(t, before+1, changes, "that matters to placement")
+	require.Empty(t, b.Missing(of))
+	cut.Sequence = 3
+	b.Report(cut)
+	b.Members(all[:2])
+	require.Empty(t, b.Missing(of), "it is gone")
+}
+
 func TestBoardIsBounded(t *testing.T) {
 	owners := &Owners{}
 	b := NewBoard(BoardConfig{Self: "n1", Owners: owners})

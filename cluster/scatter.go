@@ -23,7 +23,7 @@ type Part struct {
 // time. query makes the query of some of the shards. The parts cover every shard exactly once, in no order; a node may
 // have given several when shards moved meanwhile. Any error but a changed owner ends it.
 func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of []shard.ID) proto.Message) ([]Part, error) {
-	p := r.patience()
+	p := NewPatience(r.config.OwnerWait, r.config.RetryPause)
 	var parts []Part
 	missing := slices.Clone(shards)
 	for {
@@ -33,7 +33,7 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 			return nil, err
 		}
 		if again != nil {
-			p.spend(time.Since(start), again)
+			p.Spend(time.Since(start), again)
 		}
 		parts = append(parts, answered...)
 		// What has no owner, or lost it, is tried again.
@@ -43,12 +43,12 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 		if len(missing) == 0 {
 			return parts, nil
 		}
-		if p.left <= 0 {
+		if p.Over() {
 			r.metrics.gaveUp.Inc()
 			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "some conversations have no owner right now")
 		}
 		// One of them stands for all: without an owner it is the first to be waited for.
-		if err := p.wait(ctx, r.config.Owners.reign(missing[0]), again != nil); err != nil {
+		if err := p.Wait(ctx, r.config.Owners.reign(missing[0]).over.Done(), again != nil); err != nil {
 			return nil, err
 		}
 	}

@@ -127,11 +127,11 @@ func (l *links) address(node uint64) (string, bool) {
 }
 
 // takeFrames passes on what came from another node.
-func (n *Node) takeFrames(_ uint64, kind peer.Kind, frames [][]byte) {
+func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
 	store := n.storeIf()
 	switch {
 	case kind == peer.KindReport:
-		n.heard(frames)
+		n.heard(from, frames)
 	case store == nil: // raft sends it again
 	default:
 		if err := store.Deliver(frames); err != nil {
@@ -184,7 +184,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.origin.cluster, Listen: listen,
 		ServerTLS: n.serverTLS, ClientTLS: n.clientTLS, Shards: n.shards,
 		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
-		Dial: n.dial, MessageBytes: messageBytes, QueueBytes: messageBytes,
+		Dial: n.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
