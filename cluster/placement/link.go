@@ -38,6 +38,7 @@ type linkState struct {
 	session *session // nil = not connected
 	down    int64    // clock when it last was not connected any more
 	wire    uint32   // newest format that the other side speaks, as it last said
+	noWay   int64    // clock until which no other node needs to be asked to pass something on
 	heard   uint64   // newest generation of the other side, 0 = none
 	// What waits for the other side.
 	calls   map[uint64]*call
@@ -86,6 +87,21 @@ func (l *link) downFor() time.Duration {
 		return 0
 	}
 	return time.Duration(l.system.clock() - l.state.down)
+}
+
+// noWayRound notes that no other node reaches this one either. It holds for a moment: where a node has died, all its callers
+// come back again and again until it has a successor.
+func (l *link) noWayRound() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.noWay = l.system.clock() + int64(l.system.config.ReachWait)
+}
+
+// goneRound says that noWayRound was noted a moment ago.
+func (l *link) goneRound() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.system.clock() < l.state.noWay
 }
 
 // speaks says whether the other side knows a format.

@@ -23,8 +23,9 @@ func (s *System) carry(
 	if unreached == nil {
 		return exchange(on, "")
 	}
-	if !isNotOwner(unreached) || s.roster.Load().byName[node] == nil {
-		return nil, unreached // gossip has lost it: it is not to be asked
+	l := s.roster.Load().byName[node]
+	if !isNotOwner(unreached) || l == nil || l.goneRound() { // without a link gossip has lost it: it is not to be asked
+		return nil, unreached
 	}
 	for _, through := range s.relays(node) {
 		response, err := exchange(through, node)
@@ -39,6 +40,7 @@ func (s *System) carry(
 		}
 		return response, err
 	}
+	l.noWayRound()
 	return nil, unreached
 }
 

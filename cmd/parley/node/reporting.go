@@ -172,3 +172,24 @@ func (n *Node) othersUnreached() []uint64 {
 	}
 	return nodes
 }
+
+// reaches says whether another node can be asked, be it through a third.
+func (n *Node) reaches(name string) bool {
+	if n.links == nil || name == n.config.Node.Name {
+		return true
+	}
+	p := n.links.placement.Load()
+	if p == nil {
+		return false
+	}
+	unreached := p.Unreached()
+	if !slices.Contains(unreached, name) {
+		return true
+	}
+	board := n.links.board.Snapshot()
+	i := slices.IndexFunc(board.Nodes, func(v cluster.NodeView) bool { return v.Name == name })
+	return i >= 0 && slices.ContainsFunc(board.Nodes, func(v cluster.NodeView) bool {
+		return !v.Gone && v.Name != name && v.Name != n.config.Node.Name && v.Report != nil &&
+			!slices.Contains(unreached, v.Name) && !slices.Contains(v.Report.GetUnreached(), board.Nodes[i].Node)
+	})
+}
