@@ -201,8 +201,8 @@ func sameShape(a, b *nodepb.Report) bool {
 	return true
 }
 
-// Missing returns the nodes that are there and say that they do not reach the author of a report: they do not hear what
-// it says. There are none for the report of a start that is no member.
+// Missing returns the other nodes that are there and say that they do not reach the author of a report: they do not hear
+// what it says. There are none for the report of a start that is no member.
 func (b *Board) Missing(report *nodepb.Report) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,8 +211,8 @@ func (b *Board) Missing(report *nodepb.Report) []uint64 {
 		return nil
 	}
 	var missing []uint64
-	for _, p := range b.nodes {
-		if !p.gone && slices.Contains(p.report.GetUnreached(), report.GetNode()) {
+	for name, p := range b.nodes {
+		if name != b.config.Self && !p.gone && slices.Contains(p.report.GetUnreached(), report.GetNode()) {
 			missing = append(missing, p.member.Node)
 		}
 	}

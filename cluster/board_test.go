@@ -153,7 +153,10 @@ func TestWhoMissesAReport(t *testing.T) {
 	cut := report("n3", "b", 1)
 	cut.Unreached = []uint64{uint64('2')}
 	b.Report(cut)
-	require.Equal(t, []uint64{uint64('3')}, b.Missing(of))
+	own := report("n1", "x", 1)
+	own.Unreached = []uint64{uint64('2')}
+	b.Report(own)
+	require.Equal(t, []uint64{uint64('3')}, b.Missing(of), "it need not be passed on to oneself")
 	require.Empty(t, b.Missing(report("n2", "z", 1)), "a stranger's is not passed on")
 	before := changes
 	b.Report(report("n3", "b", 2))
