@@ -111,11 +111,24 @@ func TestTheWayBetweenTwoNodesIsBroken(t *testing.T) {
 	// An answer that is being written, seen from the other side of the cut, and one that begins later.
 	began := time.Now()
 	watcher := watch(ctx, owned["n1"], 0, began, n2)
-	say := func() {
-		_, err := insist(ctx, n2, http.StatusAccepted, "POST", "/conversations/"+owned["n1"]+"/messages", map[string]string{"content": "hello"})
+	say := func() *messageStream {
+		t.Helper()
+		m, err := openMessageStream(ctx, n2, owned["n1"], "hello")
 		require.NoError(t, err)
+		select {
+		case <-m.accepted:
+		case err := <-m.ended:
+			require.NoError(t, err, "ended at once")
+		case <-time.After(30 * time.Second):
+			require.Fail(t, "not accepted")
+		}
+		return m
 	}
-	say()
+	said := func(m *messageStream) {
+		t.Helper()
+		require.NoError(t, <-m.ended)
+	}
+	first := say()
 	require.NoError(t, watcher.awaitText(ctx, 10))
 	require.NoError(t, errors.Join(c.Cut(ctx, n1, n2), c.Cut(ctx, n2, n1)))
 	cut := time.Now()
@@ -137,14 +150,16 @@ func TestTheWayBetweenTwoNodesIsBroken(t *testing.T) {
 	t.Logf("%d requests, %d of them later than 5 s after the cut, the slowest took %v", len(made), late, slowest)
 	require.Greater(t, late, 100)
 	require.NoError(t, watcher.awaitEvent(ctx, "session.status_idle", 1))
-	say()
+	said(first)
+	said(say())
 	require.NoError(t, watcher.awaitEvent(ctx, "session.status_idle", 2))
-	say()
+	third := say()
 	require.NoError(t, watcher.awaitEvent(ctx, "session.status_running", 3))
 	r, err := ask(ctx, n2, "POST", "/conversations/"+owned["n1"]+"/cancel", map[string]string{})
 	require.NoError(t, err)
 	require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, r.status, r.text)
 	require.NoError(t, watcher.awaitEvent(ctx, "session.status_idle", 3))
+	said(third)
 	require.NoError(t, watcher.end())
 
 	// Every node sees every other, and the directory is led by the one that reaches all.
