@@ -154,6 +154,9 @@ func TestWhatIsPassedOnAndLost(t *testing.T) {
 	require.True(t, isNotOwner(err), "%v", err)
 	require.ErrorContains(t, err, "node b was not asked")
 	require.Less(t, time.Since(start), f.a.config.Silence)
+	l := f.a.roster.Load().byName["b"]
+	require.True(t, l.goneRound(), "the next ones do not ask c, for a moment")
+	require.Eventually(t, func() bool { return !l.goneRound() }, patience, time.Millisecond)
 	_, _, err = f.a.Follow(t.Context(), f.to, "conv_1", newSink())
 	require.True(t, isNotOwner(err), "%v", err)
 	require.Zero(t, f.a.shell.asked.Load(), "it does not come back to who asked")
