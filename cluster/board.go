@@ -30,40 +30,45 @@ type BoardConfig struct {
 }
 
 // Board keeps what every node last reported, and who is there. It tells Owners what follows from it: a node owns what
-// it said it leads, until somebody leads under a newer epoch, it says otherwise, or it is gone. It owns no goroutines
+// it said it leads, until somebody leads under a newer epoch, it says otherwise, or it is gone. Which of several
+// processes with one name is the node is for gossip to say: only the reports of that start count. It owns no goroutines
 // and is safe for concurrent use.
 type Board struct {
 	config BoardConfig
 	since  time.Time
 
 	mu    sync.Mutex
-	nodes map[string]*posted
+	nodes map[string]*posted // those that are or were members
+	// early has the newest report under each name of a start that is no member: of one that gossip does not know yet, or
+	// not any more, or never will. It has no effect until its start is a member.
+	early map[string]earlyReport
 }
 
 // posted is what is known of one name.
 type posted struct {
 	member Member
 	gone   bool
-	since  time.Time // it is gone since then, as far as this node knows
-	report *nodepb.Report
+	since  time.Time      // it is gone since then, as far as this node knows
+	report *nodepb.Report // of the member's start, nil = none yet
 	heard  time.Time
-	// over are starts of the past, newest last: what still comes from them is too late.
-	over []string
 }
 
-const (
-	// maxNames bounds the board: only nodes of this cluster get here, but some start under new names each time.
-	maxNames = 1024
-	maxOver  = 8
-)
+type earlyReport struct {
+	report *nodepb.Report
+	heard  time.Time
+}
+
+// maxNames bounds the members and the early reports: only nodes of this cluster get here, but some start under new names
+// each time.
+const maxNames = 1024
 
 // NewBoard returns an empty board.
 func NewBoard(config BoardConfig) *Board {
-	return &Board{config: config, since: time.Now(), nodes: make(map[string]*posted)}
+	return &Board{config: config, since: time.Now(), nodes: make(map[string]*posted), early: make(map[string]earlyReport)}
 }
 
-// Report takes a node's report, this one's included. Reports of former starts, and those that were overtaken by a later
-// one, are ignored. The report must not be changed afterwards.
+// Report takes a node's report, this one's included. One that was overtaken by a later one is ignored, one of a start
+// that is no member is kept until it is. The report must not be changed afterwards.
 func (b *Board) Report(report *nodepb.Report) {
 	if b.post(report) && b.config.OnChange != nil {
 		b.config.OnChange()
@@ -73,26 +78,28 @@ func (b *Board) Report(report *nodepb.Report) {
 func (b *Board) post(report *nodepb.Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.entryLocked(report.GetName())
-	if p == nil || slices.Contains(p.over, report.GetBoot()) {
+	p := b.nodes[report.GetName()]
+	if p == nil || p.member.Boot != report.GetBoot() {
+		b.keepLocked(report)
 		return false
 	}
 	before := p.report
-	if before != nil && before.GetBoot() == report.GetBoot() {
-		if before.GetSequence() >= report.GetSequence() {
-			return false
-		}
-	} else if before != nil {
-		p.retire(before.GetBoot())
+	if before != nil && before.GetSequence() >= report.GetSequence() {
+		return false
 	}
 	p.report, p.heard = report, time.Now()
 	b.tellLocked(p, before)
 	return !sameShape(before, report)
 }
 
-func (p *posted) retire(boot string) {
-	p.over = append(p.over, boot)
-	p.over = p.over[max(0, len(p.over)-maxOver):]
+// keepLocked keeps the report of a start that is no member.
+func (b *Board) keepLocked(report *nodepb.Report) {
+	kept, known := b.early[report.GetName()]
+	overtaken := kept.report.GetBoot() == report.GetBoot() && kept.report.GetSequence() >= report.GetSequence()
+	if report.GetName() == "" || !known && len(b.early) >= maxNames || known && overtaken {
+		return
+	}
+	b.early[report.GetName()] = earlyReport{report: report, heard: time.Now()}
 }
 
 // Members says which nodes are there, this one included. Nodes that are not among them are gone: nothing that they
@@ -116,8 +123,13 @@ func (b *Board) meet(live []Member) (changed bool) {
 		changed = true
 		if p.member.Boot != m.Boot {
 			b.disownLocked(m.Name) // whatever it owned before it was started anew
+			p.report = nil
 		}
 		p.member, p.gone = m, false
+		if early, kept := b.early[m.Name]; kept && early.report.GetBoot() == m.Boot {
+			delete(b.early, m.Name)
+			p.report, p.heard = early.report, early.heard
+		}
 		b.tellLocked(p, nil)
 	}
 	for name, p := range b.nodes {
@@ -132,16 +144,15 @@ func (b *Board) meet(live []Member) (changed bool) {
 func (b *Board) entryLocked(name string) *posted {
 	p := b.nodes[name]
 	if p == nil && name != "" && len(b.nodes) < maxNames {
-		p = &posted{gone: name != b.config.Self, since: time.Now()}
+		p = &posted{gone: true, since: time.Now()}
 		b.nodes[name] = p
 	}
 	return p
 }
 
-// tellLocked tells Owners what a node says of itself, if that is believed: it is there, and the report is of the start
-// that gossip knows.
+// tellLocked tells Owners what a node says of itself, if that is believed: it is there.
 func (b *Board) tellLocked(p *posted, before *nodepb.Report) {
-	if p.gone || p.report == nil || p.report.GetName() == b.config.Self || p.report.GetBoot() != p.member.Boot {
+	if p.gone || p.report == nil || p.report.GetName() == b.config.Self {
 		return
 	}
 	kept := make(map[uint32]bool, len(p.report.GetReplicas()))
@@ -175,7 +186,8 @@ func (b *Board) disownLocked(name string) {
 
 // sameShape says that two reports differ in nothing but positions and sizes.
 func sameShape(a, b *nodepb.Report) bool {
-	if a == nil || a.GetBoot() != b.GetBoot() || a.GetLeaving() != b.GetLeaving() || len(a.GetReplicas()) != len(b.GetReplicas()) {
+	if a == nil || a.GetBoot() != b.GetBoot() || a.GetLeaving() != b.GetLeaving() ||
+		len(a.GetReplicas()) != len(b.GetReplicas()) || !slices.Equal(a.GetUnreached(), b.GetUnreached()) {
 		return false
 	}
 	for i, x := range a.GetReplicas() {
@@ -187,6 +199,25 @@ func sameShape(a, b *nodepb.Report) bool {
 		}
 	}
 	return true
+}
+
+// Missing returns the other nodes that are there and say that they do not reach the author of a report: they do not hear
+// what it says. There are none for the report of a start that is no member.
+func (b *Board) Missing(report *nodepb.Report) []uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	author := b.nodes[report.GetName()]
+	if author == nil || author.member.Boot != report.GetBoot() {
+		return nil
+	}
+	var missing []uint64
+	for name, p := range b.nodes {
+		if name != b.config.Self && !p.gone && slices.Contains(p.report.GetUnreached(), report.GetNode()) {
+			missing = append(missing, p.member.Node)
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }
 
 // View is the board at one moment.
@@ -231,10 +262,10 @@ func (p *posted) view(name string) NodeView {
 		Name: name, Node: p.member.Node, Boot: p.member.Boot, Gone: p.gone, GoneSince: p.since,
 		Leaving: p.member.Leaving, Heard: p.heard,
 	}
-	if p.report == nil || p.member.Boot != "" && p.member.Boot != p.report.GetBoot() {
+	if p.report == nil {
 		return v
 	}
-	v.Report, v.Node, v.Boot = p.report, p.report.GetNode(), p.report.GetBoot()
+	v.Report, v.Node = p.report, p.report.GetNode()
 	v.Leaving = v.Leaving || p.report.GetLeaving()
 	v.Replicas = len(p.report.GetReplicas())
 	for _, r := range p.report.GetReplicas() {

@@ -18,7 +18,7 @@ var errMoved = errors.New("the shard has another owner now")
 // nothing was done. When the owner was lost the call may have been done: it is made again all the same, because reads
 // change nothing and commands carry ids that the owner remembers.
 func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.Context, to Owner) error) (servedBy string, err error) {
-	p := r.patience()
+	p := NewPatience(r.config.OwnerWait, r.config.RetryPause)
 	for {
 		now := r.config.Owners.reign(in)
 		asked := now.known() && r.reachable(now.owner.Node)
@@ -30,16 +30,14 @@ func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.C
 				return now.owner.Node, err
 			}
 			r.learn(err, in)
-			if time.Since(start) >= r.config.OwnerWait {
-				p = r.patience() // there was an owner for long: a caller may wait through several restarts
-			}
+			p.Spend(time.Since(start), err)
 		}
 		r.metrics.retry(asked, err)
-		if p.left <= 0 {
+		if p.Over() {
 			r.metrics.gaveUp.Inc()
 			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
 		}
-		if err := p.wait(ctx, now, asked); err != nil {
+		if err := p.Wait(ctx, now.over.Done(), asked); err != nil {
 			return "", err
 		}
 	}
@@ -97,36 +95,3 @@ func (e *lostError) Lost() bool { return true }
 
 // Unwrap returns what went wrong.
 func (e *lostError) Unwrap() error { return e.error }
-
-// patience is what a call has left of its time without an owner.
-type patience struct {
-	left, pause, longest time.Duration
-}
-
-func (r *Router) patience() patience {
-	return patience{left: r.config.OwnerWait, pause: r.config.RetryPause, longest: 20 * r.config.RetryPause}
-}
-
-// wait returns when something else is known of the owner, or after a pause when there is one that can be asked again.
-// The usual call does not come here: it costs no timer.
-func (p *patience) wait(ctx context.Context, now *reign, askAgain bool) error {
-	if ctx.Err() == nil && now.over.Err() != nil {
-		return nil // something is already
-	}
-	most := p.left
-	if askAgain {
-		most = min(p.pause, p.left)
-		p.pause = min(2*p.pause, p.longest)
-	}
-	start := time.Now()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-now.over.Done():
-	case <-timer.C:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for an owner: %w", ctx.Err())
-	}
-	p.left -= time.Since(start)
-	return nil
-}

@@ -68,6 +68,9 @@ type Config struct {
 	Registerer prometheus.Registerer // nil = none
 }
 
+// DefaultOwnerWait is Config.OwnerWait where nothing is said.
+const DefaultOwnerWait = 2 * time.Second
+
 // Router takes calls to owners. It is safe for concurrent use and owns no goroutines.
 type Router struct {
 	config  Config
@@ -83,7 +86,7 @@ func New(config Config) (*Router, error) {
 		return nil, errors.New("cluster: OwnerWait and RetryPause must not be negative")
 	}
 	if config.OwnerWait == 0 {
-		config.OwnerWait = 2 * time.Second
+		config.OwnerWait = DefaultOwnerWait
 	}
 	if config.RetryPause == 0 {
 		config.RetryPause = 5 * time.Millisecond

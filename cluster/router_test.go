@@ -330,6 +330,76 @@ func TestALongWaitOutlivesSeveralOwners(t *testing.T) {
 	})
 }
 
+// silent is lost after nothing was heard for a while.
+type silent struct {
+	lost
+	since time.Duration
+}
+
+func (s silent) Silent() time.Duration { return s.since }
+
+// slow is a Remote and a Local whose attempts take their time and come to nothing.
+type slow struct {
+	node
+	attempts []attempt // the last again and again
+	made     int
+}
+
+type attempt struct {
+	takes time.Duration
+	err   error
+}
+
+func (s *slow) try() error {
+	now := s.attempts[min(s.made, len(s.attempts)-1)]
+	s.made++
+	time.Sleep(now.takes)
+	return now.err
+}
+
+func (s *slow) Ask(context.Context, uint32, string, proto.Message) (proto.Message, error) {
+	return &conversationpb.Reply{}, s.try()
+}
+
+func (s *slow) Read(context.Context, uint32, proto.Message) (proto.Message, error) {
+	return &nodepb.Done{}, s.try()
+}
+
+// TestWhatCountsAsTimeWithoutAnOwner: whatever a call waits for, but not the time in which an owner worked on it.
+func TestWhatCountsAsTimeWithoutAnOwner(t *testing.T) {
+	deposed, unreached := notOwner{}, notOwner{}
+	for name, c := range map[string]struct {
+		attempts []attempt
+		want     time.Duration // until it is refused
+	}{
+		"nothing reaches it":              {[]attempt{{100 * time.Millisecond, unreached}}, 2 * time.Second},
+		"it fell silent at once":          {[]attempt{{1500 * time.Millisecond, silent{since: 1600 * time.Millisecond}}, {0, unreached}}, 2 * time.Second},
+		"it fell silent later":            {[]attempt{{1900 * time.Millisecond, silent{since: 1500 * time.Millisecond}}, {0, unreached}}, 2400 * time.Millisecond},
+		"it worked for long, and died":    {[]attempt{{time.Minute, lost{}}, {0, unreached}}, time.Minute + 2*time.Second},
+		"it worked for a while, and died": {[]attempt{{time.Second, lost{}}, {0, unreached}}, 3 * time.Second},
+		"it was deposed":                  {[]attempt{{time.Second, deposed}, {0, unreached}}, 2 * time.Second},
+		"it was deposed late":             {[]attempt{{1900 * time.Millisecond, deposed}, {0, unreached}}, 2400 * time.Millisecond},
+		"it was deposed after long":       {[]attempt{{time.Minute, deposed}, {0, unreached}}, time.Minute + 2*time.Second},
+		"it is deposed over and over":     {[]attempt{{700 * time.Millisecond, deposed}}, 2100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				shell := &slow{attempts: c.attempts}
+				f.config.Local = shell
+				start := time.Now()
+				require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, f.ask(t))
+				require.InDelta(t, c.want.Seconds(), time.Since(start).Seconds(), 0.11)
+				require.GreaterOrEqual(t, time.Since(start), c.want)
+				shell.made, start = 0, time.Now()
+				_, err := f.ReadAll(t.Context(), []shard.ID{f.in}, func([]shard.ID) proto.Message { return &nodepb.Done{} })
+				require.Equal(t, refusal{failurepb.Code_UNAVAILABLE}, err)
+				require.InDelta(t, c.want.Seconds(), time.Since(start).Seconds(), 0.11)
+			})
+		})
+	}
+}
+
 func TestWhatIsNoID(t *testing.T) {
 	f := newFixture(t)
 	for _, id := range []string{"", "conv_", "conv_short", "conv_" + string(make([]byte, 21)), f.id + "x", "\xff\xfe"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,13 +23,17 @@ type Part struct {
 // time. query makes the query of some of the shards. The parts cover every shard exactly once, in no order; a node may
 // have given several when shards moved meanwhile. Any error but a changed owner ends it.
 func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of []shard.ID) proto.Message) ([]Part, error) {
-	p := r.patience()
+	p := NewPatience(r.config.OwnerWait, r.config.RetryPause)
 	var parts []Part
 	missing := slices.Clone(shards)
 	for {
+		start := time.Now()
 		answered, again, err := r.readEach(ctx, r.byOwner(missing), query)
 		if err != nil {
 			return nil, err
+		}
+		if again != nil {
+			p.Spend(time.Since(start), again)
 		}
 		parts = append(parts, answered...)
 		// What has no owner, or lost it, is tried again.
@@ -38,12 +43,12 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 		if len(missing) == 0 {
 			return parts, nil
 		}
-		if p.left <= 0 {
+		if p.Over() {
 			r.metrics.gaveUp.Inc()
 			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "some conversations have no owner right now")
 		}
 		// One of them stands for all: without an owner it is the first to be waited for.
-		if err := p.wait(ctx, r.config.Owners.reign(missing[0]), again); err != nil {
+		if err := p.Wait(ctx, r.config.Owners.reign(missing[0]).over.Done(), again != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -60,10 +65,10 @@ func (r *Router) byOwner(shards []shard.ID) map[string][]shard.ID {
 	return groups
 }
 
-// readEach asks every owner at the same time, and says whether some of them have to be asked again.
+// readEach asks every owner at the same time, and says why one of them has to be asked again, nil if none has.
 func (r *Router) readEach(
 	ctx context.Context, groups map[string][]shard.ID, query func(of []shard.ID) proto.Message,
-) (answered []Part, retry bool, err error) {
+) (answered []Part, retry, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -79,7 +84,7 @@ func (r *Router) readEach(
 			case failed == nil:
 				answered = append(answered, part)
 			case again(failed):
-				retry = true
+				retry = failed
 			case err == nil:
 				err = failed
 				cancel() // nobody waits for the others

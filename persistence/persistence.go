@@ -258,6 +258,11 @@ func (s *Store) Ready() bool {
 	return s.confirmed.Load() && s.driver.Ready() && s.condition.failure() == nil
 }
 
+// Settled is Ready without the leaders, which other nodes may know when this one does not hear them.
+func (s *Store) Settled() bool {
+	return s.confirmed.Load() && s.driver.Settled() && s.condition.failure() == nil
+}
+
 // readyInterval is how often WaitReady looks.
 const readyInterval = 2 * time.Millisecond
 

@@ -10,6 +10,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +63,7 @@ type Fleet struct {
 	subnet  [3]byte
 	network *network // nil without Config.Network
 	nodes   []*Node
+	doubles []*Node
 }
 
 // New prepares a fleet; no node runs yet. Stop it also when nothing was started.
@@ -115,22 +118,41 @@ func address(subnet [3]byte, number, port int) string {
 
 // Add prepares one more node, which joins the others when it is started.
 func (f *Fleet) Add(ctx context.Context) (*Node, error) {
-	number := len(f.nodes) + 1
+	n, err := f.prepare(ctx, "")
+	if err == nil {
+		f.nodes = append(f.nodes, n)
+	}
+	return n, err
+}
+
+// Double prepares a second node under the name of another, with addresses and a directory of its own. It is none of Nodes;
+// Stop ends it too.
+func (f *Fleet) Double(ctx context.Context, of *Node) (*Node, error) {
+	n, err := f.prepare(ctx, of.Name)
+	if err == nil {
+		f.doubles = append(f.doubles, n)
+	}
+	return n, err
+}
+
+// prepare makes a node in the next free place; without a name it is called after that.
+func (f *Fleet) prepare(ctx context.Context, name string) (*Node, error) {
+	number := len(f.nodes) + len(f.doubles) + 1
+	place := "n" + strconv.Itoa(number)
 	n := &Node{
-		Name:    "n" + strconv.Itoa(number),
+		Name:    cmp.Or(name, place),
 		Listen:  address(f.subnet, number, portHTTP),
 		Ops:     address(f.subnet, number, portOps),
 		Cluster: address(f.subnet, number, portCluster),
+		Dir:     filepath.Join(f.config.Dir, place),
 		fleet:   f,
 	}
-	n.Dir = filepath.Join(f.config.Dir, n.Name)
 	n.Log = n.Dir + ".log"
 	if f.network != nil {
-		if err := f.network.add(ctx, n); err != nil {
+		if err := f.network.add(ctx, n, place); err != nil {
 			return nil, err
 		}
 	}
-	f.nodes = append(f.nodes, n)
 	return n, nil
 }
 
@@ -260,7 +282,7 @@ func (f *Fleet) Heal(ctx context.Context) error {
 // Stop kills all nodes and removes the networks. It is safe to call twice. Data and logs stay.
 func (f *Fleet) Stop() error {
 	var failed error
-	for _, n := range f.nodes {
+	for _, n := range slices.Concat(f.nodes, f.doubles) {
 		failed = errors.Join(failed, n.Kill())
 	}
 	if f.network != nil {
@@ -273,7 +295,7 @@ func (f *Fleet) Stop() error {
 // Logs returns the last lines of every node's log, for a report of what went wrong.
 func (f *Fleet) Logs(lines int) string {
 	var b strings.Builder
-	for _, n := range f.nodes {
+	for _, n := range slices.Concat(f.nodes, f.doubles) {
 		text, err := os.ReadFile(n.Log)
 		if err != nil {
 			continue // never started

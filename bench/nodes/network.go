@@ -79,9 +79,9 @@ func (n *network) bridge(ctx context.Context) error {
 	)
 }
 
-// add gives a node its namespace.
-func (n *network) add(ctx context.Context, node *Node) error {
-	namespace := n.prefix + node.Name
+// add gives a node its namespace, which is called after its place in the fleet.
+func (n *network) add(ctx context.Context, node *Node, place string) error {
+	namespace := n.prefix + place
 	if err := ip(ctx, "netns", "add", namespace); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type Loop struct {
 	epochs  map[shard.ID]shard.Epoch // of leaders as last seen
 	moved   time.Time                // a leader changed by itself then
 	since   time.Time                // acting
+	outdone time.Time                // since then another could reach more nodes than the directory's leader; zero = none could
 
 	mu     sync.Mutex // guards what Status tells
 	status Status
@@ -102,6 +103,7 @@ func (l *Loop) run(ctx context.Context) {
 func (l *Loop) look(ctx context.Context) {
 	if acting := l.config.Leading(); acting != l.acting {
 		l.acting, l.since = acting, time.Now()
+		l.outdone = time.Time{}
 		clear(l.resting)
 		clear(l.epochs)
 		l.metrics.acting.Set(float64(btoi(acting)))
@@ -121,6 +123,7 @@ func (l *Loop) look(ctx context.Context) {
 	seen := observe(records, &board, l.config.Shards, l.config.Silence)
 	policy := l.config.Policy
 	policy.Busy, policy.Unsettled = l.busy(seen, time.Now()), l.unsettled(seen, time.Now())
+	policy.Outreached = l.outreached(seen, time.Now())
 	steps := slices.DeleteFunc(shard.Plan(seen.view, policy), l.tooSoon)
 	l.note(seen, len(steps)+len(policy.Busy))
 	l.makeAll(ctx, seen, steps)
@@ -150,6 +153,20 @@ func (l *Loop) unsettled(seen *observation, now time.Time) bool {
 		}
 	}
 	return now.Sub(l.moved) < l.config.Settle
+}
+
+// outreached says that the directory would be better led by another, and was when last looked: one that dies is not
+// missed by all at the same moment.
+func (l *Loop) outreached(seen *observation, now time.Time) bool {
+	switch {
+	case !shard.Outreached(seen.view, l.config.Policy):
+		l.outdone = time.Time{}
+	case l.outdone.IsZero():
+		l.outdone = now
+	default:
+		return now.Sub(l.outdone) >= l.config.Interval
+	}
+	return false
 }
 
 // tooSoon says of a deletion that the shard's members changed a moment ago: a copy is not deleted while its node may not

@@ -41,6 +41,7 @@ type fakeNode struct {
 	id     uint64
 	live   bool
 	copies map[int]bool
+	cut    []uint64 // nodes that it does not reach
 }
 
 type fakeGroup struct {
@@ -98,7 +99,7 @@ func (f *fleet) report() {
 }
 
 func (f *fleet) reportOf(name string, n *fakeNode) *nodepb.Report {
-	made := &nodepb.Report{Node: n.id, Name: name, Boot: fmt.Sprint(n.id), Sequence: f.sequence, DiskFree: 1 << 40}
+	made := &nodepb.Report{Node: n.id, Name: name, Boot: fmt.Sprint(n.id), Sequence: f.sequence, DiskFree: 1 << 40, Unreached: n.cut}
 	for _, in := range slices.Sorted(maps.Keys(n.copies)) {
 		g := f.groups[in]
 		r := &nodepb.Replica{Shard: uint32(in), Epoch: g.epoch, Applied: g.applied, Initialised: true}
@@ -106,6 +107,7 @@ func (f *fleet) reportOf(name string, n *fakeNode) *nodepb.Report {
 			r.Leading, r.Voters, r.Learners = true, g.voters, g.learners
 			for _, id := range slices.Concat(g.voters, g.learners) {
 				lag := &nodepb.Lag{Node: id, Active: f.nodes[f.nameLocked(id)] != nil && f.nodes[f.nameLocked(id)].live}
+				lag.Active = lag.Active && !slices.Contains(n.cut, id)
 				if time.Now().Before(g.fed[id]) {
 					lag.Entries = 5000
 				}
@@ -294,6 +296,53 @@ func TestPlacementGoesOnElsewhere(t *testing.T) {
 		f.run(3 * time.Minute)
 		f.requireEven(3)
 		require.Empty(t, f.nodes["n2"].copies)
+	})
+}
+
+// TestTheDirectoryIsLedByWhoReachesAll: while the way between two nodes is broken for longer than a moment, and nothing
+// else moves for it.
+func TestTheDirectoryIsLedByWhoReachesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 16, "n1", "n2", "n3")
+		for _, name := range []string{"n1", "n2", "n3"} {
+			defer f.start(name).Stop()
+		}
+		f.run(30 * time.Second)
+		f.requireEven(3)
+		cut := func(is bool, pair ...string) {
+			f.mu.Lock()
+			for i, name := range pair {
+				f.nodes[name].cut = nil
+				if is {
+					f.nodes[name].cut = []uint64{f.nodes[pair[1-i]].id}
+				}
+			}
+			f.mu.Unlock()
+			f.report()
+		}
+		f.mu.Lock()
+		leader := f.nameLocked(f.groups[0].leader)
+		f.mu.Unlock()
+		others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == leader })
+		calls := len(f.calls)
+		cut(true, others...)
+		f.run(10 * time.Second)
+		cut(false, others...)
+		cut(true, leader, others[0])
+		time.Sleep(900 * time.Millisecond)
+		cut(false, leader, others[0])
+		f.run(10 * time.Second)
+		require.Len(t, f.calls, calls, "the others' broken way, or one of a moment, is no reason")
+
+		cut(true, leader, others[0])
+		f.run(3 * time.Second)
+		require.Equal(t, f.nodes[others[1]].id, f.groups[0].leader)
+		f.run(2 * time.Minute)
+		require.Equal(t, f.nodes[others[1]].id, f.groups[0].leader, "nor is it handed back to be even")
+		require.LessOrEqual(t, len(f.calls), calls+2, "%v", f.calls[calls:]) // it, and another shard to be even
+		cut(false, leader, others[0])
+		f.run(time.Minute)
+		f.requireEven(3)
 	})
 }
 

@@ -35,7 +35,7 @@ func observe(records []Record, board *cluster.View, shards int, silence time.Dur
 		at := seen[record.Name]
 		n.Live = there(at, board.At, silence) && at.Node == record.Node
 		if n.Live {
-			n.Leaving, n.Free = at.Leaving, at.Report.GetDiskFree()
+			n.Leaving, n.Free, n.Unreached = at.Leaving, at.Report.GetDiskFree(), ids(at.Report.GetUnreached())
 			o.report(at, id, leaders)
 		} else {
 			n.Away = away(at, board)

@@ -42,8 +42,12 @@ type Config struct {
 	Transport memberlist.Transport
 	// OnChange is told that Members or Known have changed.
 	OnChange func()
-	// OnConflict is told that another live process has this node's name and is older: this process must end.
+	// OnConflict is told, at most once, that another live process has this node's name and keeps it: this process must
+	// end. From then on Stop leaves without a word, since what it said would be about the other.
 	OnConflict func(error)
+	// Named finds out which node (Member.Node) the cluster has on record under this node's name; 0 = none, or nobody
+	// answers. Of two live processes with the name that one keeps it. Nil = there are no records.
+	Named func(ctx context.Context) uint64
 	// Probe is how often one of the others is checked; a dead one is gone after about four of these times. Shorter
 	// finds out sooner and takes more slow nodes for dead ones. Default 500 ms.
 	Probe time.Duration
@@ -71,6 +75,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnConflict == nil {
 		c.OnConflict = func(error) {}
+	}
+	if c.Named == nil {
+		c.Named = func(context.Context) uint64 { return 0 }
 	}
 }
 

@@ -1,11 +1,13 @@
 package membership
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/protobuf/proto"
@@ -84,6 +86,7 @@ func (m *Membership) NotifyAlive(node *memberlist.Node) error {
 // rival is another process with this node's name.
 type rival struct {
 	address *memberlist.Node
+	node    uint64
 	started int64
 }
 
@@ -99,25 +102,68 @@ func (m *Membership) NotifyConflict(existing, other *memberlist.Node) {
 		return
 	}
 	select {
-	case m.rivals <- rival{address: other, started: meta.GetStarted()}:
+	case m.rivals <- rival{address: other, node: meta.GetNode(), started: meta.GetStarted()}:
 	default: // one is being looked at
 	}
 }
 
-// judge decides which of two processes with one name must end: the younger. The rival may be no more than the others'
-// memory of this node's former start, so it has to answer first. If it does not, the others take this node in when they
-// have found out that the former one is dead, provided that they hear of this one then: so they are greeted again soon.
-func (m *Membership) judge(r rival) {
+// Pauses between two judgements of conflicts, of which gossip tells again and again, and how long one may take.
+const (
+	judgePause = 200 * time.Millisecond
+	judgeLimit = 5 * time.Second
+)
+
+// judgeAll judges conflicts, one at a time.
+func (m *Membership) judgeAll() {
+	for {
+		select {
+		case r := <-m.rivals:
+			if m.judge(r) {
+				return
+			}
+		case <-m.life.Done():
+			return
+		}
+		timer := time.NewTimer(judgePause)
+		select {
+		case <-timer.C:
+		case <-m.life.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// judge decides which of two processes with one name must end, and says whether it is this one. The rival may be no more
+// than the others' memory of this node's former start, so it has to answer first. If it does not, the others take this
+// node in when they have found out that the former one is dead, provided that they hear of this one then: so they are
+// greeted again soon.
+//
+// The name belongs to the node that the cluster has on record under it, since that is who votes in its logs: a node that
+// was stopped for so long that another took its place must not come back beside it, however old it is. Where the record
+// knows neither, or cannot tell the two apart, the younger process ends.
+func (m *Membership) judge(r rival) (ends bool) {
+	ctx, cancel := context.WithTimeout(m.life, judgeLimit)
+	defer cancel()
 	if _, err := m.list.Ping(m.config.Self.Name, udpAddress(r.address)); err != nil {
 		select {
 		case m.disputed <- struct{}{}:
 		default:
 		}
-		return
+		return false
 	}
-	if m.started >= r.started {
-		m.config.OnConflict(fmt.Errorf("another process goes by the name %q, at %s: names must be unique", m.config.Self.Name, r.address.Address()))
+	self, named := m.config.Self.Node, m.config.Named(ctx)
+	ends = m.started >= r.started
+	if r.node != self && (named == self || named == r.node) {
+		ends = named == r.node
 	}
+	m.log.Warn("another process goes by this node's name", slog.String("node", m.config.Self.Name),
+		slog.String("address", r.address.Address()), slog.Bool("ends", ends))
+	if ends && m.life.Err() == nil {
+		m.silent.Store(true)
+		m.config.OnConflict(fmt.Errorf("another process goes by the name %q, at %s, and keeps it: names must be unique",
+			m.config.Self.Name, r.address.Address()))
+	}
+	return ends
 }
 
 // decode reads what a member says about itself.

@@ -31,6 +31,7 @@ type Membership struct {
 	disputed chan struct{}
 
 	leaving atomic.Bool
+	silent  atomic.Bool // the name is another's: nothing more is said about it
 	alive   atomic.Pointer[[]Member]
 	known   atomic.Pointer[[]Member]
 	places  atomic.Pointer[map[string]string] // newest gossip address of every known member, by name
@@ -88,6 +89,7 @@ func Start(ctx context.Context, config Config) (*Membership, error) {
 		config.Registerer.MustRegister(m.members, m.changes)
 	}
 	m.tasks.Go(m.watch)
+	m.tasks.Go(m.judgeAll)
 	m.tasks.Go(m.rejoin)
 	return m, nil
 }
@@ -106,7 +108,7 @@ func (m *Membership) Address() string {
 
 // SetLeaving tells everybody that this node is about to go.
 func (m *Membership) SetLeaving() {
-	if m.leaving.Swap(true) {
+	if m.leaving.Swap(true) || m.silent.Load() {
 		return
 	}
 	if err := m.list.UpdateNode(leaveTimeout); err != nil {
@@ -125,8 +127,10 @@ func (m *Membership) Stop(ctx context.Context) error {
 		if deadline, bounded := ctx.Deadline(); bounded {
 			timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
 		}
-		if err := m.list.Leave(timeout); err != nil {
-			m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+		if !m.silent.Load() {
+			if err := m.list.Leave(timeout); err != nil {
+				m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+			}
 		}
 		m.end()
 		m.err = m.list.Shutdown()
@@ -148,8 +152,6 @@ func (m *Membership) watch() {
 		m.refresh()
 		select {
 		case <-m.poked:
-		case r := <-m.rivals:
-			m.judge(r)
 		case <-m.life.Done():
 			return
 		}

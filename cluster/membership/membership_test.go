@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -181,31 +182,82 @@ func TestStrangersAreRefused(t *testing.T) {
 	require.Error(t, m1.NotifyAlive(&memberlist.Node{Name: "x"}))
 }
 
-func TestTheYoungerOfTwoWithOneNameIsTold(t *testing.T) {
-	f := newFixture(t, 3)
-	told := make(chan error, 16)
-	first := f.config(0)
-	first.OnConflict = func(err error) { t.Errorf("the older one is told: %v", err) }
-	m1 := f.start(first)
-	f.start(f.config(1))
-	sees(t, m1, "n1", "n2")
+// told is a Config.OnConflict whose calls a test waits for.
+func told() (onConflict func(error), calls chan error) {
+	calls = make(chan error, 16)
+	return func(err error) { calls <- err }, calls
+}
 
-	double := f.config(2)
-	double.Self.Name = "n1"
-	double.OnConflict = func(err error) {
-		select {
-		case told <- err:
-		default:
-		}
-	}
-	f.start(double)
+func isTold(t *testing.T, calls chan error) {
+	t.Helper()
 	select {
-	case err := <-told:
+	case err := <-calls:
 		require.ErrorContains(t, err, `"n1"`)
 	case <-time.After(patience):
 		require.Fail(t, "not told")
 	}
-	require.Equal(t, first.Self.Boot, find(m1.Members(), "n1").Boot)
+}
+
+// TestOneOfTwoWithOneNameIsTold: the one that the cluster does not have on record, and the younger where that says
+// nothing. It goes without taking the other's name with it.
+func TestOneOfTwoWithOneNameIsTold(t *testing.T) {
+	nodes := map[string]uint64{"older": 1, "younger": 3}
+	for name, c := range map[string]struct {
+		record uint64 // the node that is on record
+		same   bool   // both are the same node: its data was copied
+		ends   string
+	}{
+		"no record":                    {0, false, "younger"},
+		"the record names a third":     {9, false, "younger"},
+		"the record names both":        {1, true, "younger"},
+		"the record names the older":   {1, false, "younger"},
+		"the record names the younger": {3, false, "older"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 3)
+			named := func(context.Context) uint64 { return c.record }
+			second := f.start(f.config(1))
+
+			calls := map[string]chan error{}
+			configs := map[string]Config{}
+			for i, age := range []string{"older", "younger"} {
+				config := f.config(2 * i)
+				config.Self.Name, config.Self.Node, config.Named = "n1", nodes[age], named
+				if c.same {
+					config.Self.Node = 1
+				}
+				config.OnConflict, calls[age] = told()
+				configs[age] = config
+			}
+			older := f.start(configs["older"])
+			sees(t, second, "n1", "n2")
+			require.Eventually(t, func() bool { return time.Now().UnixMilli() > older.started }, patience, time.Millisecond)
+			younger := f.start(configs["younger"])
+			isTold(t, calls[c.ends])
+			ended := map[string]*Membership{"older": older, "younger": younger}[c.ends]
+			before := find(second.Members(), "n1")
+			require.NoError(t, ended.Stop(t.Context()))
+			if c.ends == "younger" {
+				require.Never(t, func() bool { return find(second.Members(), "n1") != before }, 5*second.config.Probe,
+					5*time.Millisecond, "the end of the younger is no end of the older")
+			}
+			stays := map[string]string{"older": "younger", "younger": "older"}[c.ends]
+			require.Eventually(t, func() bool { return find(second.Members(), "n1").Boot == configs[stays].Self.Boot },
+				patience, 10*time.Millisecond, "the name is the other's")
+			require.Empty(t, calls[stays])
+		})
+	}
+}
+
+func TestHowARestEnds(t *testing.T) {
+	m := &Membership{config: Config{Probe: 10 * time.Millisecond}, disputed: make(chan struct{}, 1)}
+	var end context.CancelFunc
+	m.life, end = context.WithCancel(t.Context())
+	require.Equal(t, restedThrough, m.rest(5*time.Millisecond))
+	m.disputed <- struct{}{}
+	require.Equal(t, inDispute, m.rest(time.Minute))
+	end()
+	require.Equal(t, restEnded, m.rest(time.Minute))
 }
 
 // wire is a network that can be cut.

@@ -34,19 +34,52 @@ func (m *Membership) rejoin() {
 				pause = m.config.Rejoin
 			}
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-m.disputed:
+		switch m.rest(pause) {
+		case restedThrough:
+		case stoodStill:
+			m.join(m.wanted()) // much was said meanwhile, perhaps that another has taken this node's name
+		case inDispute:
 			if now := time.Now(); now.After(disputed) {
 				pause = m.config.Rejoin / 10
 				disputed = now.Add(20 * m.config.Probe) // they find out meanwhile
 			}
-		case <-m.life.Done():
-		}
-		timer.Stop()
-		if m.life.Err() != nil {
+		case restEnded:
 			return
+		}
+	}
+}
+
+// How a rest ended.
+type rested int
+
+const (
+	restedThrough rested = iota
+	stoodStill           // this process was stopped for a while
+	inDispute            // somebody does not take this node in
+	restEnded            // the gossip ends
+)
+
+// rest pauses, in steps: a step that takes much longer than it should shows that this process stood still.
+func (m *Membership) rest(pause time.Duration) rested {
+	end := time.Now().Add(pause)
+	for {
+		step := min(m.config.Probe, time.Until(end))
+		if step <= 0 {
+			return restedThrough
+		}
+		began := time.Now()
+		timer := time.NewTimer(step)
+		select {
+		case <-timer.C:
+			if time.Since(began) > step+4*m.config.Probe { // long enough for the others to take it for dead
+				return stoodStill
+			}
+		case <-m.disputed:
+			timer.Stop()
+			return inDispute
+		case <-m.life.Done():
+			timer.Stop()
+			return restEnded
 		}
 	}
 }

@@ -39,6 +39,10 @@ type Config struct {
 	// Address is the newest known HOST:PORT of a node, also of one that is down. It must be cheap. Required.
 	Address func(node uint64) (addr string, known bool)
 
+	// Named is the node that this one has on record under a name, and the version of that record; 0 = none. Whoever greets
+	// learns what is on record under its own name. It must be cheap. Optional.
+	Named func(name string) (node, version uint64)
+
 	// OnFrames takes a batch, which it may keep. Called from a goroutine per sending node, in order; it must not block. Required.
 	OnFrames func(from uint64, kind Kind, frames [][]byte)
 	// OnUnreachable tells that frames to a node were lost: its connection broke, cannot be made (told at most once a second), or takes
@@ -101,6 +105,9 @@ func (c *Config) setDefaults() {
 		c.Dial = dialTCP
 	}
 	c.ServerTLS, c.ClientTLS = wholeRecords(c.ServerTLS), wholeRecords(c.ClientTLS)
+	if c.Named == nil {
+		c.Named = func(string) (uint64, uint64) { return 0, 0 }
+	}
 	if c.OnUnreachable == nil {
 		c.OnUnreachable = func(uint64) {}
 	}

@@ -76,6 +76,17 @@ func TestGreet(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "node n1 refuses: new belongs to cluster other, n1 to cluster test", refused.Error())
 
+	// A member learns who has its name.
+	b := w.start(2, func(c *Config) {
+		c.Named = func(name string) (uint64, uint64) { return uint64(len(name)), 7 }
+	})
+	answer, err = Greet(t.Context(), nil, nil, b.addr, &nodepb.Hello{Name: "n34", ClusterId: "test"})
+	require.NoError(t, err)
+	require.EqualValues(t, []uint64{3, 7}, []uint64{answer.GetNameNode(), answer.GetNameVersion()})
+	answer, err = Greet(t.Context(), nil, nil, b.addr, &nodepb.Hello{Name: "n34"})
+	require.NoError(t, err)
+	require.Zero(t, answer.GetNameVersion())
+
 	a.Stop()
 	_, err = Greet(t.Context(), nil, nil, a.addr, &nodepb.Hello{Name: "new"})
 	require.ErrorContains(t, err, "connection refused")

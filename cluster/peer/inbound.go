@@ -112,6 +112,10 @@ func (t *Transport) answer(l *link) (release func(), err error) {
 		mine.Refusal = why
 		return nil, errors.Join(errors.New(why), l.sayHello(mine))
 	}
+	if l.peer.GetPurpose() == purposeGreet && l.peer.GetClusterId() == mine.GetClusterId() {
+		mine = proto.CloneOf(mine)
+		mine.NameNode, mine.NameVersion = t.cfg.Named(l.peer.GetName())
+	}
 	if err = errors.Join(l.sayHello(mine), l.raw.SetDeadline(time.Time{})); err != nil {
 		release()
 		return nil, fmt.Errorf("greet: %w", err)

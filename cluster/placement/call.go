@@ -56,11 +56,25 @@ func (s *System) tryAsk(ctx context.Context, node string, request *nodepb.Reques
 	if len(packed.GetValue()) > s.config.MessageBytes {
 		return nil, fmt.Errorf("a call of %d bytes is too large", len(packed.GetValue()))
 	}
-	on, err := s.reach(ctx, node, request.GetShard())
+	request.Body = packed
+	response, err := s.carry(ctx, node, request.GetShard(), func(on *session, passTo string) (*nodepb.Response, error) {
+		if passTo == "" {
+			return s.exchange(ctx, on, request)
+		}
+		// The engine may not be done with the one before.
+		return s.exchange(ctx, on, &nodepb.Request{
+			Kind: request.GetKind(), Shard: request.GetShard(), Epoch: request.GetEpoch(), Id: request.GetId(),
+			Body: packed, PassTo: passTo,
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	request.Body = packed
+	return s.replyOf(node, response)
+}
+
+// exchange makes a request over a connection.
+func (s *System) exchange(ctx context.Context, on *session, request *nodepb.Request) (*nodepb.Response, error) {
 	if deadline, bounded := ctx.Deadline(); bounded {
 		request.TimeoutNs = max(int64(time.Until(deadline)), 1)
 	}
@@ -70,12 +84,8 @@ func (s *System) tryAsk(ctx context.Context, node string, request *nodepb.Reques
 		process = gateOf(request.GetShard())
 	}
 	w := waiting{on: on, id: id, shard: request.GetShard(), process: process}
-	response, err := w.exchange(ctx, &nodepb.Envelope{Body: &nodepb.Envelope_Call{Call: &nodepb.Call{Id: id, Request: request}}},
-		len(packed.GetValue())+callBytes, nil)
-	if err != nil {
-		return nil, err
-	}
-	return s.replyOf(node, response)
+	return w.exchange(ctx, &nodepb.Envelope{Body: &nodepb.Envelope_Call{Call: &nodepb.Call{Id: id, Request: request}}},
+		len(request.GetBody().GetValue())+callBytes, nil)
 }
 
 // callBytes is about what a call or an answer takes besides its body.
@@ -93,7 +103,8 @@ func (s *System) replyOf(node string, response *nodepb.Response) (proto.Message,
 	return reply, nil
 }
 
-// reach returns the connection to a node. It waits a little for one that is about to come up.
+// reach returns the connection to a node. It waits a little for one that is about to come up, not for one that has been
+// down for longer than that.
 func (s *System) reach(ctx context.Context, node string, in uint32) (*session, error) {
 	l := s.roster.Load().byName[node]
 	if l == nil {
@@ -102,7 +113,7 @@ func (s *System) reach(ctx context.Context, node string, in uint32) (*session, e
 	if on := l.connected(); on != nil {
 		return on, nil
 	}
-	patience := time.NewTimer(s.config.ReachWait)
+	patience := time.NewTimer(s.config.ReachWait - l.downFor())
 	defer patience.Stop()
 	ticker := time.NewTicker(reachPoll)
 	defer ticker.Stop()

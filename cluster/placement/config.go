@@ -50,6 +50,8 @@ type Config struct {
 	Encode func(error) *nodepb.Fault
 	// Decode is its inverse, on the node that asked.
 	Decode func(*nodepb.Fault) error
+	// OnLinks is told that a node is reached, or not any more; see System.Unreached. It must not block. Optional.
+	OnLinks func()
 	// Dial makes connections; tests cut them. Nil = TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
@@ -104,6 +106,9 @@ func (c *Config) setDefaults() {
 		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
 		}
+	}
+	if c.OnLinks == nil {
+		c.OnLinks = func() {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -3,6 +3,8 @@ package placement
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"parley/cluster/shard"
 	"parley/proto/nodepb"
@@ -29,12 +31,21 @@ func notSent(node string, in uint32, why string) error {
 }
 
 // lostError says that a call may have been done, and that no answer will come.
-type lostError struct{ node, why string }
+type lostError struct {
+	node, why string
+	silent    time.Duration
+}
 
 func (e *lostError) Error() string { return fmt.Sprintf("node %s is lost: %s", e.node, e.why) }
 
 // Lost is true.
 func (e *lostError) Lost() bool { return true }
+
+// Silent is for how long nothing had been heard of the node when it was given up.
+func (e *lostError) Silent() time.Duration { return e.silent }
+
+// unknownSilence stands for one of which nobody here knows how long it lasted.
+const unknownSilence = time.Duration(math.MaxInt64)
 
 // encode turns an error of this node's shell into what crosses the wire. "Not the owner" takes along who is.
 func (s *System) encode(in uint32, err error) *nodepb.Response {

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/cluster"
 	"parley/proto/conversationpb"
 	"parley/proto/nodepb"
@@ -16,8 +14,9 @@ import (
 
 // subscription is a follow of a conversation of another node.
 type subscription struct {
-	sink cluster.Sink
-	quit atomic.Bool // the sink wants no more; set from anywhere, also from the sink
+	sink   cluster.Sink
+	quit   atomic.Bool // the sink wants no more; set from anywhere, also from the sink
+	cancel func()      // ends the follow; nil until it has begun
 
 	mu     sync.Mutex // orders the calls of the sink
 	number uint64     // of the newest change heard
@@ -27,37 +26,48 @@ type subscription struct {
 // Follow subscribes to a conversation of another node: a snapshot, and the changes right after it, in order and once
 // each. Ctx bounds the set-up only. When the link breaks, or a change is missing, the sink is closed.
 func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
-	on, err := s.reach(ctx, to.Node, uint32(to.Shard))
+	var sub *subscription
+	response, err := s.carry(ctx, to.Node, uint32(to.Shard), func(on *session, passTo string) (*nodepb.Response, error) {
+		sub = &subscription{sink: sink}
+		return s.followOver(ctx, on, &nodepb.Follow{
+			Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id, PassTo: passTo,
+		}, sub)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	question := &nodepb.Follow{Id: s.ids.Add(1), Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id}
+	reply, err := s.replyOf(to.Node, response)
+	if err == nil {
+		if snapshot, ok := reply.(*conversationpb.Snapshot); ok {
+			return snapshot, sub.cancel, nil
+		}
+		err = fmt.Errorf("node %s answered a follow with a %T", to.Node, reply)
+	}
+	if sub.cancel != nil {
+		sub.cancel()
+	}
+	return nil, nil, err
+}
+
+// followOver begins a follow over a connection. It has begun when the answer is a reply.
+func (s *System) followOver(ctx context.Context, on *session, question *nodepb.Follow, sub *subscription) (*nodepb.Response, error) {
+	question.Id = s.ids.Add(1)
 	if deadline, bounded := ctx.Deadline(); bounded {
 		question.TimeoutNs = max(int64(time.Until(deadline)), 1)
 	}
-	sub := &subscription{sink: sink}
 	w := waiting{on: on, id: question.GetId(), shard: question.GetShard(), process: gateOf(question.GetShard())}
 	response, err := w.exchange(ctx, &nodepb.Envelope{Body: &nodepb.Envelope_Follow{Follow: question}}, callBytes, sub)
-	var reply proto.Message
-	if err == nil {
-		reply, err = s.replyOf(to.Node, response)
-	}
-	if err != nil {
+	if err != nil || response.GetReply() == nil {
 		sub.quit.Store(true)
 		w.forget()
-		return nil, nil, err
+		return response, err
 	}
-	cancel := func() {
+	sub.cancel = func() {
 		if !sub.quit.Swap(true) && w.forget() {
 			w.abandon()
 		}
 	}
-	snapshot, ok := reply.(*conversationpb.Snapshot)
-	if !ok {
-		cancel()
-		return nil, nil, fmt.Errorf("node %s answered a follow with a %T", to.Node, reply)
-	}
-	return snapshot, cancel, nil
+	return response, nil
 }
 
 // told takes news of followed conversations.

@@ -90,8 +90,11 @@ func (s *System) refusal(in uint32, why string) *nodepb.Response {
 	return s.encode(in, &notOwnerError{shard: in, why: why})
 }
 
-// handle asks the shell.
+// handle asks the shell, or the node that the request is meant for. Nil = no answer will come.
 func (s *System) handle(ctx context.Context, from string, request *nodepb.Request) *nodepb.Response {
+	if to := request.GetPassTo(); to != "" && to != s.config.Name {
+		return s.passOn(ctx, request)
+	}
 	body, err := request.GetBody().UnmarshalNew()
 	if err != nil {
 		return fault("a message is not known here: " + err.Error())
@@ -124,7 +127,7 @@ func (s *System) reply(reply proto.Message) *nodepb.Response {
 	return &nodepb.Response{Outcome: &nodepb.Response_Reply{Reply: packed}}
 }
 
-// answer sends an answer, false when it is lost. Without a connection the other side is told so when there is one again.
+// answer sends an answer, nil to say that none will come; false when it is lost. Without a connection the other side is told so when there is one again.
 func (l *link) answer(id uint64, response *nodepb.Response) bool {
 	l.mu.Lock()
 	on := l.state.session

@@ -10,8 +10,13 @@ import (
 )
 
 // wireVersion is the newest format of the messages between nodes that this one speaks. What is added as a new field or
-// kind of body needs no new version; a node refuses to link with one that speaks none.
-const wireVersion = 1
+// kind of body needs no new version, unless one who does not know it would do harm; a node refuses to link with one that
+// speaks none.
+const wireVersion = wirePasses
+
+// wirePasses is the first format in which what is meant for another node is passed on: in the one before, it was taken
+// for one's own.
+const wirePasses = 2
 
 // link is the way to one start of another node, and everything that waits for it.
 type link struct {
@@ -31,6 +36,9 @@ type linkState struct {
 	address string
 	closed  string   // why, once it is
 	session *session // nil = not connected
+	down    int64    // clock when it last was not connected any more
+	wire    uint32   // newest format that the other side speaks, as it last said
+	noWay   int64    // clock until which no other node needs to be asked to pass something on
 	heard   uint64   // newest generation of the other side, 0 = none
 	// What waits for the other side.
 	calls   map[uint64]*call
@@ -45,6 +53,7 @@ type linkState struct {
 func newLink(s *System, member Member) *link {
 	l := &link{system: s, name: member.Name, host: hostOf(member.Name, member.Boot), wanted: make(chan struct{}, 1)}
 	l.pump = newPump(l)
+	l.state.down = s.clock()
 	l.state.calls, l.state.follows = map[uint64]*call{}, map[uint64]*subscription{}
 	l.state.served, l.state.publications = map[uint64]context.CancelFunc{}, map[uint64]*publication{}
 	l.life, l.end = context.WithCancel(s.life)
@@ -70,6 +79,38 @@ func (l *link) connected() *session {
 	return nil
 }
 
+// downFor is for how long the other side has not been reached, 0 when it is.
+func (l *link) downFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if on := l.state.session; on != nil && on.proven {
+		return 0
+	}
+	return time.Duration(l.system.clock() - l.state.down)
+}
+
+// noWayRound notes that no other node reaches this one either. It holds for a moment: where a node has died, all its callers
+// come back again and again until it has a successor.
+func (l *link) noWayRound() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.noWay = l.system.clock() + int64(l.system.config.ReachWait)
+}
+
+// goneRound says that noWayRound was noted a moment ago.
+func (l *link) goneRound() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.system.clock() < l.state.noWay
+}
+
+// speaks says whether the other side knows a format.
+func (l *link) speaks(wire uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.wire >= wire
+}
+
 // close ends the link for good.
 func (l *link) close(why string) {
 	l.mu.Lock()
@@ -83,7 +124,10 @@ func (l *link) close(why string) {
 }
 
 // disconnect ends a connection, from our side or because it has ended, and tells whatever waited.
-func (l *link) disconnect(on *session, why string) {
+func (l *link) disconnect(on *session, why string) { l.disconnectSilent(on, why, 0) }
+
+// disconnectSilent is disconnect after nothing was heard for a while.
+func (l *link) disconnectSilent(on *session, why string, silent time.Duration) {
 	l.mu.Lock()
 	if l.state.session != on {
 		l.mu.Unlock()
@@ -91,11 +135,15 @@ func (l *link) disconnect(on *session, why string) {
 	}
 	l.state.session = nil
 	proven := on.proven
-	tell := l.takeLocked(why)
+	if proven {
+		l.state.down = l.system.clock()
+	}
+	tell := l.takeLocked(why, silent)
 	l.mu.Unlock()
 	on.close()
 	tell()
 	if proven {
+		l.system.config.OnLinks()
 		l.system.metrics.links.Dec()
 		l.system.metrics.disconnects.Inc()
 		l.system.log.Info("link is down", slog.String("node", l.name), slog.String("why", why))
@@ -117,19 +165,19 @@ func (l *link) hear(generation uint64) bool {
 		l.mu.Unlock()
 		return true
 	}
-	tell := l.takeLocked("it has connected anew")
+	tell := l.takeLocked("it has connected anew", 0)
 	l.mu.Unlock()
 	tell()
 	return true
 }
 
 // takeLocked takes everything that waits on either side, and returns what tells it so, to be called without the lock.
-func (l *link) takeLocked(why string) (tell func()) {
+func (l *link) takeLocked(why string, silent time.Duration) (tell func()) {
 	st := &l.state
 	calls, follows, served, publications := st.calls, st.follows, st.served, st.publications
 	st.calls, st.follows = map[uint64]*call{}, map[uint64]*subscription{}
 	st.served, st.publications = map[uint64]context.CancelFunc{}, map[uint64]*publication{}
-	lost := &lostError{node: l.name, why: why}
+	lost := &lostError{node: l.name, why: why, silent: silent}
 	return func() {
 		l.pump.reset()
 		for _, cancel := range served {
@@ -263,7 +311,7 @@ func (l *link) beat(on *session) {
 		}
 		end := max(l.echoOf(on)+silence, grace)
 		if now >= end {
-			l.disconnect(on, "it is silent")
+			l.disconnectSilent(on, "it is silent", time.Duration(now-l.echoOf(on)))
 			return
 		}
 		due = min(next, end)
@@ -293,11 +341,12 @@ func (l *link) beaten(beat *nodepb.Beat) {
 		return
 	}
 	l.mu.Lock()
-	on := l.state.session
+	l.state.wire = beat.GetWire()
+	on, came := l.state.session, false
 	if on != nil && beat.GetEcho() >= on.since {
 		on.echoed = max(on.echoed, beat.GetEcho())
 		if !on.proven {
-			on.proven = true
+			on.proven, came = true, true
 			close(on.up)
 			l.pump.poke()
 			l.system.metrics.links.Inc()
@@ -305,6 +354,9 @@ func (l *link) beaten(beat *nodepb.Beat) {
 		}
 	}
 	l.mu.Unlock()
+	if came {
+		l.system.config.OnLinks()
+	}
 	switch {
 	case beat.GetSent() == 0:
 	case on == nil:

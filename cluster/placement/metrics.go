@@ -22,6 +22,8 @@ type metrics struct {
 	refused      prometheus.Counter
 	congested    prometheus.Counter
 	dropped      prometheus.Counter
+	relayed      prometheus.Counter
+	passedOn     prometheus.Counter
 }
 
 // newMetrics registers the metrics; a nil registerer keeps them private.
@@ -49,10 +51,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		refused:      counter("refused_total", "Calls and follows of other nodes that were refused because there were too many."),
 		congested:    counter("congested_total", "Messages that were not sent because too much waited for the same node."),
 		dropped:      counter("dropped_total", "Messages that were dropped: of an older connection, or not for this node."),
+		relayed:      counter("relayed_total", "Calls and follows that another node passed on, since the one they are for was not reached."),
+		passedOn:     counter("passed_on_total", "Calls and follows of other nodes that this one has passed on."),
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.calls, m.seconds, m.links, m.disconnects, m.follows, m.publications, m.batches,
-			m.overflows, m.refused, m.congested, m.dropped)
+			m.overflows, m.refused, m.congested, m.dropped, m.relayed, m.passedOn)
 	}
 	return m
 }

@@ -76,11 +76,11 @@ func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
 		timeout = min(timeout, left)
 	}
 	limit := time.AfterFunc(timeout, p.stop) // of setting it up: the context itself lives as long as the follow
-	snapshot, cancel, err := s.config.Serve.Follow(ctx, question.GetShard(), question.GetConversation(), p)
+	response, cancel := p.follow(ctx, question)
 	limit.Stop()
-	if err != nil {
+	if cancel == nil {
 		l.abandoned(p.id)
-		l.answer(p.id, s.encode(question.GetShard(), err))
+		l.answer(p.id, response)
 		return
 	}
 	p.mu.Lock()
@@ -91,7 +91,7 @@ func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
 		cancel()
 		return
 	}
-	if !l.answer(p.id, s.reply(snapshot)) {
+	if !l.answer(p.id, response) {
 		l.abandoned(p.id)
 		return
 	}
@@ -99,6 +99,19 @@ func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
 	p.open = true
 	p.listLocked()
 	p.mu.Unlock()
+}
+
+// follow begins the follow, here or at the node that it is meant for. cancel is nil when it has not begun.
+func (p *publication) follow(ctx context.Context, question *nodepb.Follow) (response *nodepb.Response, cancel func()) {
+	s := p.link.system
+	if to := question.GetPassTo(); to != "" && to != s.config.Name {
+		return s.passFollowOn(ctx, question, p)
+	}
+	snapshot, cancel, err := s.config.Serve.Follow(ctx, question.GetShard(), question.GetConversation(), p)
+	if err != nil {
+		return s.encode(question.GetShard(), err), nil
+	}
+	return s.reply(snapshot), cancel
 }
 
 // Change implements cluster.Sink.

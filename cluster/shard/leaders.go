@@ -79,11 +79,50 @@ func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 			continue
 		}
 		for _, id := range g.Voters {
-			if id != from && p.leads(id) && p.caughtUp(g, id) && slices.Contains(p.want[g.Shard], id) {
+			if id != from && p.leads(id) && p.caughtUp(g, id) && slices.Contains(p.want[g.Shard], id) &&
+				(g.Shard != Directory || p.unreached(id) <= p.unreached(from)) {
 				all = append(all, handover{g, id})
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b handover) int { return cmp.Compare(p.leading[a.to], p.leading[b.to]) })
 	return all
+}
+
+// Outreached says that another voter of the directory reaches more of the live nodes than its leader, and can lead. Every
+// node reads the directory in its own copy, which only its leader feeds: one that a broken network keeps from it would
+// know nothing new. For other shards a majority of copies is enough, since requests find their way to the leader.
+func Outreached(view View, policy Policy) bool {
+	p := newPlanner(&view, policy)
+	g := p.group(Directory)
+	if g == nil {
+		return false
+	}
+	_, found := p.farther(g)
+	return found
+}
+
+// farther finds the voter that reaches most of the live nodes, and more than the leader does.
+func (p *planner) farther(g *Group) (best NodeID, found bool) {
+	fewest := p.unreached(g.Leader)
+	for _, n := range p.order {
+		if missed := p.unreached(n.ID); missed < fewest && slices.Contains(g.Voters, n.ID) && p.leads(n.ID) && p.caughtUp(g, n.ID) {
+			best, found, fewest = n.ID, true, missed
+		}
+	}
+	return best, found
+}
+
+// unreached counts the live nodes that a node does not reach.
+func (p *planner) unreached(id NodeID) int {
+	n, missed := p.nodes[id], 0
+	if n == nil {
+		return 0
+	}
+	for _, other := range n.Unreached {
+		if o := p.nodes[other]; o != nil && o.Live {
+			missed++
+		}
+	}
+	return missed
 }

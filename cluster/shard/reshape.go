@@ -95,6 +95,11 @@ func (p *planner) voters(g *Group) []NodeID {
 
 // change returns the next change of votes, or of a leader or learner in the wrong place; nil when nothing can be done.
 func (p *planner) change(g *Group) *Step {
+	if g.Shard == Directory && p.policy.Outreached {
+		if to, found := p.farther(g); found {
+			return p.step(Transfer, g, to, "it reaches more nodes than the leader")
+		}
+	}
 	wanted := p.voters(g)
 	if !p.leads(g.Leader) && p.nodes[g.Leader].Draining {
 		if to, found := p.successor(g, wanted); found {

@@ -34,6 +34,8 @@ type Node struct {
 	Draining bool
 	// Free is the room on its disk in bytes; 0 = not known.
 	Free uint64
+	// Unreached are nodes that it has no connection to.
+	Unreached []NodeID
 }
 
 // Group is a shard as its leader sees it. Members are in no order.
@@ -134,6 +136,8 @@ type Policy struct {
 	// Unsettled says that leaders changed by themselves a moment ago: some node may be about to be found dead. Nothing is
 	// moved only to be even then.
 	Unsettled bool
+	// Outreached says that what Outreached says has been so for a while.
+	Outreached bool
 	// Busy are shards to be left alone this time.
 	Busy map[ID]bool
 }

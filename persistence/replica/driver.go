@@ -220,11 +220,20 @@ func (d *Driver) guard(name string, f func()) {
 // Ready is true once every group that this node is a member of has a known leader and this node has applied what it knew to be committed when it
 // started. Replicas without a state yet, and those that know of their removal, do not count.
 func (d *Driver) Ready() bool {
+	return d.all(func(g *group) bool { return g.settled.Load() && g.view.Load() != nil })
+}
+
+// Settled is Ready without the leaders: one may be known to others that this node does not hear.
+func (d *Driver) Settled() bool {
+	return d.all(func(g *group) bool { return g.settled.Load() })
+}
+
+func (d *Driver) all(fine func(*group) bool) bool {
 	if !d.running.Load() {
 		return false
 	}
 	for g := range d.table.all() {
-		if g.initialised.Load() && g.member.Load() && (!g.settled.Load() || g.view.Load() == nil) {
+		if g.initialised.Load() && g.member.Load() && !fine(g) {
 			return false
 		}
 	}

@@ -136,17 +136,21 @@ func (ChangeMembers_Change) EnumDescriptor() ([]byte, []int) {
 // Hello opens every connection between nodes: who is there, and which formats it speaks. A node refuses another
 // cluster, another identity than it dialled, and formats it does not know.
 type Hello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // empty = has none yet: it asks to learn it
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Node          uint64                 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`                      // 0 = has none yet
-	Shards        uint32                 `protobuf:"varint,4,opt,name=shards,proto3" json:"shards,omitempty"`                  // conversation shards, 0 = not known yet
-	WireMin       uint32                 `protobuf:"varint,5,opt,name=wire_min,json=wireMin,proto3" json:"wire_min,omitempty"` // formats of messages between nodes that it speaks
-	WireMax       uint32                 `protobuf:"varint,6,opt,name=wire_max,json=wireMax,proto3" json:"wire_max,omitempty"`
-	DiskFormat    uint32                 `protobuf:"varint,7,opt,name=disk_format,json=diskFormat,proto3" json:"disk_format,omitempty"`
-	Refusal       string                 `protobuf:"bytes,8,opt,name=refusal,proto3" json:"refusal,omitempty"` // in an answer: why the connection is refused
-	Purpose       string                 `protobuf:"bytes,9,opt,name=purpose,proto3" json:"purpose,omitempty"` // what the connection is for
-	Want          uint64                 `protobuf:"varint,10,opt,name=want,proto3" json:"want,omitempty"`     // the node that is meant; 0 = whoever is there
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId  string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // empty = has none yet: it asks to learn it
+	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Node       uint64                 `protobuf:"varint,3,opt,name=node,proto3" json:"node,omitempty"`                      // 0 = has none yet
+	Shards     uint32                 `protobuf:"varint,4,opt,name=shards,proto3" json:"shards,omitempty"`                  // conversation shards, 0 = not known yet
+	WireMin    uint32                 `protobuf:"varint,5,opt,name=wire_min,json=wireMin,proto3" json:"wire_min,omitempty"` // formats of messages between nodes that it speaks
+	WireMax    uint32                 `protobuf:"varint,6,opt,name=wire_max,json=wireMax,proto3" json:"wire_max,omitempty"`
+	DiskFormat uint32                 `protobuf:"varint,7,opt,name=disk_format,json=diskFormat,proto3" json:"disk_format,omitempty"`
+	Refusal    string                 `protobuf:"bytes,8,opt,name=refusal,proto3" json:"refusal,omitempty"` // in an answer: why the connection is refused
+	Purpose    string                 `protobuf:"bytes,9,opt,name=purpose,proto3" json:"purpose,omitempty"` // what the connection is for
+	Want       uint64                 `protobuf:"varint,10,opt,name=want,proto3" json:"want,omitempty"`     // the node that is meant; 0 = whoever is there
+	// In an answer to a greeting: the node that the directory of the one who answers has under the caller's name, and the
+	// version of that record; 0 = none.
+	NameNode      uint64 `protobuf:"varint,11,opt,name=name_node,json=nameNode,proto3" json:"name_node,omitempty"`
+	NameVersion   uint64 `protobuf:"varint,12,opt,name=name_version,json=nameVersion,proto3" json:"name_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,6 +255,20 @@ func (x *Hello) GetWant() uint64 {
 	return 0
 }
 
+func (x *Hello) GetNameNode() uint64 {
+	if x != nil {
+		return x.NameNode
+	}
+	return 0
+}
+
+func (x *Hello) GetNameVersion() uint64 {
+	if x != nil {
+		return x.NameVersion
+	}
+	return 0
+}
+
 // Request asks a node to do something with an entity or a shard that it owns, or with itself.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -260,6 +278,7 @@ type Request struct {
 	Id            string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`        // the entity, of an ASK
 	Body          *anypb.Any             `protobuf:"bytes,5,opt,name=body,proto3" json:"body,omitempty"`
 	TimeoutNs     int64                  `protobuf:"varint,6,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"` // what is left of the sender's deadline
+	PassTo        string                 `protobuf:"bytes,7,opt,name=pass_to,json=passTo,proto3" json:"pass_to,omitempty"`           // set = it is meant for this node, which the sender does not reach: pass it on, not further
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +353,13 @@ func (x *Request) GetTimeoutNs() int64 {
 		return x.TimeoutNs
 	}
 	return 0
+}
+
+func (x *Request) GetPassTo() string {
+	if x != nil {
+		return x.PassTo
+	}
+	return ""
 }
 
 type Response struct {
@@ -499,8 +525,9 @@ func (x *Fault) GetDetails() []byte {
 type NotOwner struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"` // newest epoch known there
-	Owner         string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`  // its name, empty = not known
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`                          // newest epoch known there
+	Owner         string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`                           // its name, empty = not known
+	NotPassed     bool                   `protobuf:"varint,4,opt,name=not_passed,json=notPassed,proto3" json:"not_passed,omitempty"` // says a node that should have passed the request on: it does not reach the other either
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -556,6 +583,13 @@ func (x *NotOwner) GetOwner() string {
 	return ""
 }
 
+func (x *NotOwner) GetNotPassed() bool {
+	if x != nil {
+		return x.NotPassed
+	}
+	return false
+}
+
 // Report is what a node tells every other about the replicas it holds: at every change, and at least every second.
 type Report struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -566,6 +600,7 @@ type Report struct {
 	Replicas      []*Replica             `protobuf:"bytes,5,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	DiskFree      uint64                 `protobuf:"varint,6,opt,name=disk_free,json=diskFree,proto3" json:"disk_free,omitempty"` // bytes
 	Leaving       bool                   `protobuf:"varint,7,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Unreached     []uint64               `protobuf:"varint,8,rep,packed,name=unreached,proto3" json:"unreached,omitempty"` // nodes that gossip says are there and that this one has no connection to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,6 +682,13 @@ func (x *Report) GetLeaving() bool {
 		return x.Leaving
 	}
 	return false
+}
+
+func (x *Report) GetUnreached() []uint64 {
+	if x != nil {
+		return x.Unreached
+	}
+	return nil
 }
 
 // Replica is one replica of a shard as its node sees it.
@@ -3197,7 +3239,7 @@ var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x0frunpb/run.proto\x1a\x11taskpb/task.proto\"\x85\x02\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x0frunpb/run.proto\x1a\x11taskpb/task.proto\"\xc5\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -3211,7 +3253,9 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\arefusal\x18\b \x01(\tR\arefusal\x12\x18\n" +
 	"\apurpose\x18\t \x01(\tR\apurpose\x12\x12\n" +
 	"\x04want\x18\n" +
-	" \x01(\x04R\x04want\"\xb5\x01\n" +
+	" \x01(\x04R\x04want\x12\x1b\n" +
+	"\tname_node\x18\v \x01(\x04R\bnameNode\x12!\n" +
+	"\fname_version\x18\f \x01(\x04R\vnameVersion\"\xce\x01\n" +
 	"\aRequest\x12%\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x11.parley.node.KindR\x04kind\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x14\n" +
@@ -3219,7 +3263,8 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x02id\x18\x04 \x01(\tR\x02id\x12(\n" +
 	"\x04body\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x04body\x12\x1d\n" +
 	"\n" +
-	"timeout_ns\x18\x06 \x01(\x03R\ttimeoutNs\"\xa5\x01\n" +
+	"timeout_ns\x18\x06 \x01(\x03R\ttimeoutNs\x12\x17\n" +
+	"\apass_to\x18\a \x01(\tR\x06passTo\"\xa5\x01\n" +
 	"\bResponse\x12,\n" +
 	"\x05reply\x18\x01 \x01(\v2\x14.google.protobuf.AnyH\x00R\x05reply\x12*\n" +
 	"\x05fault\x18\x02 \x01(\v2\x12.parley.node.FaultH\x00R\x05fault\x124\n" +
@@ -3228,11 +3273,13 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05Fault\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.parley.failure.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
-	"\adetails\x18\x03 \x01(\fR\adetails\"L\n" +
+	"\adetails\x18\x03 \x01(\fR\adetails\"k\n" +
 	"\bNotOwner\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05owner\x18\x03 \x01(\tR\x05owner\"\xc9\x01\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1d\n" +
+	"\n" +
+	"not_passed\x18\x04 \x01(\bR\tnotPassed\"\xe7\x01\n" +
 	"\x06Report\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -3240,7 +3287,8 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x04boot\x18\x04 \x01(\tR\x04boot\x120\n" +
 	"\breplicas\x18\x05 \x03(\v2\x14.parley.node.ReplicaR\breplicas\x12\x1b\n" +
 	"\tdisk_free\x18\x06 \x01(\x04R\bdiskFree\x12\x18\n" +
-	"\aleaving\x18\a \x01(\bR\aleaving\"\xfb\x01\n" +
+	"\aleaving\x18\a \x01(\bR\aleaving\x12\x1c\n" +
+	"\tunreached\x18\b \x03(\x04R\tunreached\"\xfb\x01\n" +
 	"\aReplica\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x18\n" +
 	"\aleading\x18\x02 \x01(\bR\aleading\x12\x14\n" +

@@ -38,7 +38,7 @@ type Cluster struct {
 	// Time without a word from the owner of a shard after which another node takes over; it takes up to twice as long.
 	// Shorter fails over sooner and mistakes slow disks and networks for dead nodes. Default 500ms.
 	ElectionTimeout time.Duration `key:"election_timeout"`
-	// How long a request waits for a shard without owner before it is answered 503. Default 2s.
+	// How long a request waits in all for an owner of its shard that answers, before it is answered 503. Default 2s.
 	OwnerWait time.Duration `key:"owner_wait"`
 	// How long running turns may go on at a planned hand-over of their shard, before the next owner repeats their
 	// unfinished step; new messages wait meanwhile. Default 500ms.

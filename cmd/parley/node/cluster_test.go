@@ -23,12 +23,14 @@ import (
 )
 
 // TestMain finds goroutines that are left. Two of the HTTP library live as long as the process; one of the actor library
-// sleeps after a refused connection before it looks whether it is still needed.
+// sleeps after a refused connection before it looks whether it is still needed; a probe of the gossip that is under way
+// outlives its shutdown by its timeout.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/remote.(*endpointWriter).initialize"),
+		goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"),
 	)
 }
 
@@ -265,6 +267,58 @@ func TestOwnerThatIsCutOff(t *testing.T) {
 		status, _, answer, err := f.call(owner, http.MethodGet, "/conversations/"+id, nil)
 		made, ok := answer["conversation"].(map[string]any)
 		return err == nil && status == http.StatusOK && ok && made["title"] == "taken over"
+	})
+}
+
+// TestTwoNodesThatDoNotReachEachOther: a third passes on what they have for each other, and leads the directory.
+func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	owned := map[string]string{}
+	for i := 0; len(owned) < 3 && i < 200; i++ {
+		id, owner := f.conversation("n1")
+		owned[owner] = id
+	}
+	require.Len(t, owned, 3)
+	f.network.Isolate("n1", "n2")
+	cut := time.Now()
+	served := func() error {
+		for name := range f.nodes {
+			for owner, id := range owned {
+				status, _, answer, err := f.call(name, http.MethodPatch, "/conversations/"+id, map[string]any{"title": name})
+				if err != nil || status != http.StatusOK {
+					return fmt.Errorf("of %s through %s: %d, %v, %w", owner, name, status, answer, err)
+				}
+			}
+		}
+		return nil
+	}
+	f.eventually("everything is served everywhere", 5*time.Second, func() bool { return served() == nil })
+	f.eventually("the directory is led by who reaches all", 10*time.Second, func() bool {
+		placer := map[string]bool{}
+		for _, n := range f.nodes {
+			owner, _ := n.owners.Owner(shard.Directory)
+			placer[owner.Node] = true
+		}
+		return len(placer) == 1 && placer["n3"]
+	})
+	t.Logf("the directory was handed over within %v", time.Since(cut))
+	for range 10 {
+		require.NoError(t, served())
+	}
+	for name, n := range f.nodes {
+		require.NoError(t, n.unready(), name)
+	}
+	f.network.Isolate("n3", "n1", "n2")
+	f.eventually("who reaches nobody is not ready", 10*time.Second, func() bool {
+		return slices.IndexFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return f.nodes[name].unready() == nil }) < 0
+	})
+	f.network.Heal()
+	f.eventually("all is well", 30*time.Second, func() bool {
+		return served() == nil && slices.IndexFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return f.nodes[name].unready() != nil }) < 0
 	})
 }
 

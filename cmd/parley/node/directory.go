@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,16 +29,17 @@ type records struct {
 	router    *cluster.Router
 	owners    *cluster.Owners
 	others    func() []string // the other nodes that are alive, by name
+	wait      time.Duration   // bounds the time without an owner that answers
 	fresh     freshness
 }
 
 const (
-	// recordTimeout bounds a write or a question where the caller sets no narrower bound: as long as an election may take,
-	// twice.
+	// recordTimeout bounds a write where the caller sets no narrower bound; what of it may pass without an owner that answers
+	// says the configuration.
 	recordTimeout = 10 * time.Second
 	// spreadTimeout bounds how long a write waits for the other nodes to have it.
 	spreadTimeout = 250 * time.Millisecond
-	// recordPause is between two attempts at an owner that did not answer.
+	// recordPause is first between two attempts at an owner that did not answer.
 	recordPause = 20 * time.Millisecond
 )
 
@@ -45,9 +47,9 @@ const (
 func newRecords(n *Node) (r *records, stop func(context.Context)) {
 	r = &records{
 		node: n.config.Node.Name, directory: n.store.Directory(), await: n.store.AwaitRecords,
-		router: n.router, owners: &n.owners, others: n.otherNames,
+		router: n.router, owners: &n.owners, others: n.otherNames, wait: cmp.Or(n.config.Cluster.OwnerWait, cluster.DefaultOwnerWait),
 	}
-	r.fresh.start(r.confirm)
+	r.fresh.start(r.confirm, r.wait)
 	return r, func(context.Context) { r.fresh.stop() }
 }
 
@@ -98,7 +100,9 @@ func (r *records) Find(ctx context.Context, collection, key string) (endpoint.Re
 	if found || r.fresh.missed(collection, key) {
 		return record, found, nil
 	}
-	if err := r.fresh.pass(ctx); err != nil {
+	bounded, cancel := context.WithTimeout(ctx, r.wait) // also where the one before it has not been answered yet
+	defer cancel()
+	if err := r.fresh.pass(bounded); err != nil {
 		return endpoint.Record{}, false, directoryFault("ask for a record", err)
 	}
 	if record, found = r.Get(collection, key); !found {
@@ -159,24 +163,24 @@ func (r *records) write(ctx context.Context, put *nodepb.PutRecord) (version uin
 // the one that was answered may have been carried out.
 func (r *records) send(ctx context.Context, put *nodepb.PutRecord) (reply *nodepb.PutRecordReply, lost bool, err error) {
 	err = errNoDirectory
+	patience := cluster.NewPatience(r.wait, recordPause)
 	for {
 		owner, known, changed := r.owners.Watch(shard.Directory)
 		if known {
+			start := time.Now()
 			reply, err = r.sendTo(ctx, owner.Node, changed, put)
 			if err == nil || !askAgain(err) {
 				return reply, lost, err
 			}
 			lost = lost || !undone(err)
+			patience.Spend(time.Since(start), err)
 		}
-		pause := time.NewTimer(recordPause)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return nil, lost, fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-changed:
-		case <-pause.C:
+		if patience.Over() {
+			return nil, lost, err
 		}
-		pause.Stop()
+		if waited := patience.Wait(ctx, changed, known); waited != nil {
+			return nil, lost, fmt.Errorf("%w: %w", waited, err)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // missed is known for a second without a question.
 type freshness struct {
 	confirm func(ctx context.Context) error // what is read after it includes everything acknowledged before it
+	limit   time.Duration                   // bounds a question
 	ctx     context.Context                 //nolint:containedctx // its own life, not a request's
 	cancel  context.CancelFunc
 
@@ -37,12 +38,10 @@ const (
 	// missKept is how long a miss is believed, maxMisses how many are kept.
 	missKept  = time.Second
 	maxMisses = 4096
-	// questionTimeout bounds a question.
-	questionTimeout = 5 * time.Second
 )
 
-func (f *freshness) start(confirm func(context.Context) error) {
-	f.confirm = confirm
+func (f *freshness) start(confirm func(context.Context) error, limit time.Duration) {
+	f.confirm, f.limit = confirm, limit
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 }
 
@@ -104,7 +103,7 @@ func (f *freshness) ask() {
 			return
 		}
 		f.mu.Unlock()
-		ctx, cancel := context.WithTimeout(f.ctx, questionTimeout)
+		ctx, cancel := context.WithTimeout(f.ctx, f.limit)
 		now.err = f.confirm(ctx)
 		cancel()
 		close(now.done)

@@ -16,7 +16,7 @@ import (
 
 func newFreshness(confirm func(context.Context) error) *freshness {
 	f := &freshness{}
-	f.start(confirm)
+	f.start(confirm, 5*time.Second)
 	return f
 }
 

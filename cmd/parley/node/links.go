@@ -67,6 +67,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	l.peers, err = peer.New(peer.Config{ //nolint:contextcheck // it lives until Stop, not as long as the start
 		Hello: n.hello(origin{}), Listener: listener, Dial: n.dial, ServerTLS: n.serverTLS, ClientTLS: n.clientTLS,
 		Address:       l.address,
+		Named:         n.recordedNode,
 		OnFrames:      n.takeFrames,
 		OnUnreachable: n.peerUnreachable,
 		OnDown:        n.peerDown,
@@ -126,11 +127,11 @@ func (l *links) address(node uint64) (string, bool) {
 }
 
 // takeFrames passes on what came from another node.
-func (n *Node) takeFrames(_ uint64, kind peer.Kind, frames [][]byte) {
+func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
 	store := n.storeIf()
 	switch {
 	case kind == peer.KindReport:
-		n.heard(frames)
+		n.heard(from, frames)
 	case store == nil: // raft sends it again
 	default:
 		if err := store.Deliver(frames); err != nil {
@@ -183,7 +184,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.origin.cluster, Listen: listen,
 		ServerTLS: n.serverTLS, ClientTLS: n.clientTLS, Shards: n.shards,
 		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
-		Dial: n.dial, MessageBytes: messageBytes, QueueBytes: messageBytes,
+		Dial: n.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
@@ -223,7 +224,7 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 	l, c := n.links, &n.config.Cluster
 	gossip, err := membership.Start(ctx, membership.Config{
 		Self: self, Bind: c.Listen, Advertise: c.AdvertisedAddress(), Seeds: n.config.Join, Key: l.key,
-		OnChange: n.membersChanged, OnConflict: n.fail,
+		OnChange: n.membersChanged, OnConflict: n.fail, Named: n.nodeOfThisName,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
@@ -237,6 +238,50 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 	})
 	n.membersChanged()
 	return nil
+}
+
+// recordedNode is the node that this one has on record under a name, and the version of that record; 0 = none.
+func (n *Node) recordedNode(name string) (node, version uint64) {
+	if n.storeIf() == nil {
+		return 0, 0
+	}
+	record, version, err := n.nodeRecord(name)
+	if err != nil {
+		n.log.Warn("node record cannot be read", slog.Any("err", err))
+		return 0, 0
+	}
+	return record.Node, version
+}
+
+// nodeOfThisName asks the other nodes which node is on record under this one's name: the newest record of all counts,
+// since this node may have been stopped or cut off, and whoever has lost its name is not told anything else.
+func (n *Node) nodeOfThisName(ctx context.Context) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, greetWait)
+	defer cancel()
+	node, version := n.recordedNode(n.config.Node.Name)
+	var (
+		mu     sync.Mutex
+		asking sync.WaitGroup
+	)
+	for _, m := range n.links.membersAlive() {
+		if m.Name == n.config.Node.Name {
+			continue
+		}
+		asking.Go(func() {
+			answer, err := peer.Greet(ctx, n.dial, n.clientTLS, m.PeerAddr, n.hello(n.origin))
+			if err != nil {
+				n.log.Debug("no greeting", slog.String("node", m.Name), slog.Any("err", err))
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if answer.GetNameVersion() > version {
+				node, version = answer.GetNameNode(), answer.GetNameVersion()
+			}
+		})
+	}
+	asking.Wait()
+	return node
 }
 
 func (l *links) actorMembers() []placement.Member {

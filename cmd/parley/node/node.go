@@ -192,12 +192,18 @@ func (n *Node) unready() error {
 		return errors.New("stopping")
 	case !ready:
 		return errors.New("starting")
-	case !n.store.Ready():
+	case n.links == nil && !n.store.Ready():
 		return errors.New("a shard has no leader")
+	case !n.store.Settled():
+		return errors.New("the log is being recovered")
 	}
 	for in := range n.shards.Count() + 1 {
-		if _, known := n.owners.Owner(shard.ID(in)); !known {
+		owner, known := n.owners.Owner(shard.ID(in))
+		if !known {
 			return fmt.Errorf("shard %d has no owner", in)
+		}
+		if !n.reaches(owner.Node) {
+			return fmt.Errorf("shard %d is owned by %s, which is not reached", in, owner.Node)
 		}
 	}
 	return nil

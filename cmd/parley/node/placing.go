@@ -32,7 +32,7 @@ func (n *Node) startPlacing(context.Context) error {
 
 func (n *Node) ownsDirectory() bool {
 	owner, known := n.owners.Owner(shard.Directory)
-	return known && owner.Node == n.config.Node.Name && n.store.Ready()
+	return known && owner.Node == n.config.Node.Name && n.store.Settled()
 }
 
 // nodeRecords are the records of nodes as the placement loop uses them.

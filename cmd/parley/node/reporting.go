@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,7 @@ type reporter struct {
 	board    *cluster.Board
 	members  func() []uint64 // of the others
 	send     func(to uint64, kind peer.Kind, frames [][]byte)
+	cut      func() []uint64 // of the others, those that are not reached
 	log      *slog.Logger
 	leaving  atomic.Bool // it stops
 	unfit    atomic.Bool // it cannot write
@@ -86,7 +88,7 @@ func (r *reporter) report(ctx context.Context) error {
 	r.sequence++
 	made := &nodepb.Report{
 		Node: r.node, Name: r.name, Boot: r.boot, Sequence: r.sequence, Leaving: r.leaving.Load() || r.unfit.Load(), DiskFree: r.store.FreeBytes(),
-		Replicas: make([]*nodepb.Replica, 0, len(held)),
+		Unreached: r.cut(), Replicas: make([]*nodepb.Replica, 0, len(held)),
 	}
 	for i := range held {
 		made.Replicas = append(made.Replicas, r.replica(&held[i]))
@@ -123,7 +125,7 @@ func (n *Node) startReports() {
 	l := n.links
 	r := &reporter{
 		name: n.config.Node.Name, boot: l.boot, node: n.origin.node, store: n.store, owners: &n.owners, board: l.board,
-		members: n.othersAlive, send: l.peers.Send, log: n.log, wake: make(chan struct{}, 1),
+		members: n.othersAlive, send: l.peers.Send, cut: n.othersUnreached, log: n.log, wake: make(chan struct{}, 1),
 	}
 	l.reporter.Store(r)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,8 +138,9 @@ func (n *Node) startReports() {
 	})
 }
 
-// heard takes another node's report.
-func (n *Node) heard(frames [][]byte) {
+// heard takes reports that came from another node. It passes that node's own on to those that do not reach it: they would
+// not know what it owns, nor that it is there.
+func (n *Node) heard(from uint64, frames [][]byte) {
 	for _, frame := range frames {
 		report := &nodepb.Report{}
 		if err := proto.Unmarshal(frame, report); err != nil {
@@ -145,5 +148,48 @@ func (n *Node) heard(frames [][]byte) {
 			continue
 		}
 		n.links.board.Report(report)
+		if report.GetNode() != from {
+			continue // it was passed on, which is done once
+		}
+		for _, to := range n.links.board.Missing(report) {
+			n.links.peers.Send(to, peer.KindReport, [][]byte{frame})
+		}
 	}
+}
+
+// othersUnreached are the live nodes that this one has no connection to.
+func (n *Node) othersUnreached() []uint64 {
+	p := n.links.placement.Load()
+	if p == nil {
+		return nil
+	}
+	var nodes []uint64
+	names := p.Unreached()
+	for _, m := range n.links.membersAlive() {
+		if slices.Contains(names, m.Name) {
+			nodes = append(nodes, m.Node)
+		}
+	}
+	return nodes
+}
+
+// reaches says whether another node can be asked, be it through a third.
+func (n *Node) reaches(name string) bool {
+	if n.links == nil || name == n.config.Node.Name {
+		return true
+	}
+	p := n.links.placement.Load()
+	if p == nil {
+		return false
+	}
+	unreached := p.Unreached()
+	if !slices.Contains(unreached, name) {
+		return true
+	}
+	board := n.links.board.Snapshot()
+	i := slices.IndexFunc(board.Nodes, func(v cluster.NodeView) bool { return v.Name == name })
+	return i >= 0 && slices.ContainsFunc(board.Nodes, func(v cluster.NodeView) bool {
+		return !v.Gone && v.Name != name && v.Name != n.config.Node.Name && v.Report != nil &&
+			!slices.Contains(unreached, v.Name) && !slices.Contains(v.Report.GetUnreached(), board.Nodes[i].Node)
+	})
 }

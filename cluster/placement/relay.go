@@ -1,0 +1,122 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"parley/cluster"
+	"parley/proto/nodepb"
+)
+
+// A node that cannot be reached is asked through one that can: a network may be broken between two nodes only. The
+// question names the node that it is meant for, and whoever gets it passes it on over its own connection or says that it
+// has none. It is passed on once, so it cannot go in circles.
+
+// carry makes an exchange with a node, over the connection to it or, when there is none, over that to another node that
+// passes it on: passTo names the node then. Nothing was done when the error is "not the owner".
+func (s *System) carry(
+	ctx context.Context, node string, in uint32, exchange func(on *session, passTo string) (*nodepb.Response, error),
+) (*nodepb.Response, error) {
+	on, unreached := s.reach(ctx, node, in)
+	if unreached == nil {
+		return exchange(on, "")
+	}
+	l := s.roster.Load().byName[node]
+	if !isNotOwner(unreached) || l == nil || l.goneRound() { // without a link gossip has lost it: it is not to be asked
+		return nil, unreached
+	}
+	for _, through := range s.relays(node) {
+		response, err := exchange(through, node)
+		var lost *lostError
+		switch {
+		case isNotOwner(err), response.GetNotOwner().GetNotPassed():
+			continue
+		case errors.As(err, &lost):
+			return nil, &lostError{node: node, why: "asked through " + lost.Error(), silent: unknownSilence}
+		case err == nil:
+			s.metrics.relayed.Inc()
+		}
+		return response, err
+	}
+	l.noWayRound()
+	return nil, unreached
+}
+
+// relays are the connections to other nodes that pass things on. Different questions begin with different ones.
+func (s *System) relays(besides string) []*session {
+	var links []*link
+	for name, l := range s.roster.Load().byName {
+		if name != besides {
+			links = append(links, l)
+		}
+	}
+	slices.SortFunc(links, func(a, b *link) int { return strings.Compare(a.name, b.name) })
+	var found []*session
+	for _, l := range links {
+		if on := l.connected(); on != nil && l.speaks(wirePasses) {
+			found = append(found, on)
+		}
+	}
+	if len(found) > 1 {
+		first := int(s.ids.Load() % uint64(len(found)))
+		found = append(found[first:], found[:first]...)
+	}
+	return found
+}
+
+// passOn makes a request of another node that is meant for a third. It returns nil when no answer will come.
+func (s *System) passOn(ctx context.Context, request *nodepb.Request) *nodepb.Response {
+	to, in := request.GetPassTo(), request.GetShard()
+	request.PassTo = ""
+	on, err := s.reach(ctx, to, in)
+	if err != nil {
+		return notPassed(in)
+	}
+	response, err := s.exchange(ctx, on, request)
+	switch {
+	case isNotOwner(err):
+		return notPassed(in)
+	case err != nil:
+		return nil
+	}
+	s.metrics.passedOn.Inc()
+	return response
+}
+
+func notPassed(in uint32) *nodepb.Response {
+	return &nodepb.Response{Outcome: &nodepb.Response_NotOwner{NotOwner: &nodepb.NotOwner{Shard: in, NotPassed: true}}}
+}
+
+// passFollowOn follows a conversation of a third node for the one whose question it is. Without an answer that the follow
+// has begun there is nothing to cancel; a nil answer is lost.
+func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink cluster.Sink) (*nodepb.Response, func()) {
+	on, err := s.reach(ctx, question.GetPassTo(), question.GetShard())
+	if err != nil {
+		return notPassed(question.GetShard()), nil
+	}
+	question.PassTo = ""
+	sub := &subscription{sink: sink}
+	response, err := s.followOver(ctx, on, question, sub)
+	switch {
+	case isNotOwner(err):
+		return notPassed(question.GetShard()), nil
+	case err != nil:
+		return nil, nil
+	}
+	s.metrics.passedOn.Inc()
+	return response, sub.cancel
+}
+
+// Unreached are the members that this node has no connection to right now, by name.
+func (s *System) Unreached() []string {
+	var names []string
+	for name, l := range s.roster.Load().byName {
+		if l.connected() == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
