@@ -31,6 +31,8 @@ type System struct {
 	slots   chan struct{} // recoveries under way
 	beat    time.Duration // how often hosts sweep
 
+	idleTicks uint64 // after so many sweeps without a command an entity is retired
+
 	stopping atomic.Bool
 	stopped  chan struct{}
 	life     context.Context //nolint:containedctx // the system's own life: ends its calls to the journal, not a request's
@@ -67,6 +69,7 @@ func New(config Config) (*System, error) {
 		stopped: make(chan struct{}),
 		workers: &workers{},
 	}
+	s.idleTicks = uint64(config.IdleAfter / s.beat)
 	for i := range config.Kinds {
 		kind := &s.config.Kinds[i]
 		if s.kinds[kind.Machine.Kind()] != nil {
@@ -313,7 +316,7 @@ func (s *System) sweep() {
 			}
 		}
 		for _, h := range present {
-			s.root.Send(h.pid, &tick{quota: max(retirePerTick/len(present), 16)})
+			s.root.Send(h.pid, &tick{window: max(housekeeping/len(present), leastHousekeeping)})
 		}
 	}
 }
