@@ -84,6 +84,7 @@ func New(config Config) (*System, error) {
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(config.Logger) }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
+	shrink(s.engine.ProcessRegistry)
 	s.root = s.engine.Root
 	s.hosts.Store(&[]*host{})
 	s.life, s.end = context.WithCancel(context.Background())

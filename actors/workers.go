@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,6 +10,8 @@ import (
 const (
 	// maxIdleWorkers bounds the goroutines that are kept for the next mailbox to run.
 	maxIdleWorkers = 512
+	// registryBuckets of 32 maps each hold the engine's processes. A power of two.
+	registryBuckets = 64
 	// mailboxThroughput is how many messages a mailbox handles before it lets others run.
 	mailboxThroughput = 300
 )
@@ -82,4 +85,14 @@ func (w *workers) stop() {
 	w.mu.idle = nil
 	w.mu.Unlock()
 	w.running.Wait()
+}
+
+// shrink leaves the engine's registry as few maps as are enough for many cores to be out of each other's way. It begins with 32,768,
+// each of which keeps room for eight processes for good once it has held one: 10 MB, and as much again in what lies between.
+func shrink(registry *actor.ProcessRegistryValue) {
+	all := registry.LocalPIDs.LocalPIDs
+	registry.LocalPIDs.LocalPIDs = slices.Clone(all[:registryBuckets])
+	for _, bucket := range all[registryBuckets:] { // what lies in the others is found where it was
+		bucket.IterCb(func(id string, process any) { registry.LocalPIDs.GetBucket(id).SetIfAbsent(id, process) })
+	}
 }

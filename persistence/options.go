@@ -31,7 +31,7 @@ type Options struct {
 	Transport Transport
 
 	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk. While nobody
-	// reads, 16 MiB of them are.
+	// reads, 8 MiB of them are.
 	CacheBytes int64
 	// MemtableBytes is the size of a write buffer. Default 16 MiB. Larger means fewer flushes, more memory (up to four
 	// of them under load, two for good) and a longer restart, which reads the write-ahead log of the unflushed ones.

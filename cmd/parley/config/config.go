@@ -84,7 +84,7 @@ type Storage struct {
 	// Default 16.
 	Shards int `key:"shards"`
 	// Memory for cached blocks of the store. More saves reads from disk of conversations that are not in memory. All but
-	// 16MiB of it is given back while nobody reads. Default 128MiB.
+	// 8MiB of it is given back while nobody reads. Default 128MiB.
 	Cache Size `key:"cache"`
 	// Memory of one write buffer of the store: up to four under load, two for good. Larger ones flush less often and make
 	// restart replay longer. Default 16MiB.
