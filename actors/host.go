@@ -97,6 +97,7 @@ func (h *host) Receive(ctx actor.Context) {
 		h.tidy(len(h.grains))
 	case *packed:
 		h.packing--
+		h.system.metrics.tidied.Dec()
 		h.tidy(evictLook)
 	case *gone:
 		h.buried(m.grain)

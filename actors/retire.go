@@ -84,6 +84,7 @@ func (h *host) tidy(looks int) {
 		h.cold.push(g)
 		if !g.engaged() {
 			h.packing++
+			h.system.metrics.tidied.Inc()
 			h.system.root.Send(g.pid, &pack{})
 		}
 	}
@@ -102,12 +103,14 @@ func (h *host) retire(g *grain) {
 	g.stopping = true
 	g.unlink()
 	h.retiring++
+	h.system.metrics.tidied.Inc()
 	h.system.root.Poison(g.pid)
 }
 
 // buried ends a grain that has stopped. What has come for it meanwhile goes to its successor.
 func (h *host) buried(g *grain) {
 	h.retiring--
+	h.system.metrics.tidied.Dec()
 	delete(h.grains, g.id)
 	h.system.metrics.active.Dec()
 	h.system.metrics.passivations.Inc()

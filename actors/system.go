@@ -87,6 +87,7 @@ func New(config Config) (*System, error) {
 	shrink(s.engine.ProcessRegistry)
 	s.root = s.engine.Root
 	s.hosts.Store(&[]*host{})
+	s.observe(config.Registerer)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.work, s.endWork = context.WithCancel(s.life)
 	s.feeds.lease = config.StreamLease

@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -26,6 +27,7 @@ type workers struct {
 		closed bool
 	}
 	running sync.WaitGroup
+	count   atomic.Int64 // of workers
 }
 
 var _ actor.Dispatcher = (*workers)(nil)
@@ -55,6 +57,8 @@ func (w *workers) Schedule(run func()) {
 
 func (w *workers) work(run func()) {
 	defer w.running.Done()
+	w.count.Add(1)
+	defer w.count.Add(-1)
 	next := make(chan func(), 1)
 	for run != nil {
 		run()

@@ -175,7 +175,9 @@ func (f *soakStream) frame(fr frame) {
 	}
 }
 
-func (f *soakStream) comment(text []byte) { f.open = f.open || strings.TrimSpace(string(text)) == "open" }
+func (f *soakStream) comment(text []byte) {
+	f.open = f.open || strings.TrimSpace(string(text)) == "open"
+}
 
 func (s *soak) fault(what string) {
 	s.mu.Lock()

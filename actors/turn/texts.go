@@ -68,6 +68,12 @@ func (t *texts) keep(id, text string, limit int) {
 	}
 }
 
+func (t *texts) bytes() float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return float64(t.mu.size)
+}
+
 func (t *texts) dropLocked(element *list.Element) {
 	known, _ := t.mu.order.Remove(element).(*docText)
 	delete(t.mu.known, known.id)
