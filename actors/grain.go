@@ -25,7 +25,7 @@ func (c *cell) Receive(ctx actor.Context) {
 	case *alarm:
 		c.grain.ring(m)
 	case *pack:
-		c.grain.pack()
+		c.grain.guard(c.grain.pack) // the host waits for the word that follows
 		c.grain.host.system.root.Send(c.grain.host.pid, &packed{})
 	case *forget:
 		c.grain.purge()
