@@ -113,7 +113,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err = ctx.Err(); err != nil {
 		return err
 	}
-	s.blocks = newBlockCache(s.opts)
+	s.blocks = newBlockCache(s.opts, s.identity.Shards)
 	if s.db, err = openEngine(s.opts, s.condition, s.space, s.blocks, dir.isNew); err != nil {
 		return err
 	}

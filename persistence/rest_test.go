@@ -13,7 +13,7 @@ import (
 // The cache gives its memory back when nobody reads for a while, and takes it again when somebody does.
 func TestCacheRests(t *testing.T) {
 	opts := Options{CacheBytes: 32 << 20, MemtableBytes: 1 << 20}
-	b := newBlockCache(opts)
+	b := newBlockCache(opts, 1)
 	db, err := pebble.Open("db", &pebble.Options{
 		FS: vfs.NewMem(), Cache: b.cache, MemTableSize: uint64(opts.MemtableBytes), Logger: &engineLogger{logger: slog.New(slog.DiscardHandler)},
 	})
