@@ -168,7 +168,7 @@ func BenchmarkIdleEntity(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/count, "B/entity")
 		h := s.hostIf(testShard)
 		for range packTicks + 1 { // as if the time had passed
-			s.root.Send(h.pid, &tick{quota: count})
+			s.root.Send(h.pid, &tick{window: count})
 		}
 		_, err := s.Ask(context.Background(), testShard, fmt.Sprintf("conv_%021d", 0), say("title"))
 		require.NoError(b, err)

@@ -45,6 +45,7 @@ type Feeds struct {
 	seed      maphash.Seed
 	shelves   [feedShelves]shelf
 	followers prometheus.Gauge
+	live      prometheus.Gauge
 
 	lease    time.Duration // how old the newest proof of ownership may be for text to be published; 0 = any age
 	tenures  sync.Map      // shard -> *tenure, in force now or last
@@ -68,12 +69,15 @@ func NewFeeds(config FeedsConfig) *Feeds {
 		followers: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_actors_followers", Help: "Live follows of conversations on this node.",
 		}),
+		live: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_actors_feeds", Help: "Conversations that somebody follows or a turn streams into.",
+		}),
 	}
 	for i := range f.shelves {
 		f.shelves[i].feeds = make(map[string]*feed)
 	}
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(f.followers)
+		config.Registerer.MustRegister(f.followers, f.live)
 	}
 	return f
 }
@@ -123,6 +127,7 @@ func (f *Feeds) lock(shard uint32, id string) *feed {
 		if fd == nil {
 			fd = &feed{registry: f, shard: shard, id: id}
 			s.feeds[id] = fd
+			f.live.Inc()
 		}
 		s.mu.Unlock()
 		fd.mu.Lock()
@@ -176,6 +181,7 @@ func (fd *feed) removeIfIdleLocked() {
 	s.mu.Lock()
 	delete(s.feeds, fd.id)
 	s.mu.Unlock()
+	fd.registry.live.Dec()
 }
 
 // register adds a follower that hears nothing yet.

@@ -25,7 +25,8 @@ func (c *cell) Receive(ctx actor.Context) {
 	case *alarm:
 		c.grain.ring(m)
 	case *pack:
-		c.grain.pack()
+		c.grain.guard(c.grain.pack) // the host waits for the word that follows
+		c.grain.host.system.root.Send(c.grain.host.pid, &packed{})
 	case *forget:
 		c.grain.purge()
 		c.grain.note()
@@ -70,13 +71,6 @@ type grain struct {
 	heard    uint64 // seq of the state that was dropped last, up to which waiters were told
 	losses   int    // how often work was found lost
 	lostAt   uint64 // in the state of this seq
-}
-
-func (g *grain) unlink() {
-	if g.newer != nil {
-		g.newer.older, g.older.newer = g.older, g.newer
-		g.newer, g.older = nil, nil
-	}
 }
 
 // engaged says that a grain must not be retired now. Only the host hands out commands, so what is not engaged stays so

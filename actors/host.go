@@ -8,18 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-const (
-	// retirePerTick bounds how many grains a node retires in one tick. Every run of a mailbox is a goroutine: retiring
-	// 100,000 at once would leave as many goroutine descriptors behind.
-	retirePerTick = 1000
-	// retireWindow bounds how many grains of a shard are being retired when it changes hands.
-	retireWindow = 256
-	// packTicks is after how many ticks without a command a grain packs its state.
-	packTicks = 5
-	// evictLook is how many of the least recently used grains are looked at for an idle one.
-	evictLook = 8
-)
-
 // host is the permanent actor of one shard: the only one that knows its grains. Commands for a grain that is being
 // retired wait here until it is gone.
 type host struct {
@@ -41,11 +29,13 @@ type host struct {
 	held     []*ask            // in the order they came
 	quiet    []chan<- struct{} // closed when active is 0
 	grains   map[string]*grain // one per active entity
-	lru      grain             // ring: lru.newer is the least, lru.older the most recently used
+	warm     ring              // grains by use: those of the last packTicks,
+	cold     ring              // and those that have packed since
 	ticks    uint64
-	cooling  []warmth // by tick, oldest first
+	window   int      // how many may be packing or on their way out at once
 	leaving  []*grain // of a former epoch, still to be retired
 	retiring int      // told to stop, not yet gone
+	packing  int      // told to pack, not yet done
 	draining uint64   // former epoch that is being drained, 0 = none
 	done     []func() // called when drained
 }
@@ -55,19 +45,16 @@ type (
 		tenure *tenure
 		done   func()
 	}
-	tick struct{ quota int }
-	gone struct{ grain *grain }
-	pack struct{}
-	// warmth is a grain that was used in a tick.
-	warmth struct {
-		grain *grain
-		tick  uint64
-	}
+	tick   struct{ window int }
+	gone   struct{ grain *grain }
+	pack   struct{}
+	packed struct{}
 )
 
 func newHost(s *System, shard uint32) *host {
-	h := &host{system: s, shard: shard, grains: make(map[string]*grain)}
-	h.lru.newer, h.lru.older = &h.lru, &h.lru
+	h := &host{system: s, shard: shard, grains: make(map[string]*grain), window: leastHousekeeping}
+	h.warm.init()
+	h.cold.init()
 	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} }, actor.WithDispatcher(s.workers))
 	h.pid = s.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }, actor.WithDispatcher(s.workers)))
 	return h
@@ -105,7 +92,13 @@ func (h *host) Receive(ctx actor.Context) {
 			h.system.root.Send(g.pid, m)
 		}
 	case *tick:
-		h.sweep(m.quota)
+		h.ticks++
+		h.window = m.window
+		h.tidy(len(h.grains))
+	case *packed:
+		h.packing--
+		h.system.metrics.tidied.Dec()
+		h.tidy(evictLook)
 	case *gone:
 		h.buried(m.grain)
 	case *ownership:
@@ -130,7 +123,11 @@ func (h *host) route(a *ask) {
 	g := h.grains[a.id]
 	switch {
 	case g == nil:
-		g = h.spawn(a.id, a.kind)
+		h.forward(h.spawn(a.id, a.kind), a)
+		if h.crowded() {
+			h.tidy(evictLook) // not before: the new one must not be what goes
+		}
+		return
 	case g.stopping:
 		if len(g.pending) >= h.system.config.MaxQueued {
 			h.refuse(a, unavailable("too many commands are waiting"))
@@ -166,88 +163,7 @@ func (h *host) spawn(id string, kind *Kind) *grain {
 	h.touch(g)
 	h.system.metrics.active.Inc()
 	h.system.metrics.activations.Inc()
-	if len(h.grains) > h.system.config.MaxActive {
-		h.evict()
-	}
 	return g
-}
-
-// touch makes a grain the most recently used.
-func (h *host) touch(g *grain) {
-	if g.touched != h.ticks || g.newer == nil {
-		h.cooling = append(h.cooling, warmth{g, h.ticks})
-	}
-	g.touched = h.ticks
-	g.unlink()
-	g.newer, g.older = &h.lru, h.lru.older
-	g.older.newer, h.lru.older = g, g
-}
-
-// sweep retires grains that have been idle for long enough, the longest idle first.
-func (h *host) sweep(quota int) {
-	h.ticks++
-	h.cool(quota)
-	idle := uint64(h.system.config.IdleAfter / h.system.beat)
-	for g := h.lru.newer; g != &h.lru && quota > 0 && h.ticks-g.touched > idle; quota-- {
-		next := g.newer
-		if g.engaged() {
-			h.touch(g)
-		} else {
-			h.retire(g)
-		}
-		g = next
-	}
-}
-
-// cool tells grains that nobody has used for a while to pack their state.
-func (h *host) cool(quota int) {
-	for ; len(h.cooling) > 0 && h.cooling[0].tick+packTicks <= h.ticks && quota > 0; quota-- {
-		was := h.cooling[0]
-		h.cooling[0] = warmth{}
-		h.cooling = h.cooling[1:]
-		if !was.grain.stopping && was.grain.touched == was.tick {
-			h.system.root.Send(was.grain.pid, &pack{})
-		}
-	}
-}
-
-// evict makes room for one more: it retires an idle grain among the least recently used.
-func (h *host) evict() {
-	g := h.lru.newer
-	for range evictLook {
-		if g == &h.lru {
-			return
-		}
-		next := g.newer
-		if !g.engaged() && g != h.lru.older {
-			h.retire(g)
-			return
-		}
-		g = next
-	}
-}
-
-// retire tells a grain to stop once its mailbox is empty. Poison, not Stop: Stop would jump the queue and lose what is
-// in it.
-func (h *host) retire(g *grain) {
-	g.stopping = true
-	g.unlink()
-	h.retiring++
-	h.system.root.Poison(g.pid)
-}
-
-// buried ends a grain that has stopped. What has come for it meanwhile goes to its successor.
-func (h *host) buried(g *grain) {
-	h.retiring--
-	delete(h.grains, g.id)
-	h.system.metrics.active.Dec()
-	h.system.metrics.passivations.Inc()
-	pending := g.pending
-	g.pending = nil
-	for _, a := range pending {
-		h.route(a)
-	}
-	h.drain()
 }
 
 // change retires every grain of a former tenure, first those that somebody waits for. Until one is gone, commands for it

@@ -6,6 +6,7 @@ import (
 
 type metrics struct {
 	active       prometheus.Gauge
+	tidied       prometheus.Gauge
 	activations  prometheus.Counter
 	passivations prometheus.Counter
 	recoveries   prometheus.Counter
@@ -22,6 +23,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_actors_active_entities", Help: "Entities that are active in memory.",
+		}),
+		tidied: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_actors_tidied_entities", Help: "Entities that are packing their state or being retired.",
 		}),
 		activations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_actors_activations_total", Help: "Entities that were activated.",
@@ -54,8 +58,31 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 	})
 	if registerer != nil {
-		registerer.MustRegister(m.active, m.activations, m.passivations, m.recoveries, m.due, m.panics, m.appends, m.owned,
+		registerer.MustRegister(m.active, m.tidied, m.activations, m.passivations, m.recoveries, m.due, m.panics, m.appends, m.owned,
 			m.refused, m.drains)
 	}
 	return m
+}
+
+// observe registers what is counted anyway; a nil registerer takes nothing.
+func (s *System) observe(registerer prometheus.Registerer) {
+	if registerer == nil {
+		return
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_actors_" + name, Help: help}, value)
+	}
+	registerer.MustRegister(
+		gauge("commands", "Commands that are queued, held or being decided.", func() (sum float64) {
+			for _, h := range *s.hosts.Load() {
+				if h != nil {
+					sum += float64(h.inFlight.Load())
+				}
+			}
+			return sum
+		}),
+		gauge("workers", "Goroutines that run mailboxes or wait for one.", func() float64 {
+			return float64(s.workers.count.Load())
+		}),
+	)
 }

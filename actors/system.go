@@ -31,6 +31,8 @@ type System struct {
 	slots   chan struct{} // recoveries under way
 	beat    time.Duration // how often hosts sweep
 
+	idleTicks uint64 // after so many sweeps without a command an entity is retired
+
 	stopping atomic.Bool
 	stopped  chan struct{}
 	life     context.Context //nolint:containedctx // the system's own life: ends its calls to the journal, not a request's
@@ -67,6 +69,7 @@ func New(config Config) (*System, error) {
 		stopped: make(chan struct{}),
 		workers: &workers{},
 	}
+	s.idleTicks = uint64(config.IdleAfter / s.beat)
 	for i := range config.Kinds {
 		kind := &s.config.Kinds[i]
 		if s.kinds[kind.Machine.Kind()] != nil {
@@ -81,8 +84,10 @@ func New(config Config) (*System, error) {
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet(config.Logger) }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
+	shrink(s.engine.ProcessRegistry)
 	s.root = s.engine.Root
 	s.hosts.Store(&[]*host{})
+	s.observe(config.Registerer)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.work, s.endWork = context.WithCancel(s.life)
 	s.feeds.lease = config.StreamLease
@@ -313,7 +318,7 @@ func (s *System) sweep() {
 			}
 		}
 		for _, h := range present {
-			s.root.Send(h.pid, &tick{quota: max(retirePerTick/len(present), 16)})
+			s.root.Send(h.pid, &tick{window: max(housekeeping/len(present), leastHousekeeping)})
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -9,6 +11,8 @@ import (
 const (
 	// maxIdleWorkers bounds the goroutines that are kept for the next mailbox to run.
 	maxIdleWorkers = 512
+	// registryBuckets of 32 maps each hold the engine's processes. A power of two.
+	registryBuckets = 64
 	// mailboxThroughput is how many messages a mailbox handles before it lets others run.
 	mailboxThroughput = 300
 )
@@ -23,6 +27,7 @@ type workers struct {
 		closed bool
 	}
 	running sync.WaitGroup
+	count   atomic.Int64 // of workers
 }
 
 var _ actor.Dispatcher = (*workers)(nil)
@@ -52,6 +57,8 @@ func (w *workers) Schedule(run func()) {
 
 func (w *workers) work(run func()) {
 	defer w.running.Done()
+	w.count.Add(1)
+	defer w.count.Add(-1)
 	next := make(chan func(), 1)
 	for run != nil {
 		run()
@@ -82,4 +89,14 @@ func (w *workers) stop() {
 	w.mu.idle = nil
 	w.mu.Unlock()
 	w.running.Wait()
+}
+
+// shrink leaves the engine's registry as few maps as are enough for many cores to be out of each other's way. It begins with 32,768,
+// each of which keeps room for eight processes for good once it has held one: 10 MB, and as much again in what lies between.
+func shrink(registry *actor.ProcessRegistryValue) {
+	all := registry.LocalPIDs.LocalPIDs
+	registry.LocalPIDs.LocalPIDs = slices.Clone(all[:registryBuckets])
+	for _, bucket := range all[registryBuckets:] { // what lies in the others is found where it was
+		bucket.IterCb(func(id string, process any) { registry.LocalPIDs.GetBucket(id).SetIfAbsent(id, process) })
+	}
 }

@@ -50,7 +50,7 @@ type Options struct {
 	MessageBytes int           // length of each message sent (turn); 0 = one word
 	Rounds       int           // turns per stream (stream), events to send (follow)
 	Ramp         time.Duration // time over which streams or followers are opened
-	Settle       time.Duration // silence before the memory of idle followers is read (follow)
+	Settle       time.Duration // silence before memory is read (follow, idle, soak)
 	Timeout      time.Duration // one request or stream
 	RetryFor     time.Duration // how long a request that a node could not answer is repeated; 0 = never
 	// AttemptTimeout is how long one node has to answer before the next is asked.
@@ -65,6 +65,7 @@ type Options struct {
 	Followers      int    // followers of each conversation (failover, chaos), in all (rolling)
 	StateBytes     int64  // state before the fourth node joins (join)
 	LogLevel       string // of the nodes that it starts
+	MaxMemory      int64  // bytes that may be resident in a node -settle after the load (soak); 0 = not asked
 	JSON           bool   // print JSON instead of a table
 	Quiet          bool   // no live progress
 
@@ -101,6 +102,9 @@ func scenarios() []scenario {
 		{"list", "list 20 of one user's -records conversations", "bench-echo", runList, nil, worldPlain},
 		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil, worldPlain},
 		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil, worldPlain},
+		{"soak", "create, follow, send and forget ever new conversations: nothing may grow, and the memory comes back", "bench-echo", runSoak, map[string]string{
+			"nodes": "1", "duration": "4m", "settle": "60s", "warm-up": "0s", "max-memory": "200000000",
+		}, worldPlain},
 		{"forward", "what a request costs more at a node that must forward it", "bench-echo", runForward, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",
 		}, worldPlain},
@@ -253,7 +257,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.MessageBytes, "message-bytes", 0, "length of each message sent (turn); 0 = one word")
 	set.IntVar(&o.Rounds, "rounds", 0, "turns per stream, or events sent to followers; 0 = by -duration (stream), 5 (follow)")
 	set.DurationVar(&o.Ramp, "ramp", time.Second, "time over which streams or followers are opened")
-	set.DurationVar(&o.Settle, "settle", 0, "silence before the memory of idle followers is read (follow)")
+	set.DurationVar(&o.Settle, "settle", 0, "silence before memory is read (follow, idle, soak)")
 	set.DurationVar(&o.Timeout, "timeout", 60*time.Second, "one request, or silence in one stream")
 	set.DurationVar(&o.RetryFor, "retry-for", 0, "how long a request that a node could not answer (503, connection lost) is repeated at the next; 0 = 10s with several nodes, else never")
 	set.DurationVar(&o.AttemptTimeout, "attempt-timeout", 0, "time for one node to answer; 0 = 5s with several nodes, else -timeout")
@@ -267,6 +271,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.Faults, "faults", 0, "faults to make (chaos; 0 = one in 8 s), owners to kill (failover, budget), rounds (resolve)")
 	set.IntVar(&o.Followers, "followers", 0, "event streams: of each conversation (failover, chaos), in all (rolling)")
 	set.Int64Var(&o.StateBytes, "state-bytes", 1<<30, "state to write before a node joins (join); size of the file (upload)")
+	set.Int64Var(&o.MaxMemory, "max-memory", 0, "bytes that may be resident in a node -settle after the load (soak); 0 = not asked")
 	set.BoolVar(&o.JSON, "json", false, "print JSON")
 	set.BoolVar(&o.Quiet, "quiet", false, "no live progress")
 	for name, value := range s.defaults {
@@ -308,7 +313,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 		return nil, errors.New("-concurrency must be 1 to 200000")
 	case o.Nodes < 0 || o.Nodes > 16:
 		return nil, errors.New("-nodes must be 0 to 16")
-	case o.Faults < 0 || o.Followers < 0 || o.StateBytes < 0 || o.RetryFor < 0 || o.AttemptTimeout < 0:
+	case o.Faults < 0 || o.Followers < 0 || o.StateBytes < 0 || o.MaxMemory < 0 || o.RetryFor < 0 || o.AttemptTimeout < 0:
 		return nil, errors.New("numbers must not be negative")
 	case o.Count < 0 || o.Rate < 0 || o.Records < 0 || o.Messages < 0 || o.MessageBytes < 0 || o.Rounds < 0:
 		return nil, errors.New("numbers must not be negative")

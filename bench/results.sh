@@ -8,8 +8,8 @@ out=${1:-$(mktemp -d)}
 mkdir -p "$out"
 parley=bin/parley
 listen=127.0.0.1:18080 ops=127.0.0.1:18081
-long=10s warm=3s rounds=5
-if [ -n "${QUICK:-}" ]; then long=2s warm=1s rounds=2; fi
+long=10s warm=3s rounds=5 soak=4m
+if [ -n "${QUICK:-}" ]; then long=2s warm=1s rounds=2 soak=1m; fi
 ulimit -n "$(ulimit -Hn)"
 
 start() { # start the server on its data and wait until it is ready; prints the milliseconds that took
@@ -107,6 +107,7 @@ kill -9 "$server"; wait "$server" 2>/dev/null || true
 start >"$out/start"
 printf '\n## Restart after kill -9 with %s of data\n\n    ready after %s ms\n' "$(du -sh "$out/data" | cut -f1)" "$(cat "$out/start")"
 stop
+together "Soak: ever new conversations, and the memory a minute later" soak -duration "$soak"
 printf '\n## Memory of an idle activated conversation; delta; ask\n\n    go test ./actors -run x -bench "Idle|Delta|Ask"\n\n'
 go test ./actors -run '^$' -bench 'Idle|Delta|Ask' -benchtime 1s | grep -E '^Benchmark|ns/op' | sed 's/^/    /'
 if [ "${ONLY:-}" != node ]; then cluster; people; client; fi

@@ -127,9 +127,9 @@ func (s *Store) Chunk(ctx context.Context, group uint32, id string, index uint32
 }
 
 const (
-	// sweepPage bounds the blobs that a sweep removes of a shard; what is left is the next one's.
-	sweepPage = 100
-	// sweepTimeout bounds a removal.
+	// sweepRows bounds the blobs that a sweep reads of a shard at a time.
+	sweepRows = 100
+	// sweepTimeout bounds their removal.
 	sweepTimeout = 10 * time.Second
 	// flushPieces is how many bytes of files are written before the write buffer is: it would fill with them, and what
 	// they need in memory would be its size.
@@ -159,15 +159,28 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 }
 
-// sweepBlobs removes what is due of a shard that this node leads. A removal names the time: what was committed since
-// the list was read stays.
+// sweepBlobs removes what is due of a shard that this node leads, however much it is. A removal names the time: what was
+// committed since the list was read stays.
 func (s *Store) sweepBlobs(ctx context.Context, group uint32) error {
+	now := s.opts.Now().UnixMilli()
+	page := ListQuery{List: fsm.ListBlobsDue, Limit: sweepRows}
+	for {
+		rows, err := s.sweepPage(ctx, group, page, now)
+		if err != nil || len(rows) < sweepRows || rows[len(rows)-1].Score > now {
+			return err
+		}
+		last := rows[len(rows)-1]
+		page.After = &ListCursor{Score: last.Score, Member: last.Member}
+	}
+}
+
+// sweepPage removes what is due at a time of a page, and returns the page.
+func (s *Store) sweepPage(ctx context.Context, group uint32, page ListQuery, now int64) ([]ListRow, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	now := s.opts.Now().UnixMilli()
-	rows, err := s.ListShard(ctx, group, ListQuery{List: fsm.ListBlobsDue, Limit: sweepPage})
+	rows, err := s.ListShard(ctx, group, page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, row := range rows {
 		if row.Score > now {
@@ -175,10 +188,10 @@ func (s *Store) sweepBlobs(ctx context.Context, group uint32) error {
 		}
 		err := s.changeBlob(ctx, group, &logpb.BlobChange{Id: row.Member, Delete: true, ExpiresAt: now})
 		if err != nil && !errors.Is(err, ErrIncomplete) {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // piecesWritten counts what the logs wrote of files, and has the write buffer flushed. It is called from the logs and

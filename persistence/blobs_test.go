@@ -286,6 +286,45 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, hasFile(s, 1, "owned", data, false))
 }
 
+// One sweep removes all that is due: what is left behind for a later one can be more than that one removes.
+func TestSweepRemovesAllThatIsDue(t *testing.T) {
+	const blobs = 250
+	var due atomic.Bool
+	var o persistence.Options
+	var s *persistence.Store
+	sweeps, left := 0, make(chan bool, 1)
+	o = small(vfs.NewMem())
+	o.SweepInterval = time.Millisecond
+	o.Now = func() time.Time {
+		if due.Load() {
+			return time.Now().Add(2 * time.Hour)
+		}
+		return time.Now()
+	}
+	o.OldSums = func(time.Time) (prefix, before string) { // asked once a sweep and shard, after the blobs
+		if !due.Load() {
+			return "", ""
+		}
+		if sweeps++; sweeps == 2*o.Shards { // the second sweep at the latest has begun when it was due
+			_, found, err := s.Blob(ctx, 1, fmt.Sprint("blob", blobs-1))
+			left <- found || err != nil
+		}
+		return "", ""
+	}
+	s = start(t, o)
+	defer s.Stop()
+	for i := range blobs {
+		require.NoError(t, s.PutChunk(ctx, 1, fmt.Sprint("blob", i), 0, []byte("x")))
+	}
+	due.Store(true)
+	select {
+	case found := <-left:
+		require.False(t, found)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "nothing was swept")
+	}
+}
+
 // Sums that have become old go, of the names that are meant, from every shard; what is added later is kept until it is old.
 func TestSweepOfSums(t *testing.T) {
 	var now atomic.Int64

@@ -30,6 +30,7 @@ const (
 	l0Stop        = 64
 	l0FileTrigger = 500
 	maxCompaction = 3
+	baseBytes     = 64 << 20 // of the first level below 0
 
 	separateBytes   = 64 << 10 // values from this size on are written beside the tables
 	separateDepth   = 10
@@ -37,25 +38,25 @@ const (
 	separateGarbage = 0.3             // and not while less than this share of them is garbage
 )
 
-// openEngine opens Pebble. Its fatal errors become the failure of the store.
-func openEngine(opts Options, c *condition, space *space, isNew bool) (db *pebble.DB, err error) {
+// openEngine opens Pebble. Its fatal errors become the failure of the store. The cache goes when the engine is closed.
+func openEngine(opts Options, c *condition, space *space, cache *blockCache, isNew bool) (db *pebble.DB, err error) {
 	dir := opts.FS.PathJoin(opts.Dir, engineDir)
+	defer cache.cache.Unref()
 	logger := &engineLogger{logger: opts.Logger, condition: c}
 	o := &pebble.Options{
-		FS:                 &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
-		FormatMajorVersion: engineFormat,
-		ErrorIfExists:      isNew,
-		ErrorIfNotExists:   !isNew,
-		Logger:             logger,
-		EventListener:      logger.listener(),
-		// Pebble takes the write buffers out of the cache, down to none.
-		CacheSize:                   opts.CacheBytes + memtables*opts.MemtableBytes,
+		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
+		FormatMajorVersion:          engineFormat,
+		ErrorIfExists:               isNew,
+		ErrorIfNotExists:            !isNew,
+		Logger:                      logger,
+		EventListener:               logger.listener(),
+		Cache:                       cache.cache,
 		MemTableSize:                uint64(opts.MemtableBytes),
 		MemTableStopWritesThreshold: memtables,
 		L0CompactionThreshold:       l0Compaction,
 		L0CompactionFileThreshold:   l0FileTrigger,
 		L0StopWritesThreshold:       l0Stop,
-		LBaseMaxBytes:               opts.MemtableBytes,
+		LBaseMaxBytes:               max(baseBytes, opts.MemtableBytes),
 		MaxOpenFiles:                opts.MaxOpenFiles,
 		BytesPerSync:                bytesPerSync,
 		WALBytesPerSync:             bytesPerSync,

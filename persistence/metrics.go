@@ -49,14 +49,14 @@ func (m *metrics) appended(result *logpb.Result, err error, took time.Duration) 
 // gauges reads what Pebble knows when it is asked for.
 type gauges struct {
 	store *Store
-	descs [10]*prometheus.Desc
+	descs [11]*prometheus.Desc
 }
 
 func newGauges(s *Store) *gauges {
 	gauge := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("parley_persistence_"+name, help, nil, nil)
 	}
-	return &gauges{store: s, descs: [10]*prometheus.Desc{
+	return &gauges{store: s, descs: [11]*prometheus.Desc{
 		gauge("failed", "1 when the store has failed and accepts no writes until restart."),
 		gauge("full", "1 while writes are refused because the disk is nearly full."),
 		gauge("free_bytes", "Free space of the disk when last looked at."),
@@ -67,6 +67,7 @@ func newGauges(s *Store) *gauges {
 		gauge("cache_hit_ratio", "Share of block reads that the cache answered."),
 		gauge("compaction_debt_bytes", "Bytes that compactions still have to rewrite."),
 		gauge("read_amplification_tables", "Tables that a read may have to look at."),
+		gauge("open_tables", "Files of the store that are open for reads, a descriptor each."),
 	}}
 }
 
@@ -100,6 +101,7 @@ func (c *gauges) Collect(out chan<- prometheus.Metric) {
 		hits,
 		float64(m.Compact.EstimatedDebt),
 		float64(m.ReadAmp()),
+		float64(m.FileCache.TableCount + m.FileCache.BlobFileCount),
 	} {
 		out <- prometheus.MustNewConstMetric(c.descs[i], prometheus.GaugeValue, v)
 	}

@@ -30,10 +30,11 @@ type Options struct {
 	// Transport carries the logs' messages to other nodes. Nil is right for a node that stays alone.
 	Transport Transport
 
-	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk.
+	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk. While nobody
+	// reads, 8 MiB of them are.
 	CacheBytes int64
-	// MemtableBytes is the size of a write buffer. Default 64 MiB. Larger means fewer flushes, more memory (up to four
-	// of them) and a longer restart, which reads the write-ahead log of the unflushed ones.
+	// MemtableBytes is the size of a write buffer. Default 16 MiB. Larger means fewer flushes, more memory (up to four
+	// of them under load, two for good) and a longer restart, which reads the write-ahead log of the unflushed ones.
 	MemtableBytes int64
 	// MaxOpenFiles bounds the open tables. Default 512. Descriptors are shared with sockets.
 	MaxOpenFiles int
@@ -92,7 +93,7 @@ const (
 	defaultShards        = 16
 	maxShards            = 1024
 	defaultCacheBytes    = 128 << 20
-	defaultMemtableBytes = 64 << 20
+	defaultMemtableBytes = 16 << 20
 	defaultMaxOpenFiles  = 512
 	defaultMinFreeBytes  = 256 << 20
 	defaultReserveBytes  = 32 << 20

@@ -60,6 +60,7 @@ type Store struct {
 	driver       *replica.Driver
 	directory    *directory.Directory
 	metrics      *metrics
+	blocks       *blockCache
 	registration registration
 	groups       []uint32 // the conversation shards
 	sizes        sizes
@@ -112,7 +113,8 @@ func (s *Store) open(ctx context.Context) error {
 	if err = ctx.Err(); err != nil {
 		return err
 	}
-	if s.db, err = openEngine(s.opts, s.condition, s.space, dir.isNew); err != nil {
+	s.blocks = newBlockCache(s.opts, s.identity.Shards)
+	if s.db, err = openEngine(s.opts, s.condition, s.space, s.blocks, dir.isNew); err != nil {
 		return err
 	}
 	s.directory = directory.New(s.db, (*directoryLog)(s))
@@ -219,6 +221,7 @@ func (s *Store) Start() {
 	s.tasks.Go(func() { s.space.watch(ctx) })
 	s.tasks.Go(func() { s.tend(ctx) })
 	s.tasks.Go(func() { s.sweep(ctx) })
+	s.tasks.Go(func() { s.blocks.watch(ctx) })
 	s.flusher = make(chan struct{})
 	go func() {
 		defer close(s.flusher)

@@ -66,7 +66,7 @@ type restore struct {
 }
 
 func (r *restore) run(ctx context.Context, source func(group uint32) (io.ReadCloser, error)) (err error) {
-	if r.db, err = openEngine(r.opts, r.condition, r.space, true); err != nil {
+	if r.db, err = openEngine(r.opts, r.condition, r.space, newBlockCache(r.opts, r.opts.Shards), true); err != nil {
 		return err
 	}
 	r.batch = r.db.NewBatch()

@@ -25,6 +25,7 @@ const (
 	idleTimeout     = 90 * time.Second
 	maxHeaderBytes  = 64 << 10 // of an answer
 	idlePerHost     = 64
+	idleInAll       = 256 // each is a descriptor, and anybody may name a host to post to
 	defaultHops     = 5
 	keepAlivePeriod = 30 * time.Second
 )
@@ -66,6 +67,7 @@ func NewGuard(config GuardConfig) *Guard {
 		DialContext:            guard.dial,
 		TLSHandshakeTimeout:    handshake,
 		IdleConnTimeout:        idleTimeout,
+		MaxIdleConns:           idleInAll,
 		MaxIdleConnsPerHost:    idlePerHost,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ForceAttemptHTTP2:      true,

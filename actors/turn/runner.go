@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -69,6 +71,11 @@ func New(config Config) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{config: config, metrics: newMetrics(config.Registerer), texts: newTexts()}
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_turn_document_text_bytes", Help: "Texts of documents that are kept for further turns.",
+		}, r.texts.bytes))
+	}
 	r.mu.runs = make(map[string]*run)
 	r.mu.tails = make(map[*run]struct{})
 	r.mu.shards = make(map[uint32]*busy)

@@ -10,6 +10,9 @@ import (
 // maxTexts bounds the texts of documents that are kept, in bytes.
 const maxTexts = 32 << 20
 
+// textOverhead stands for what a text takes beside itself: there are documents without any.
+const textOverhead = 256
+
 // cutMargin is how many bytes below its limit a text may end that was cut.
 const cutMargin = 1 << 10
 
@@ -59,14 +62,20 @@ func (t *texts) keep(id, text string, limit int) {
 		t.dropLocked(element)
 	}
 	t.mu.known[id] = t.mu.order.PushFront(&docText{id: id, text: text, limit: limit})
-	t.mu.size += len(text)
+	t.mu.size += len(text) + textOverhead
 	for t.mu.size > maxTexts {
 		t.dropLocked(t.mu.order.Back())
 	}
 }
 
+func (t *texts) bytes() float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return float64(t.mu.size)
+}
+
 func (t *texts) dropLocked(element *list.Element) {
 	known, _ := t.mu.order.Remove(element).(*docText)
 	delete(t.mu.known, known.id)
-	t.mu.size -= len(known.text)
+	t.mu.size -= len(known.text) + textOverhead
 }

@@ -78,7 +78,8 @@ func New(config Config, registerer prometheus.Registerer) (*Limiter, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: config, burst: config.Burst, metrics: newMetrics(registerer)}
+	l := &Limiter{config: config, burst: config.Burst}
+	l.metrics = newMetrics(registerer, l.callers)
 	if l.burst == 0 {
 		l.burst = max(1, int(math.Min(math.Ceil(config.RequestsPerSecond), math.MaxInt32)))
 	}
@@ -144,6 +145,12 @@ func (l *Limiter) bucket(k key) *rate.Limiter {
 	b := &bucket{key: k, rate: rate.NewLimiter(rate.Limit(l.config.RequestsPerSecond), l.burst)}
 	l.rates.byCaller[k] = l.rates.recent.PushFront(b)
 	return b.rate
+}
+
+func (l *Limiter) callers() float64 {
+	l.rates.Lock()
+	defer l.rates.Unlock()
+	return float64(len(l.rates.byCaller))
 }
 
 func bucketOf(element *list.Element) *bucket {

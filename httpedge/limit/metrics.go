@@ -6,7 +6,8 @@ type metrics struct {
 	requests, streams, evictions prometheus.Counter
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+// newMetrics registers the limiter's metrics; callers says how many it remembers.
+func newMetrics(registerer prometheus.Registerer, callers func() float64) *metrics {
 	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_limit_refusals_total",
 		Help: "Requests and streams refused because their caller had used up what it may ask for.",
@@ -19,6 +20,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Callers whose rate was forgotten to make room for another's.",
 		}),
 	}
-	registerer.MustRegister(refusals, m.evictions)
+	registerer.MustRegister(refusals, m.evictions, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_limit_callers", Help: "Callers whose rate is remembered.",
+	}, callers))
 	return m
 }

@@ -76,6 +76,11 @@ func New(cfg Config, upstream Upstream, log *slog.Logger, registerer prometheus.
 		stopped: make(chan struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if registerer != nil {
+		registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_sse_lingering_topics", Help: "Times that conversations were left by their last stream and are still followed.",
+		}, h.countLingering))
+	}
 	return h, nil
 }
 
@@ -95,6 +100,12 @@ func (h *Hub) Start() error {
 	}
 	h.spawn(h.clean)
 	return nil
+}
+
+func (h *Hub) countLingering() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return float64(len(h.lingering))
 }
 
 // finishLook is how often Finish looks whether it is done.

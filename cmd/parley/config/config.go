@@ -83,11 +83,11 @@ type Storage struct {
 	// more nodes and cost a little idle work each.
 	// Default 16.
 	Shards int `key:"shards"`
-	// Memory for cached blocks of the store. More saves reads from disk of conversations that are not in memory.
-	// Default 128MiB.
+	// Memory for cached blocks of the store. More saves reads from disk of conversations that are not in memory. All but
+	// 8MiB of it is given back while nobody reads. Default 128MiB.
 	Cache Size `key:"cache"`
-	// Memory of one write buffer of the store; a few may exist at once. Larger ones flush less often and make restart
-	// replay longer. Default 64MiB.
+	// Memory of one write buffer of the store: up to four under load, two for good. Larger ones flush less often and make
+	// restart replay longer. Default 16MiB.
 	Memtable Size `key:"memtable"`
 	// Writes are refused with 503 while the disk has less free space than this; reads and cancels go on. It must leave
 	// room for compactions. Default 256MiB.
@@ -200,7 +200,7 @@ type Conversation struct {
 // Actors is about conversations that are in memory.
 type Actors struct {
 	// How long a conversation stays in memory after its last use. Longer answers sooner, shorter holds less memory; a
-	// stored conversation costs none. Default 1m.
+	// stored conversation costs none. Default 30s.
 	IdleTimeout time.Duration `key:"idle_timeout"`
 	// How long a write may wait for the log before it is answered 503, outcome unknown. Default 10s.
 	AppendTimeout time.Duration `key:"append_timeout"`

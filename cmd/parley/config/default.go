@@ -13,7 +13,7 @@ func Default() *Config {
 		Cluster:       defaultCluster(),
 		Log:           Log{Level: "info", Format: "text"},
 		Storage: Storage{
-			Shards: 16, Cache: 128 * MiB, Memtable: 64 * MiB, MinFree: 256 * MiB,
+			Shards: 16, Cache: 128 * MiB, Memtable: 16 * MiB, MinFree: 256 * MiB,
 			SnapshotEntries: 20_000, KeepEntries: 5_000, SnapshotRate: 16 * MiB, MaxOpenFiles: 1_000,
 		},
 		HTTP:   defaultHTTP(),
@@ -25,7 +25,7 @@ func Default() *Config {
 			MaxBulkDelete: 100, LooseFileRetention: 168 * time.Hour, CancelWait: 2 * time.Second,
 		},
 		Actors: Actors{
-			IdleTimeout: time.Minute, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 20_000,
+			IdleTimeout: 30 * time.Second, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 20_000,
 		},
 		Turn: Turn{
 			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,

@@ -54,12 +54,20 @@ func newUsageMeter(way route, log *slog.Logger, to prometheus.Registerer) (m *us
 		Name: "parley_usage_lost_total", Help: "Rows of usage of gateway calls that were not counted, or may not have been.",
 	})
 	if to != nil {
-		to.MustRegister(m.lost)
+		to.MustRegister(m.lost, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_usage_waiting_rows", Help: "Rows of usage of gateway calls that are to be written.",
+		}, m.waiting))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
 	go m.run(ctx)
 	return m, m.stop
+}
+
+func (m *usageMeter) waiting() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return float64(len(m.rows))
 }
 
 // Add raises a row. It never blocks. nil adds nothing.

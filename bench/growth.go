@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of what is watched beside the gauges of the servers' own.
+const (
+	statGoroutines  = "go_goroutines"
+	statDescriptors = "process_open_fds"
+	statTables      = "parley_persistence_open_tables"
+
+	whatHeap        = "live heap, bytes"
+	whatGoroutines  = "goroutines"
+	whatDescriptors = "descriptors but those of tables"
+)
+
+// growth looks at servers again and again, and says in the end what has grown: a thing may be large under load, and it may
+// go up and down, but under the same load it must not be larger in the last quarter of the time than in the second.
+type growth struct {
+	start   time.Time
+	samples []sample
+}
+
+// sample is what was seen at a time, summed over the servers.
+type sample struct {
+	at     time.Time
+	values map[string]float64
+}
+
+// watch takes samples until ctx ends. One that cannot be taken is an error: what is not seen cannot be said not to grow.
+func (g *growth) watch(ctx context.Context, servers []string, every time.Duration) error {
+	g.start = time.Now()
+	for n := time.Duration(1); sleepUntil(ctx, g.start.Add(n*every)); n++ {
+		values := map[string]float64{}
+		for _, ops := range servers {
+			collect(ctx, ops)
+			one := gaugesOf(ctx, ops)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if one[statHeap] == 0 || one[statGoroutines] == 0 {
+				return fmt.Errorf("%s does not tell its heap and goroutines", ops)
+			}
+			for name, value := range watched(one) {
+				values[name] += value
+			}
+		}
+		g.samples = append(g.samples, sample{time.Now(), values})
+	}
+	return nil
+}
+
+// watched picks of a server's gauges what must not grow. What lies on disk does, and caches of it are bounded by their settings.
+func watched(all map[string]float64) map[string]float64 {
+	values := map[string]float64{
+		whatHeap: all[statHeap], whatGoroutines: all[statGoroutines], whatDescriptors: all[statDescriptors] - all[statTables],
+	}
+	for name, value := range all {
+		if strings.HasPrefix(name, "parley_") && !strings.HasPrefix(name, "parley_persistence_") {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// judge compares the second quarter of the time until end with the last one, notes both and returns what has grown.
+func (g *growth) judge(end time.Time, r *Report) (faults []string) {
+	quarter := end.Sub(g.start) / 4
+	second, last := g.between(g.start.Add(quarter), g.start.Add(2*quarter)), g.between(g.start.Add(3*quarter), end)
+	if len(second) == 0 || len(last) == 0 {
+		return []string{fmt.Sprintf("too few samples: %d in %v", len(g.samples), end.Sub(g.start))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(last[len(last)-1].values)) {
+		before, after := median(second, name), median(last, name)
+		grown := after > allowed(name, before)
+		if grown {
+			faults = append(faults, fmt.Sprintf("%s grew from %.6g to %.6g", name, before, after))
+		}
+		if grown || !strings.HasPrefix(name, "parley_") {
+			r.Numbers[name+": second quarter"], r.Numbers[name+": last quarter"] = before, after
+		}
+	}
+	return faults
+}
+
+// allowed is up to where a number may go from the second quarter to the last: so much is chance.
+func allowed(name string, before float64) float64 {
+	switch {
+	case name == whatHeap:
+		return 1.15*before + 8e6
+	case strings.HasSuffix(name, "_bytes"):
+		return 1.25*before + 8e6
+	case name == whatGoroutines, name == whatDescriptors:
+		return 1.25*before + 64
+	default:
+		return 1.25*before + 256
+	}
+}
+
+func (g *growth) between(from, to time.Time) (found []sample) {
+	for _, s := range g.samples {
+		if s.at.After(from) && !s.at.After(to) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func median(samples []sample, name string) float64 {
+	values := make([]float64, 0, len(samples))
+	for _, s := range samples {
+		values = append(values, s.values[name])
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// gaugesOf asks a server for all that can go up and down, each summed over its labels; nothing when it does not answer.
+func gaugesOf(ctx context.Context, ops string) map[string]float64 {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ops+"/metrics", nil)
+	if err != nil {
+		return nil
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end or given up
+	return parseGauges(io.LimitReader(response.Body, 16<<20))
+}
+
+func parseGauges(text io.Reader) map[string]float64 {
+	found, gauge := map[string]float64{}, ""
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if declared, ok := strings.CutPrefix(lines.Text(), "# TYPE "); ok {
+			if name, ok := strings.CutSuffix(declared, " gauge"); ok {
+				gauge = name
+			}
+			continue
+		}
+		end := strings.LastIndexByte(lines.Text(), ' ')
+		name, _, _ := strings.Cut(lines.Text()[:max(end, 0)], "{")
+		if name == "" || name != gauge {
+			continue
+		}
+		if value, err := strconv.ParseFloat(lines.Text()[end+1:], 64); err == nil {
+			found[name] += value
+		}
+	}
+	return found
+}
