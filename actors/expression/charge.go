@@ -23,13 +23,13 @@ func closures() map[string]int {
 // charges are the functions that may be called, and what pays for each. What is in neither list is refused.
 func charges() map[string]charge {
 	list := map[string]charge{
-		"date": date, "duration": texts, "float": texts, "fromBase64": texts, "fromJSON": fromJSON, "hasPrefix": texts,
+		"date": date, "duration": texts, "float": texts, "fromBase64": texts, "fromJSON": fromJSON, "get": get, "hasPrefix": texts,
 		"hasSuffix": texts, "indexOf": search, "int": texts, "join": join, "lastIndexOf": search, "len": texts, "lower": texts,
 		"repeat": repeat, "replace": replace, "sort": sortList, "split": split, "splitAfter": split, "string": deep,
 		"toBase64": texts, "toJSON": toJSON, "trim": trim, "trimPrefix": texts, "trimSuffix": texts, "uniq": uniq, "upper": texts,
 	}
 	for _, name := range []string{
-		"abs", "bitand", "bitnand", "bitnot", "bitor", "bitshl", "bitshr", "bitushr", "bitxor", "ceil", "first", "floor", "get", "last",
+		"abs", "bitand", "bitnand", "bitnot", "bitor", "bitshl", "bitshr", "bitushr", "bitxor", "ceil", "first", "floor", "last",
 		"now", "round", "take", "type",
 	} {
 		list[name] = nil
@@ -89,6 +89,12 @@ func date(m *meter, args []any) error {
 		return errors.New("date() with a time zone is not possible in an expression")
 	}
 	return texts(m, args)
+}
+
+// get pays for its key, which is hashed: a pair of pairs of pairs is large, and a key.
+func get(m *meter, args []any) error {
+	_, err := m.weigh(at(args, 1))
+	return err
 }
 
 // fromJSON makes much of few bytes: [[],[]] has 24 bytes and more for each three.
