@@ -22,10 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func names() map[string]any { return map[string]any{"args": map[string]any{}} }
 
-func values(t testing.TB, args string) map[string]any {
-	t.Helper()
+func values(tb testing.TB, args string) map[string]any {
+	tb.Helper()
 	var decoded map[string]any
-	require.NoError(t, json.Unmarshal([]byte(args), &decoded))
+	require.NoError(tb, json.Unmarshal([]byte(args), &decoded))
 	return map[string]any{"args": decoded}
 }
 
@@ -182,7 +182,7 @@ func hostile() map[string]string {
 }
 
 // A hostile expression costs a bounded time and memory, and an error says so.
-func TestHostile(t *testing.T) { //nolint:paralleltest // it measures
+func TestHostile(t *testing.T) { // not parallel: it measures
 	evaluator := expression.New(1)
 	for source, args := range hostile() {
 		condition, err := expression.Condition(source, names())
@@ -223,7 +223,7 @@ func TestCancelled(t *testing.T) {
 
 // stopping ends after it was asked so often.
 type stopping struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 	asked, after int
 }
 
@@ -256,7 +256,7 @@ func TestAtOnce(t *testing.T) {
 }
 
 // Nothing of an expression is evaluated when it is compiled, and what is nested costs no more than its size.
-func TestCompileIsBounded(t *testing.T) { //nolint:paralleltest // it measures
+func TestCompileIsBounded(t *testing.T) { // not parallel: it measures
 	for _, source := range []string{
 		`len(1..1000000000) == 1`, `1 in 1..1000000000`, `reduce(1..1000000000, # + #acc) == 1`, `"a" + repeat("a", 1000000) == ""`, `2 ** 1000000 == 1`,
 		strings.Repeat("all([1], ", 120) + "true" + strings.Repeat(")", 120),
@@ -272,7 +272,7 @@ func TestCompileIsBounded(t *testing.T) { //nolint:paralleltest // it measures
 		`args.a matches "` + strings.Repeat(`(?i)\\pL`, 100) + `"`,
 	} {
 		began := time.Now()
-		_, _ = expression.Condition(source, names()) //nolint:errcheck // either way
+		_, _ = expression.Condition(source, names())
 		require.Less(t, time.Since(began), 500*time.Millisecond, source[:min(len(source), 60)])
 	}
 }

@@ -98,7 +98,7 @@ func parameterOf(name string) (parameter, bool) {
 
 // at is what becomes of the parameter with a kind of provider.
 func (p parameter) at(provider agentpb.Provider) treatment {
-	switch provider { //nolint:exhaustive // no others are asked here
+	switch provider {
 	case agentpb.Provider_OPENAI:
 		return p.relayed
 	case agentpb.Provider_OPENAI_RESPONSES:

@@ -53,7 +53,7 @@ func translate(t *target, asked rawjson.Fields, tools []model.Tool) (map[string]
 
 // ownOf are the fields of the providers' forms that package model sets: extra_body does not override them.
 func ownOf(provider agentpb.Provider) []string {
-	switch provider { //nolint:exhaustive // the others have no form of their own
+	switch provider {
 	case agentpb.Provider_OPENAI_RESPONSES:
 		return []string{"background", "conversation", "instructions", "max_output_tokens", "previous_response_id", "store", "tools"}
 	case agentpb.Provider_ANTHROPIC:

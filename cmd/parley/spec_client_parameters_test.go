@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,11 +24,23 @@ func newForeignModel(t *testing.T, b apiCaller, driver string, answer http.Handl
 	return u
 }
 
+// named answers with frames whose events have the names of their types, as that provider does.
+func named(frames ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, frame := range frames {
+			_, kind, _ := strings.Cut(frame, `{"type":"`)
+			kind, _, _ = strings.Cut(kind, `"`)
+			_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, frame) // who has left does not read it
+		}
+	}
+}
+
 // TestClientGatewayParameters: what a request asks for reaches providers of other forms in their own words, or is refused by
 // name. Every parameter and every provider: actors/inference.
 func TestClientGatewayParameters(t *testing.T) {
 	h := house(t)
-	messages := newForeignModel(t, h, "anthropic", streams(
+	messages := newForeignModel(t, h, "anthropic", named(
 		`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`,
