@@ -224,7 +224,7 @@ func TestCancelled(t *testing.T) {
 // stopping ends after it was asked so often.
 type stopping struct {
 	context.Context //nolint:containedctx // it is one
-	asked, after int
+	asked, after    int
 }
 
 func (s *stopping) Err() error {
