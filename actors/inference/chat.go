@@ -69,10 +69,10 @@ func (c *Caller) chat(ctx context.Context, call *Call, t *target, used *consumed
 
 // completion is a whole answer.
 type completion struct {
-	id, fingerprint []byte // JSON; nil = none
-	created         int64
-	choices         []byte
-	used            consumed
+	fingerprint []byte // JSON; nil = none
+	created     int64
+	choices     []byte
+	used        consumed
 }
 
 // relayChat asks an OpenAI-compatible provider.
@@ -81,7 +81,10 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 	if err != nil {
 		return nil, fromModel(err, t.model)
 	}
-	body := chatBody(t, call, false)
+	body, refused := chatBody(t, call, false)
+	if refused != nil {
+		return nil, refused
+	}
 	var said *completion
 	err = c.attempts(ctx, t, "chat", func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)
@@ -112,9 +115,6 @@ func readCompletion(answer []byte) (*completion, error) {
 	}
 	if items, err := rawjson.Array(said.choices, maxChoices); err != nil || len(items) == 0 {
 		return nil, errShape
-	}
-	if fields.Text("id") != "" {
-		said.id = fields.Get("id")
 	}
 	said.used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
 	return said, nil
@@ -149,7 +149,7 @@ func cut(raw []byte) bool {
 func (s *completion) append(call *Call) []byte {
 	dst := make([]byte, 0, len(s.choices)+512)
 	dst = append(dst, `{"id":`...)
-	dst = appendID(dst, s.id)
+	dst = appendID(dst)
 	dst = append(dst, `,"object":"chat.completion","created":`...)
 	dst = strconv.AppendInt(dst, createdAt(s.created), 10)
 	dst = append(dst, `,"model":`...)
@@ -172,11 +172,8 @@ func appendOrNull(dst, raw []byte) []byte {
 	return append(dst, raw...)
 }
 
-// appendID appends the provider's id of an answer, or one of ours.
-func appendID(dst, id []byte) []byte {
-	if id != nil {
-		return append(dst, id...)
-	}
+// appendID appends the id of an answer. It is ours, whoever answers: providers have forms of their own.
+func appendID(dst []byte) []byte {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
 	dst = append(dst, `"chatcmpl-`...)

@@ -26,10 +26,11 @@ func TestChatRelayed(t *testing.T) {
 	k := newKit(t, says(200, answer))
 	raw, err := k.caller.Chat(t.Context(), k.call(hello))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"id":"chatcmpl-up","object":"chat.completion","created":1700000000,"model":"chat","system_fingerprint":"fp_1",
+	require.Regexp(t, `"id":"chatcmpl-[0-9a-f]{32}"`, string(raw), "the provider's id is not passed on")
+	require.JSONEq(t, `{"id":"ID","object":"chat.completion","created":1700000000,"model":"chat","system_fingerprint":"fp_1",
 		"choices":[{"index":0,"message":{"role":"assistant","content":"Hello é","refusal":null},"finish_reason":"stop","logprobs":null}],
 		"usage":{"prompt_tokens":1000,"completion_tokens":10,"cached_tokens":400,"total_tokens":1010,
-		"prompt_tokens_details":{"cached_tokens":400}},"request_id":"req-1"}`, string(raw))
+		"prompt_tokens_details":{"cached_tokens":400}},"request_id":"req-1"}`, withoutID(string(raw)))
 	require.Equal(t, inference.Usage{
 		TenantID: "t", ProjectID: "p", UserID: "u", TokenID: "tok", Model: "chat", Service: "chat",
 		InputTokens: 1000, OutputTokens: 10, CachedInputTokens: 400, Priced: true,
@@ -56,9 +57,14 @@ func TestChatBody(t *testing.T) {
 				`"tool_choice":"auto","parallel_tool_calls":false,"response_format":{"type":"json_object"},"reasoning_effort":"low"}`,
 		},
 		{
-			"max_completion_tokens wins, and imitators know the old name",
+			"max_completion_tokens wins, and goes out as it came",
 			`{"model":"chat",` + messages + `,"max_tokens":5,"max_completion_tokens":9}`,
-			`{"model":"up-model",` + messages + `,"max_tokens":9}`,
+			`{"model":"up-model",` + messages + `,"max_completion_tokens":9}`,
+		},
+		{"max_tokens, too", `{"model":"chat",` + messages + `,"max_tokens":5}`, `{"model":"up-model",` + messages + `,"max_tokens":5}`},
+		{
+			"an imitator that knows the old name only, as its record says",
+			`{"model":"old",` + messages + `,"max_completion_tokens":9}`, `{"model":"up-model",` + messages + `,"max_tokens":9}`,
 		},
 		{"null is nothing", `{"model":"chat",` + messages + `,"max_tokens":null,"seed":null}`, `{"model":"up-model",` + messages + `}`},
 		{

@@ -40,12 +40,12 @@ func newChunks(call *Call, emit Emit) *chunks {
 }
 
 // open fixes what is the same in all chunks.
-func (w *chunks) open(id, fingerprint []byte, created int64) {
+func (w *chunks) open(fingerprint []byte, created int64) {
 	if w.head != nil {
 		return
 	}
 	dst := append(make([]byte, 0, 256), `{"id":`...)
-	dst = appendID(dst, id)
+	dst = appendID(dst)
 	dst = append(dst, `,"object":"chat.completion.chunk","created":`...)
 	dst = strconv.AppendInt(dst, createdAt(created), 10)
 	dst = append(dst, `,"model":`...)
@@ -58,7 +58,6 @@ func (w *chunks) open(id, fingerprint []byte, created int64) {
 // relay passes on a chunk of a provider.
 func (w *chunks) relay(raw []byte, more bool) error {
 	var chunk struct {
-		ID          json.RawMessage `json:"id"`
 		Created     json.RawMessage `json:"created"`
 		Fingerprint json.RawMessage `json:"system_fingerprint"`
 		Choices     []struct {
@@ -76,9 +75,6 @@ func (w *chunks) relay(raw []byte, more bool) error {
 	if !rawjson.IsNull(chunk.Error) {
 		return readSignal(0, raw)
 	}
-	if len(chunk.ID) < 3 || chunk.ID[0] != '"' {
-		chunk.ID = nil
-	}
 	if rawjson.IsNull(chunk.Fingerprint) {
 		chunk.Fingerprint = nil
 	}
@@ -86,7 +82,7 @@ func (w *chunks) relay(raw []byte, more bool) error {
 		used.inputDetails, used.outputDetails = clone(used.inputDetails), clone(used.outputDetails)
 		w.used = used
 	}
-	w.open(chunk.ID, chunk.Fingerprint, number(chunk.Created))
+	w.open(chunk.Fingerprint, number(chunk.Created))
 	for i, part := range chunk.Choices {
 		if part.Index < 0 || part.Index >= maxChoices {
 			return errShape
@@ -258,7 +254,7 @@ func (w *chunks) toolCalls(one *choice, raw []byte) error {
 
 // close ends the stream: a finish reason for every choice, and the usage.
 func (w *chunks) close() error {
-	w.open(nil, nil, 0)
+	w.open(nil, 0)
 	if len(w.choices) == 0 {
 		if _, err := w.choice(0, true); err != nil {
 			return err

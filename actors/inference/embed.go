@@ -40,7 +40,7 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 	if err != nil {
 		return nil, fromModel(err, t.model)
 	}
-	body := newOutgoing(t, call, embedFields).finish(call)
+	body := listed(t, call, embedFields).finish(call)
 	var data []byte
 	err = c.attempts(ctx, t, "embedding", func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)

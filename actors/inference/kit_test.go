@@ -134,6 +134,10 @@ func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Con
 	k.catalog = catalog{
 		"chat":     {priced(agentpb.Provider_OPENAI, "up-model"), record("chat", "llm", "")},
 		"open":     {priced(agentpb.Provider_OPENAI, "up-model"), record("open", "llm", openSettings)},
+		"old":      {priced(agentpb.Provider_OPENAI, "up-model"), record("old", "llm", `{"unsupportedParams":["max_completion_tokens"]}`)},
+		"home":     {priced(agentpb.Provider_OPENAI_RESPONSES, "up-response"), record("home", "llm", "")},
+		"home+":    {priced(agentpb.Provider_OPENAI_RESPONSES, "up-response"), record("home+", "llm", `{"allowUnknownPassthrough":true}`)},
+		"chat+":    {priced(agentpb.Provider_OPENAI, "up-model"), record("chat+", "llm", `{"allowUnknownPassthrough":true}`)},
 		"whole":    {priced(agentpb.Provider_OPENAI, "up-model"), record("whole", "llm", `{"disableStreamingWithTools":true}`)},
 		"embed":    {priced(agentpb.Provider_OPENAI, "up-embed"), record("embed", "embedding", "")},
 		"moderate": {priced(agentpb.Provider_OPENAI, "up-moderate"), record("moderate", "moderation", "")},
@@ -143,6 +147,8 @@ func newKit(t *testing.T, answer http.HandlerFunc, change ...func(*inference.Con
 	}
 	k.catalog["claude"].model.BaseUrl = k.provider.URL
 	k.catalog["claude"].model.MaxRetries = -1
+	k.catalog["claude-"] = entry{k.catalog["claude"].model, record("claude-", "llm",
+		`{"unsupportedParams":["temperature","seed"],"requestDefaults":{"stop":"END","top_p":0.5,"seed":3},"extraBody":{"top_k":7,"system":"stolen"}}`)}
 	config := inference.DefaultConfig()
 	config.RetryDelay, config.RetryMax = time.Millisecond, 2*time.Millisecond
 	for _, set := range change {

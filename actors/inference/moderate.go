@@ -27,7 +27,7 @@ func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *cons
 	if err != nil {
 		return nil, fromModel(err, t.model)
 	}
-	body := newOutgoing(t, call, moderateFields).finish(call)
+	body := listed(t, call, moderateFields).finish(call)
 	var id, results []byte
 	err = c.attempts(ctx, t, "moderation", func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)

@@ -8,14 +8,6 @@ import (
 	"parley/actors/machine/rawjson"
 )
 
-// chatFields are passed on as they are; model, stream and the output cap are set here.
-//
-//nolint:gochecknoglobals // a constant table
-var chatFields = []string{
-	"messages", "temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "seed", "user", "tools", "tool_choice",
-	"parallel_tool_calls", "response_format", "reasoning", "reasoning_effort", "n", "logprobs", "top_logprobs",
-}
-
 //nolint:gochecknoglobals // a constant table
 var embedFields = []string{"input", "encoding_format", "dimensions", "user"}
 
@@ -37,17 +29,22 @@ type outgoing struct {
 	names  []string
 }
 
-func newOutgoing(t *target, call *Call, known []string) *outgoing {
+func newOutgoing(t *target, call *Call) *outgoing {
 	size := 256
 	for i := range call.Body {
 		size += len(call.Body[i].Value) + 32
 	}
 	o := &outgoing{target: t, body: append(make([]byte, 0, size), '{')}
 	o.set("model", rawjson.AppendString(nil, t.model.GetName()))
+	return o
+}
+
+// listed is a body with the fields of a list, and others where the record lets them pass.
+func listed(t *target, call *Call, known []string) *outgoing {
+	o := newOutgoing(t, call)
 	for _, field := range call.Body {
-		listed := slices.Contains(known, field.Name)
 		unknown := t.settings.passUnknown && !slices.Contains(ownFields, field.Name)
-		if (listed || unknown) && !rawjson.IsNull(field.Value) {
+		if (slices.Contains(known, field.Name) || unknown) && !rawjson.IsNull(field.Value) {
 			o.add(field)
 		}
 	}
@@ -88,35 +85,64 @@ func (o *outgoing) finish(call *Call) []byte {
 	return append(o.body, '}')
 }
 
-// chatBody is a request for an OpenAI-compatible provider. Its usage is always asked for. The provider whose own the wire form
-// is has replaced max_tokens by max_completion_tokens; those who imitate it know the old name.
-func chatBody(t *target, call *Call, streamed bool) []byte {
-	o := newOutgoing(t, call, chatFields)
-	if limit := outputCap(t, call); limit > 0 {
-		name := "max_tokens"
-		if t.model.GetBaseUrl() == "" {
-			name = "max_completion_tokens"
+// chatBody is a request for an OpenAI-compatible provider. Its usage is always asked for.
+func chatBody(t *target, call *Call, streamed bool) ([]byte, *Error) {
+	o := newOutgoing(t, call)
+	for _, field := range call.Body {
+		if rawjson.IsNull(field.Value) || slices.Contains(t.settings.unsupported, field.Name) {
+			continue
 		}
-		o.add(rawjson.Field{Name: name, Value: strconv.AppendInt(nil, limit, 10)})
+		how, refused := t.judge(field)
+		if refused != nil {
+			return nil, refused
+		}
+		if how == pass {
+			o.set(field.Name, field.Value)
+		}
+	}
+	limit, refused := outputCap(t, call)
+	if refused != nil {
+		return nil, refused
+	}
+	if limit > 0 {
+		o.add(rawjson.Field{Name: capName(t, call), Value: strconv.AppendInt(nil, limit, 10)})
 	}
 	if streamed {
 		o.set("stream", []byte("true"))
 		o.add(rawjson.Field{Name: "stream_options", Value: []byte(`{"include_usage":true}`)})
 	}
-	return o.finish(call)
+	return o.finish(call), nil
+}
+
+// capName is under which name the output cap goes out: as it came. The provider whose own the wire form is has replaced
+// max_tokens by max_completion_tokens; those who imitate it all know the old name, and where one does not know the new one,
+// the model's record says so.
+func capName(t *target, call *Call) string {
+	const current, former = "max_completion_tokens", "max_tokens"
+	newer := t.model.GetBaseUrl() == "" || !rawjson.IsNull(call.Body.Get(current))
+	if newer && !slices.Contains(t.settings.unsupported, current) {
+		return current
+	}
+	return former
 }
 
 // outputCap is what the request asks for (max_completion_tokens wins), at most the model's own cap; 0 = neither says.
-func outputCap(t *target, call *Call) int64 {
-	asked := number(call.Body.Get("max_completion_tokens"))
-	if asked <= 0 {
-		asked = number(call.Body.Get("max_tokens"))
+func outputCap(t *target, call *Call) (int64, *Error) {
+	var asked int64
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		value := call.Body.Get(name)
+		if rawjson.IsNull(value) {
+			continue
+		}
+		if asked = number(value); asked <= 0 {
+			return 0, invalid(name, "`"+name+"` must be a whole number above 0")
+		}
 	}
 	own := int64(t.model.GetMaxOutputTokens())
 	if own > 0 && asked > own {
-		return own
+		return own, nil
 	}
-	return max(asked, 0)
+	return asked, nil
 }
 
 // number reads a whole number; 0 = it is none.

@@ -2,19 +2,10 @@ package inference
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"net/http"
-	"slices"
-	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine/rawjson"
 	"parley/actors/turn/model"
-	"parley/proto/agentpb"
 )
 
 // speakChat asks a provider that does not speak the wire form.
@@ -146,7 +137,7 @@ func (c *Caller) speakStream(ctx context.Context, call *Call, t *target, out *ch
 		return err
 	}
 	out.used.guess(call, out.spoken)
-	out.open(nil, nil, 0)
+	out.open(nil, 0)
 	if err := out.part(0, nil, nil, finishOf(spoken.answer.Stop), true); err != nil {
 		return err
 	}
@@ -181,185 +172,8 @@ func (t *teller) tell(delta []byte) {
 	if t.failed != nil {
 		return
 	}
-	t.out.open(nil, nil, 0)
+	t.out.open(nil, 0)
 	if t.failed = t.out.part(0, delta, nil, "", false); t.failed != nil {
 		t.cancel(t.failed)
 	}
-}
-
-// chatMessage is a message of the wire form.
-type chatMessage struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
-}
-
-// readChat turns a body into a request of package model.
-func readChat(call *Call, t *target) (*model.Request, *Error) {
-	if number(call.Body.Get("n")) > 1 {
-		return nil, invalid("n", "`n` above 1 is not supported by this model")
-	}
-	var said []chatMessage
-	if json.Unmarshal(call.Body.Get("messages"), &said) != nil {
-		return nil, invalid("messages", "`messages` must be an array of messages")
-	}
-	request := &model.Request{Agent: agentOf(call, t), RunID: randomHex(), MaxOutputTokens: int(min(outputCap(t, call), 1<<30))}
-	var instructions []string
-	for i := range said {
-		message, system, refused := readMessage(&said[i])
-		switch {
-		case refused != nil:
-			return nil, refused
-		case system:
-			instructions = append(instructions, message.Content)
-			continue
-		case message.Role == model.User:
-			request.Step = 0
-		case message.Role == model.Assistant:
-			request.Step++
-		}
-		request.Messages = append(request.Messages, message)
-	}
-	request.Agent.Instructions = strings.Join(instructions, "\n\n")
-	if call.Body.Text("tool_choice") == "none" {
-		return request, nil
-	}
-	tools, refused := readTools(call.Body.Get("tools"))
-	request.Tools = tools
-	return request, refused
-}
-
-// agentOf is the model as an agent, with what the request asks for. Its window is the provider's business: nothing is left out
-// of a request by us.
-func agentOf(call *Call, t *target) *agentpb.Agent {
-	own, _ := proto.Clone(t.model).(*agentpb.Model)
-	const boundless = 1 << 30
-	own.ContextTokens = boundless
-	var value float64
-	if raw := call.Body.Get("temperature"); raw != nil && json.Unmarshal(raw, &value) == nil {
-		own.Temperature, own.HasTemperature = value, true
-	}
-	if raw := call.Body.Get("top_p"); raw != nil && json.Unmarshal(raw, &value) == nil {
-		own.TopP, own.HasTopP = value, true
-	}
-	return &agentpb.Agent{Id: t.key, Name: t.record.GetName(), Model: own}
-}
-
-func randomHex() string {
-	var random [12]byte
-	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
-	return hex.EncodeToString(random[:])
-}
-
-func readMessage(said *chatMessage) (message model.Message, system bool, refused *Error) {
-	text, images, refused := readContent(said.Content)
-	if refused != nil {
-		return message, false, refused
-	}
-	message = model.Message{Content: text}
-	switch said.Role {
-	case "system", "developer":
-		return message, true, nil
-	case "user":
-		message.Role, message.Images = model.User, images
-	case "assistant":
-		message.Role = model.Assistant
-		for _, call := range said.ToolCalls {
-			message.ToolCalls = append(message.ToolCalls, model.ToolCall{
-				ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments,
-			})
-		}
-	case "tool":
-		message.Role, message.ToolID = model.ToolRole, said.ToolCallID
-	default:
-		return message, false, invalid("messages", "a message's role must be system, developer, user, assistant or tool")
-	}
-	return message, false, nil
-}
-
-// readContent takes a text, or parts of text and pictures.
-func readContent(raw json.RawMessage) (string, []model.Image, *Error) {
-	if rawjson.IsNull(raw) {
-		return "", nil, nil
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil
-	}
-	var parts []struct {
-		Type     string `json:"type"`
-		Text     string `json:"text"`
-		Refusal  string `json:"refusal"`
-		ImageURL struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", nil, invalid("messages", "a message's content must be a string or an array of parts")
-	}
-	var images []model.Image
-	var texts []string
-	for _, part := range parts {
-		switch part.Type {
-		case "text":
-			texts = append(texts, part.Text)
-		case "refusal":
-			texts = append(texts, part.Refusal)
-		case "image_url":
-			image, ok := readImage(part.ImageURL.URL)
-			if !ok {
-				return "", nil, invalid("messages", "a picture must be a data URL of type image/png, image/jpeg, image/gif or image/webp for this model")
-			}
-			images = append(images, image)
-		default:
-			return "", nil, invalid("messages", "content parts of type "+shorten(part.Type)+" are not supported by this model")
-		}
-	}
-	return strings.Join(texts, "\n"), images, nil
-}
-
-func readImage(address string) (model.Image, bool) {
-	rest, ok := strings.CutPrefix(address, "data:")
-	kind, encoded, found := strings.Cut(rest, ";base64,")
-	if !ok || !found || !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, kind) {
-		return model.Image{}, false
-	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	return model.Image{MIME: kind, Data: data}, err == nil
-}
-
-func readTools(raw []byte) ([]model.Tool, *Error) {
-	if raw == nil {
-		return nil, nil
-	}
-	var tools []struct {
-		Type     string `json:"type"`
-		Function struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Parameters  json.RawMessage `json:"parameters"`
-		} `json:"function"`
-	}
-	if json.Unmarshal(raw, &tools) != nil {
-		return nil, invalid("tools", "`tools` must be an array of tools")
-	}
-	var known []model.Tool
-	for _, tool := range tools {
-		if tool.Type != "function" || tool.Function.Name == "" {
-			return nil, invalid("tools", "a tool must be a function with a name")
-		}
-		one := model.Tool{Name: tool.Function.Name, Description: tool.Function.Description}
-		if !rawjson.IsNull(tool.Function.Parameters) {
-			one.Schema = tool.Function.Parameters
-		}
-		known = append(known, one)
-	}
-	return known, nil
 }

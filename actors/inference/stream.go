@@ -67,7 +67,10 @@ func (c *Caller) relayStream(ctx context.Context, cancel context.CancelCauseFunc
 	if err != nil {
 		return fromModel(err, t.model)
 	}
-	body := chatBody(t, call, true)
+	body, refused := chatBody(t, call, true)
+	if refused != nil {
+		return refused
+	}
 	// Until the first chunk is here the limit is of all attempts together, from then on of each wait.
 	timer := time.AfterFunc(c.config.RequestTimeout, func() { cancel(errTimeout) })
 	defer timer.Stop()
@@ -181,7 +184,7 @@ func (c *Caller) pretend(ctx context.Context, call *Call, t *target, out *chunks
 	if json.Unmarshal(said.choices, &parts) != nil {
 		return broken(errShape, t.model)
 	}
-	out.open(said.id, said.fingerprint, said.created)
+	out.open(said.fingerprint, said.created)
 	for _, part := range parts {
 		if err := out.part(part.Index, part.Message, part.Logprobs, part.Finish, true); err != nil {
 			return broken(err, t.model)

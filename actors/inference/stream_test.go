@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,10 @@ func TestRecorded(t *testing.T) {
 			k := newKit(t, recorded(t, name+".sse"))
 			got, err := k.stream(withUsage)
 			require.NoError(t, err)
+			ids := completionID.FindAllString(got, -1)
+			require.Len(t, ids, strings.Count(got, "\n"), "each chunk has an id of ours")
+			require.Len(t, slices.Compact(ids), 1, "and all have the same")
+			got = withoutID(got)
 			golden := "testdata/" + name + ".golden"
 			if *rewrite {
 				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
@@ -43,6 +49,10 @@ func TestRecorded(t *testing.T) {
 		})
 	}
 }
+
+var completionID = regexp.MustCompile(`"id":"chatcmpl-[0-9a-f]{32}"`)
+
+func withoutID(text string) string { return completionID.ReplaceAllString(text, `"id":"ID"`) }
 
 func TestUsageOnlyWhenAsked(t *testing.T) {
 	k := newKit(t, recorded(t, "openai.sse"))

@@ -44,7 +44,7 @@ type toolCall struct {
 
 // judge says what a call needs before it has a result. One that cannot be run, for what is wrong with it, needs only
 // that its error is told; running it again is then harmless.
-func (k *talk) judge(at int, key string) *toolCall {
+func (k *talk) judge(ctx context.Context, at int, key string) *toolCall {
 	record := k.calls[at]
 	c := &toolCall{at: at, key: key, open: &conversationpb.OpenCall{
 		Id: record.GetId(), Name: record.GetName(), Need: conversationpb.Need_RUN, Idempotent: true,
@@ -56,7 +56,7 @@ func (k *talk) judge(at int, key string) *toolCall {
 		c.problem = "there is no such tool"
 		return c
 	}
-	judged, err := c.tool.Judge(record.GetArguments())
+	judged, err := c.tool.Judge(ctx, record.GetArguments())
 	if err != nil {
 		c.problem = err.Error()
 		return c
@@ -80,7 +80,7 @@ func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
 	use.Calls = slices.Clone(k.calls[first:])
 	people := 0
 	for index := range use.GetCalls() {
-		c := k.judge(first+index, k.key(k.steps+1, index))
+		c := k.judge(ctx, first+index, k.key(k.steps+1, index))
 		if c.open.GetNeed() != conversationpb.Need_RUN {
 			people++
 		}
@@ -91,6 +91,9 @@ func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
 		}
 		k.newest = append(k.newest, c)
 		use.Open = append(use.Open, c.open)
+	}
+	if ctx.Err() != nil {
+		return &ending{err: context.Cause(ctx)} // what was judged after that is in doubt, and would ask a person
 	}
 	k.newestText = use.GetText()
 	use.Usage = k.owed()
@@ -156,7 +159,7 @@ func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *e
 	if err := k.catchUp(ctx, open); err != nil {
 		return &ending{err: err}
 	}
-	todo := k.runnable(open)
+	todo := k.runnable(ctx, open)
 	if len(todo) > 0 {
 		if end := k.runAll(ctx, todo); end != nil {
 			return end
@@ -172,7 +175,7 @@ func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *e
 }
 
 // runnable is what is left to be run, as the rules see it, with the arguments that a person approved.
-func (k *talk) runnable(open []*conversationpb.OpenCall) []*toolCall {
+func (k *talk) runnable(ctx context.Context, open []*conversationpb.OpenCall) []*toolCall {
 	var todo []*toolCall
 	for _, c := range k.newest {
 		call := find(open, k.calls[c.at].GetId())
@@ -180,7 +183,7 @@ func (k *talk) runnable(open []*conversationpb.OpenCall) []*toolCall {
 			continue
 		}
 		if approved := call.GetArgs(); len(approved) > 0 && c.tool != nil && !bytes.Equal(approved, c.args) {
-			k.approve(c, approved)
+			k.approve(ctx, c, approved)
 		}
 		todo = append(todo, c)
 	}
@@ -188,8 +191,8 @@ func (k *talk) runnable(open []*conversationpb.OpenCall) []*toolCall {
 }
 
 // approve replaces the arguments by those that a person set. The model is told of them as if they had been its own.
-func (k *talk) approve(c *toolCall, args []byte) {
-	judged, err := c.tool.Judge(string(args))
+func (k *talk) approve(ctx context.Context, c *toolCall, args []byte) {
+	judged, err := c.tool.Judge(ctx, string(args))
 	if err != nil {
 		c.problem = err.Error()
 		return

@@ -133,7 +133,10 @@ func (k *talk) resume(life, ctx context.Context) *ending {
 		return nil
 	}
 	calls := k.run.job.Calls
-	doubt := k.rejudge(calls)
+	doubt := k.rejudge(ctx, calls)
+	if ctx.Err() != nil {
+		return &ending{err: context.Cause(ctx)}
+	}
 	if len(doubt.GetCalls()) > 0 {
 		reply, err := k.journal(life, &conversationpb.Progress{
 			Content: k.whole.String(), ToolCalls: slices.Clone(k.calls),
@@ -151,13 +154,13 @@ func (k *talk) resume(life, ctx context.Context) *ending {
 }
 
 // rejudge makes the open calls ready to be run, and names those that are in doubt.
-func (k *talk) rejudge(calls []*conversationpb.OpenCall) *conversationpb.Doubt {
+func (k *talk) rejudge(ctx context.Context, calls []*conversationpb.OpenCall) *conversationpb.Doubt {
 	doubt := &conversationpb.Doubt{}
 	for _, c := range k.newest {
 		if c.done {
 			continue
 		}
-		judged := k.judge(c.at, c.key)
+		judged := k.judge(ctx, c.at, c.key)
 		c.tool, c.args, c.details, c.problem, c.open = judged.tool, judged.args, judged.details, judged.problem, judged.open
 		known := find(calls, c.open.GetId())
 		if !k.inDoubt(known) {

@@ -94,7 +94,7 @@ func TestClientOpenAINode(t *testing.T) {
 	}
 	for _, name := range []string{
 		"chat", "tools", "tools_in_a_stream", "stream_with_usage", "stream_without_usage", "stream_is_left", "stream_fails_in_its_middle",
-		"embeddings", "moderations", "responses", "models_list", "error_401", "error_403", "error_404", "error_400", "error_429",
+		"embeddings", "moderations", "responses", "models_list", "models_retrieve", "error_401", "error_403", "error_404", "error_400", "error_429",
 		"error_500_is_retried_by_the_client",
 	} {
 		require.True(t, ran[name], name)
@@ -130,6 +130,14 @@ func TestClientOpenAIGo(t *testing.T) {
 		require.NoError(t, stream.Close())
 		require.Equal(t, "Hello", whole.Choices[0].Message.Content)
 		require.Equal(t, int64(15), whole.Usage.TotalTokens)
+	})
+	t.Run("one_model", func(t *testing.T) {
+		got, err := c.Models.Get(t.Context(), models["chat"])
+		require.NoError(t, err)
+		require.Equal(t, models["chat"], got.ID)
+		require.EqualValues(t, "model", got.Object)
+		require.Equal(t, "openai", got.OwnedBy)
+		require.Positive(t, got.Created)
 	})
 	t.Run("vectors", func(t *testing.T) {
 		got, err := c.Embeddings.New(t.Context(), openai.EmbeddingNewParams{

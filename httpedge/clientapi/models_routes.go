@@ -137,12 +137,23 @@ type modelOut struct {
 	Model *modelFullRecord `json:"model"`
 }
 
-func (a *API) getModel(ctx context.Context, in *modelInput) (*modelOut, error) {
+// modelReadOut is the record, and beside it what OpenAI clients read of a model.
+type modelReadOut struct {
+	ID      string           `json:"id" doc:"The key, which requests name the model by"`
+	Object  string           `json:"object" enum:"model"`
+	Created int64            `json:"created" doc:"Seconds since 1970; 0 of a built-in one"`
+	OwnedBy string           `json:"owned_by" doc:"Driver of the provider"`
+	Model   *modelFullRecord `json:"model"`
+}
+
+func (a *API) getModel(ctx context.Context, in *modelInput) (*modelReadOut, error) {
 	model, err := a.modelRecord(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &modelOut{modelJSON(model, a.driverOf(ctx, model))}, nil
+	driver := a.driverOf(ctx, model)
+	entry := modelEntry(model, driver)
+	return &modelReadOut{entry.ID, entry.Object, entry.Created, entry.OwnedBy, modelJSON(model, driver)}, nil
 }
 
 // modelRecord finds a model of the caller's project by key or id, or fails as not found.

@@ -22,6 +22,9 @@ func TestModelFromBeginningToEnd(t *testing.T) {
 	key, id := fmt.Sprint(model["key"]), fmt.Sprint(model["_id"])
 	require.Equal(t, model, k.done("GET /models/"+id, "", "model"))
 	require.Equal(t, model, k.done("GET /models/"+key, "", "model"))
+	read := k.done("GET /models/"+key, "", "")
+	require.Equal(t, []any{key, "model", "openai"}, []any{read["id"], read["object"], read["owned_by"]}, "as OpenAI clients know it")
+	require.Positive(t, read["created"])
 
 	changed := k.done("PUT /models/"+id, `{"pricing":{"inputTokenPer1M":5},"supportsToolCalls":false,"key":"stolen"}`, "model")
 	require.Equal(t, []any{key, "Big One", answer{"inputTokenPer1M": 5.0}, model["settings"], false},

@@ -62,7 +62,7 @@ func TestOfficialStream(t *testing.T) {
 		require.Equal(t, "Hello", whole.Choices[0].Message.Content)
 		require.Equal(t, "stop", whole.Choices[0].FinishReason)
 		require.Equal(t, int64(15), whole.Usage.TotalTokens)
-		require.Equal(t, "c1", whole.ID)
+		require.Regexp(t, `^chatcmpl-[0-9a-f]{32}$`, whole.ID)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -131,15 +132,18 @@ func TestWire(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		require.Equal(t, `data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+		ids := regexp.MustCompile(`chatcmpl-[0-9a-f]{32}`).FindAllString(string(body), -1)
+		require.Len(t, ids, 2)
+		require.Equal(t, ids[0], ids[1])
+		require.Equal(t, `data: {"id":"ID","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
 
-data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Hi"},"logprobs":null,"finish_reason":null}]}
+data: {"id":"ID","object":"chat.completion.chunk","created":5,"model":"relayed","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Hi"},"logprobs":null,"finish_reason":null}]}
 
 data: {"error":{"message":"oops","type":"rate_limit_error","code":"rate_limit_exceeded","param":null},"request_id":"mine"}
 
 data: [DONE]
 
-`, string(body))
+`, strings.ReplaceAll(string(body), ids[0], "ID"))
 		k.ask(conn, "api/client/v1", streamedHello) // on the same connection
 	}
 	response, err := http.ReadResponse(reader, nil)

@@ -34,29 +34,49 @@ func (f *fields) model() (string, *machine.Failure) {
 	return key, nil
 }
 
-// chatInput is the body of POST /chat/completions. The fields are those that the document shows.
+// chatInput is the body of POST /chat/completions. What is not in the document's list goes to OpenAI-compatible providers; what
+// becomes of it with others is in DIVERGENCES.md.
 type chatInput struct {
-	Model               string            `json:"model" required:"true" doc:"Key of the model"`
-	Messages            []json.RawMessage `json:"messages" required:"true"`
-	Temperature         float64           `json:"temperature"`
-	TopP                float64           `json:"top_p"`
-	MaxTokens           int               `json:"max_tokens"`
-	MaxCompletionTokens int               `json:"max_completion_tokens" doc:"Wins over max_tokens"`
-	Stream              bool              `json:"stream"`
-	StreamOptions       json.RawMessage   `json:"stream_options" doc:"{include_usage}"`
-	Stop                json.RawMessage   `json:"stop" any:"true"`
-	PresencePenalty     float64           `json:"presence_penalty"`
-	FrequencyPenalty    float64           `json:"frequency_penalty"`
-	Seed                int               `json:"seed"`
-	User                string            `json:"user"`
-	Tools               []json.RawMessage `json:"tools"`
-	ToolChoice          json.RawMessage   `json:"tool_choice" any:"true"`
-	ParallelToolCalls   bool              `json:"parallel_tool_calls"`
-	ResponseFormat      json.RawMessage   `json:"response_format"`
-	Reasoning           json.RawMessage   `json:"reasoning"`
-	ReasoningEffort     string            `json:"reasoning_effort"`
-	ExtraBody           json.RawMessage   `json:"extra_body" doc:"Further fields for the provider"`
-	RequestID           string            `json:"request_id" doc:"Comes back in the answer"`
+	Model                string            `json:"model" required:"true" doc:"Key of the model"`
+	Messages             []json.RawMessage `json:"messages" required:"true"`
+	Temperature          float64           `json:"temperature"`
+	TopP                 float64           `json:"top_p"`
+	MaxTokens            int               `json:"max_tokens"`
+	MaxCompletionTokens  int               `json:"max_completion_tokens" doc:"Wins over max_tokens"`
+	Stream               bool              `json:"stream"`
+	StreamOptions        json.RawMessage   `json:"stream_options" doc:"{include_usage}"`
+	Stop                 json.RawMessage   `json:"stop" any:"true" doc:"400 for models of the Responses API"`
+	PresencePenalty      float64           `json:"presence_penalty" doc:"400 for models that are not OpenAI-compatible, unless 0"`
+	FrequencyPenalty     float64           `json:"frequency_penalty" doc:"As presence_penalty"`
+	Seed                 int               `json:"seed" doc:"400 for models that are not OpenAI-compatible"`
+	User                 string            `json:"user"`
+	SafetyIdentifier     string            `json:"safety_identifier"`
+	Tools                []json.RawMessage `json:"tools"`
+	ToolChoice           json.RawMessage   `json:"tool_choice" any:"true"`
+	ParallelToolCalls    bool              `json:"parallel_tool_calls"`
+	Functions            []json.RawMessage `json:"functions" doc:"Of old clients; 400 for models that are not OpenAI-compatible"`
+	FunctionCall         json.RawMessage   `json:"function_call" any:"true" doc:"As functions"`
+	ResponseFormat       json.RawMessage   `json:"response_format"`
+	Reasoning            json.RawMessage   `json:"reasoning"`
+	ReasoningEffort      string            `json:"reasoning_effort"`
+	Verbosity            string            `json:"verbosity" doc:"400 for models of the Messages API, unless medium"`
+	N                    int               `json:"n" doc:"400 for models that are not OpenAI-compatible, unless 1"`
+	Logprobs             bool              `json:"logprobs" doc:"400 for models that are not OpenAI-compatible, if true"`
+	TopLogprobs          int               `json:"top_logprobs" doc:"As logprobs"`
+	LogitBias            json.RawMessage   `json:"logit_bias" doc:"400 for models that are not OpenAI-compatible"`
+	Metadata             json.RawMessage   `json:"metadata"`
+	Prediction           json.RawMessage   `json:"prediction"`
+	PromptCacheKey       string            `json:"prompt_cache_key"`
+	PromptCacheOptions   json.RawMessage   `json:"prompt_cache_options"`
+	PromptCacheRetention string            `json:"prompt_cache_retention"`
+	Audio                json.RawMessage   `json:"audio" doc:"Needs a model whose settings allow it: allowUnknownPassthrough"`
+	Modalities           []string          `json:"modalities" doc:"As audio, unless text alone"`
+	Moderation           json.RawMessage   `json:"moderation" doc:"As audio"`
+	ServiceTier          string            `json:"service_tier" doc:"As audio, unless auto; auto and default for models of the Messages API"`
+	Store                bool              `json:"store" doc:"As audio, if true"`
+	WebSearchOptions     json.RawMessage   `json:"web_search_options" doc:"As audio"`
+	ExtraBody            json.RawMessage   `json:"extra_body" doc:"Further fields for the provider, in its own form"`
+	RequestID            string            `json:"request_id" doc:"Comes back in the answer"`
 
 	fields
 }

@@ -164,6 +164,7 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	for _, tool := range question.tools {
 		params.Tools = append(params.Tools, anthropicTool(tool))
 	}
+	params.SetExtraFields(question.extra)
 	return params
 }
 
@@ -181,6 +182,9 @@ func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {
 	tool := anthropic.ToolParam{Name: spec.name, InputSchema: schema}
 	if spec.description != "" {
 		tool.Description = param.NewOpt(spec.description)
+	}
+	if spec.strict != nil {
+		tool.Strict = param.NewOpt(*spec.strict)
 	}
 	return anthropic.ToolUnionParam{OfTool: &tool}
 }
@@ -206,6 +210,10 @@ func anthropicTurns(messages []Message) []anthropic.MessageParam {
 func anthropicTurn(message Message) anthropic.MessageParam {
 	var blocks []anthropic.ContentBlockParamUnion
 	for _, image := range message.Images {
+		if image.URL != "" {
+			blocks = append(blocks, anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: image.URL}))
+			continue
+		}
 		blocks = append(blocks, anthropic.NewImageBlockBase64(image.MIME, base64.StdEncoding.EncodeToString(image.Data)))
 	}
 	if strings.TrimSpace(message.Content) != "" {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"parley/proto/agentpb"
@@ -39,6 +40,8 @@ type Request struct {
 	Tools    []Tool
 	// MaxOutputTokens caps the answer; 0 = the agent's own.
 	MaxOutputTokens int
+	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
+	Extra map[string]json.RawMessage
 	// Header is of this turn alone: a connected agent is sent it, over its own. Its values are secrets.
 	Header http.Header
 }
@@ -67,12 +70,18 @@ type Message struct {
 type Image struct {
 	MIME string
 	Data []byte
+	// URL is where the provider finds the picture, in place of MIME and Data.
+	URL string
+	// Detail is how closely the model is to look, where the provider knows that: auto, low, high. Empty is auto.
+	Detail string
 }
 
 // Tool describes a tool to the model. Schema is a JSON Schema object.
 type Tool struct {
 	Name, Description string
 	Schema            []byte
+	// Strict says whether the model must keep to the schema; nil = not said.
+	Strict *bool
 }
 
 // ToolCall is the model's wish to run a tool. Arguments is a JSON object.

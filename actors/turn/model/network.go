@@ -33,6 +33,7 @@ type question struct {
 	messages  []Message
 	tools     []toolSpec
 	maxOutput int64 // 0 = the provider's default
+	extra     map[string]any
 	base      string
 	query     url.Values // parameters of the base URL, which the clients drop
 	http      *exchange
@@ -43,6 +44,7 @@ type question struct {
 type toolSpec struct {
 	name, description string
 	schema            map[string]any
+	strict            *bool
 }
 
 // NeedsHistory is true: these services keep no conversation.
@@ -103,8 +105,16 @@ func (n *network) prepare(request *Request) (*question, error) {
 	}
 	return &question{
 		agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
-		maxOutput: maxOutput(request),
+		maxOutput: maxOutput(request), extra: extraOf(request),
 	}, nil
+}
+
+func extraOf(request *Request) map[string]any {
+	extra := make(map[string]any, len(request.Extra))
+	for name, value := range request.Extra {
+		extra[name] = value
+	}
+	return extra
 }
 
 // maxOutput is the tighter of the request's cap and the agent's, 0 when neither has one.
@@ -144,7 +154,7 @@ func toolSpecs(tools []Tool) ([]toolSpec, error) {
 				schema[key] = value
 			}
 		}
-		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema})
+		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict})
 	}
 	return specs, nil
 }

@@ -157,8 +157,12 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 		if tool.description != "" {
 			function.Description = param.NewOpt(tool.description)
 		}
+		if tool.strict != nil {
+			function.Strict = param.NewOpt(*tool.strict)
+		}
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
 	}
+	params.SetExtraFields(question.extra)
 	return params
 }
 
@@ -192,7 +196,7 @@ func chatUser(message Message) openai.ChatCompletionMessageParamUnion {
 	}
 	var parts []openai.ChatCompletionContentPartUnionParam
 	for _, image := range message.Images {
-		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL(image)}))
+		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL(image), Detail: image.Detail}))
 	}
 	if message.Content != "" {
 		parts = append(parts, openai.TextContentPart(message.Content))

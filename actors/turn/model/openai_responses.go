@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/openai/openai-go/v3/packages/param"
@@ -120,8 +121,12 @@ func responseParams(question *question) responses.ResponseNewParams {
 		if tool.description != "" {
 			function.Description = param.NewOpt(tool.description)
 		}
+		if tool.strict != nil {
+			function.Strict = param.NewOpt(*tool.strict)
+		}
 		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &function})
 	}
+	params.SetExtraFields(question.extra)
 	return params
 }
 
@@ -153,7 +158,7 @@ func responseImages(message Message) responses.ResponseInputItemUnionParam {
 	var parts responses.ResponseInputMessageContentListParam
 	for _, image := range message.Images {
 		parts = append(parts, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
-			Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(dataURL(image)),
+			Detail: responses.ResponseInputImageDetail(cmp.Or(image.Detail, "auto")), ImageURL: param.NewOpt(dataURL(image)),
 		}})
 	}
 	if message.Content != "" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
+	"parley/actors/expression"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -66,6 +68,11 @@ type Box struct {
 	config Config
 	client *http.Client // of HTTP tools; each run has its own deadline
 	mcp    *pool
+	// conditions evaluates approval expressions, two for each core: they need nothing but a core, and memory.
+	conditions *expression.Evaluator
+	// strict refuses an approval expression that cannot be compiled. Else it asks always: an agent that was stored under
+	// other rules goes on.
+	strict bool
 
 	mu struct {
 		sync.Mutex
@@ -81,7 +88,9 @@ func New(config Config) (*Box, error) {
 		config.IdleTimeout < 0 || config.MaxResult < 0 || config.MaxAgents < 0 {
 		return nil, errors.New("tool: no setting may be negative")
 	}
-	box := &Box{config: config, client: config.Guard.Client(0)}
+	box := &Box{
+		config: config, client: config.Guard.Client(0), conditions: expression.New(2 * runtime.GOMAXPROCS(0)),
+	}
 	box.client.CheckRedirect = sameMethod(box.client.CheckRedirect)
 	box.mcp = newPool(&box.config)
 	box.mu.agents = make(map[kitName]*kit)
@@ -125,7 +134,7 @@ type kit struct {
 
 // Open makes the agent's tools ready: at once when they were ready before, else it reads the agent's documents and waits
 // for its MCP servers to answer, or to fail to. The error says what is wrong with the agent's definition (see Check); a
-// server that is out of reach is none.
+// server that is out of reach is none, nor is an approval expression that cannot be compiled: its tool then always asks.
 func (b *Box) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
 	if len(agent.GetTools())+len(agent.GetApis())+len(agent.GetServers()) == 0 && agent.GetAskUser() == nil {
 		return noTools, nil
@@ -210,7 +219,7 @@ func (b *Box) assemble(agent *agentpb.Agent) (*kit, error) {
 		return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
 	}
 	for _, spec := range agent.GetServers() {
-		if err := checkServer(spec); err != nil {
+		if err := b.checkServer(spec); err != nil {
 			return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
 		}
 	}
@@ -259,6 +268,7 @@ func Check(agent *agentpb.Agent) error {
 		return err
 	}
 	defer box.Close()
+	box.strict = true
 	_, err = box.assemble(agent)
 	return err
 }

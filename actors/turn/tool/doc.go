@@ -6,7 +6,7 @@
 // Invariants:
 //
 //   - A call is run only with arguments that are a JSON object and fit the tool's schema. An approval expression that
-//     cannot be evaluated asks a person.
+//     cannot be evaluated, or is too expensive (see actors/expression), asks a person.
 //   - A run ends: by its result, its timeout or its context. Its result is valid UTF-8 of bounded length; so is the text
 //     of its error, which holds no header, key, URL or address and may be shown to a model.
 //   - Every outbound connection goes through deliver.Guard. A configured header goes to the configured host only.
@@ -32,7 +32,6 @@
 //
 // # Dependencies
 //
-// modelcontextprotocol/go-sdk is the official client of the protocol. expr-lang/expr is a typed expression language
-// without loops, side effects or access to the process, bounded in memory. kin-openapi reads OpenAPI 3 documents and
+// modelcontextprotocol/go-sdk is the official client of the protocol. kin-openapi reads OpenAPI 3 documents and
 // resolves their references.
 package tool

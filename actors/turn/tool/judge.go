@@ -2,24 +2,25 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/vm"
-
+	"parley/actors/expression"
 	"parley/actors/schema"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
 
 // Judge says what a call with these arguments needs. The error is for the model: the arguments are not a JSON object, or
-// do not fit the tool's schema; the call is then not run at all.
-func (t *Tool) Judge(args string) (Judgement, error) {
+// do not fit the tool's schema; the call is then not run at all. When the context ends meanwhile, a call whose approval
+// hangs on an expression needs one.
+func (t *Tool) Judge(ctx context.Context, args string) (Judgement, error) {
 	normal, err := object(args)
 	if err != nil {
 		return Judgement{}, err
@@ -38,7 +39,7 @@ func (t *Tool) Judge(args string) (Judgement, error) {
 	case Client:
 		judged.Need = conversationpb.Need_CLIENT
 	case Run:
-		if t.approval.asks(normal) {
+		if t.asks(ctx, normal) {
 			judged.Need = conversationpb.Need_APPROVAL
 		}
 		judged.Details, err = promptDetails(t.Policy.GetApprovalPrompt())
@@ -92,10 +93,11 @@ const maxArgs = 64 << 10
 
 // approval decides whether a person must approve a call. nil = never.
 type approval struct {
-	when *vm.Program // nil = always
+	when *expression.Program // nil = always
+	box  *Box
 }
 
-func newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
+func (b *Box) newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
 	switch policy.GetApproval() {
 	case "", "never":
 		return nil, nil
@@ -105,15 +107,22 @@ func newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
 	default:
 		return nil, fmt.Errorf("approval %q is none of never, always and when", policy.GetApproval())
 	}
-	program, err := expr.Compile(policy.GetWhen(), expr.Env(map[string]any{"args": map[string]any{}}), expr.AsBool())
-	if err != nil {
+	condition, err := expression.Approval(policy.GetWhen())
+	switch {
+	case err == nil:
+		return &approval{when: condition, box: b}, nil
+	case b.strict:
 		return nil, fmt.Errorf("expression of approval: %w", err)
+	default:
+		b.config.Logger.Warn("an approval expression cannot be compiled: a person is always asked", slog.String("err", err.Error()))
+		return &approval{}, nil
 	}
-	return &approval{when: program}, nil
 }
 
-// asks is true when in doubt: a value the expression was not written for must not slip through.
-func (a *approval) asks(args []byte) bool {
+// asks is true when in doubt: a value the expression was not written for must not slip through, nor one that makes it
+// too expensive.
+func (t *Tool) asks(ctx context.Context, args []byte) bool {
+	a := t.approval
 	if a == nil {
 		return false
 	}
@@ -124,7 +133,10 @@ func (a *approval) asks(args []byte) bool {
 	if json.Unmarshal(args, &values) != nil {
 		return true
 	}
-	verdict, err := expr.Run(a.when, map[string]any{"args": values})
-	answer, sure := verdict.(bool)
-	return err != nil || !sure || answer
+	holds, err := a.box.conditions.Holds(ctx, a.when, map[string]any{"args": values})
+	if errors.Is(err, expression.ErrBudget) {
+		a.box.config.Logger.Warn("an approval expression is too expensive: a person is asked",
+			slog.String("tool", t.Name), slog.String("err", err.Error()))
+	}
+	return err != nil || holds
 }

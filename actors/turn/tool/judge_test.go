@@ -1,7 +1,10 @@
 package tool_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +61,7 @@ func TestArguments(t *testing.T) {
 		`{"amount":`:                         "error: the arguments are not valid JSON",
 		`{"amount":1,"to":"` + strings.Repeat("x", 70_000) + `"}`: "error: the arguments are longer than 65536 bytes",
 	} {
-		judged, err := pay.Judge(args)
+		judged, err := pay.Judge(t.Context(), args)
 		if message, failed := strings.CutPrefix(want, "error: "); failed {
 			require.ErrorContains(t, err, message, args)
 			require.Less(t, len(err.Error()), 3000)
@@ -92,9 +95,45 @@ func TestApproval(t *testing.T) {
 		{when(`args.deep.er == 1`), `{"amount":1}`, true},
 		{when(`args["to"] in ["a", "b"]`), `{"amount":1,"to":"c"}`, false},
 	} {
-		judged, err := find(t, open(t, tool.Config{}, paying(row.policy)), "pay").Judge(row.args)
+		judged, err := find(t, open(t, tool.Config{}, paying(row.policy)), "pay").Judge(t.Context(), row.args)
 		require.NoError(t, err)
 		require.Equal(t, row.asks, judged.Need == conversationpb.Need_APPROVAL, "%v %s", row.policy, row.args)
+	}
+}
+
+// An expression that takes too long, or too much memory, asks a person, and stops; so does one whose turn is cancelled.
+func TestApprovalIsBounded(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	set := open(t, tool.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, paying(when(
+		`let r = 1..1000; args.amount > 1 and all(r, all(r, all(r, all(r, # >= 0))))`)))
+	pay := find(t, set, "pay")
+	judged, err := pay.Judge(t.Context(), `{"amount":1}`)
+	require.NoError(t, err)
+	require.Equal(t, conversationpb.Need_RUN, judged.Need)
+	began := time.Now()
+	judged, err = pay.Judge(t.Context(), `{"amount":2}`)
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 2*time.Second) // 100 ms, and what else the machine has to do
+	require.Equal(t, conversationpb.Need_APPROVAL, judged.Need)
+	require.Contains(t, log.String(), "too expensive")
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	judged, err = pay.Judge(cancelled, `{"amount":1}`)
+	require.NoError(t, err)
+	require.Equal(t, conversationpb.Need_APPROVAL, judged.Need)
+}
+
+// An expression that the server does not take is refused where agents are checked. An agent that has one all the same, from
+// before, goes on: the tool asks always.
+func TestApprovalThatCannotBeCompiled(t *testing.T) {
+	t.Parallel()
+	for _, expression := range []string{`args.`, `args.to matches args.pattern`, `timezone(args.to) == nil`, strings.Repeat("(", 9000)} {
+		require.ErrorContains(t, tool.Check(paying(when(expression))), "expression of approval", expression)
+		judged, err := find(t, open(t, tool.Config{}, paying(when(expression))), "pay").Judge(t.Context(), `{"amount":1}`)
+		require.NoError(t, err)
+		require.Equal(t, conversationpb.Need_APPROVAL, judged.Need)
 	}
 }
 
@@ -105,7 +144,7 @@ func when(expression string) *agentpb.ToolPolicy {
 func TestApprovalDetails(t *testing.T) {
 	t.Parallel()
 	policy := &agentpb.ToolPolicy{Approval: "always", ApprovalPrompt: `Pay "now"?`, ActionTimeoutMs: 5000}
-	judged, err := find(t, open(t, tool.Config{}, paying(policy)), "pay").Judge(`{"amount":1}`)
+	judged, err := find(t, open(t, tool.Config{}, paying(policy)), "pay").Judge(t.Context(), `{"amount":1}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"prompt":"Pay \"now\"?"}`, string(judged.Details))
 	require.Equal(t, 5*time.Second, judged.ActionTimeout)
@@ -116,7 +155,7 @@ func TestAskUser(t *testing.T) {
 	agent := &agentpb.Agent{Id: "a", AskUser: &agentpb.AskUser{ActionTimeoutMs: 60_000}}
 	ask := find(t, open(t, tool.Config{}, agent), tool.AskUser)
 	require.Equal(t, tool.Ask, ask.Kind)
-	judged, err := ask.Judge(`{"questions":[{"question":"Where to?","options":[{"label":"Home"},{"label":"Work","value":"w"}]},
+	judged, err := ask.Judge(t.Context(), `{"questions":[{"question":"Where to?","options":[{"label":"Home"},{"label":"Work","value":"w"}]},
 		{"question":"When?","required":false,"header":"Time","multiSelect":true,"placeholder":"now"}]}`)
 	require.NoError(t, err)
 	require.Equal(t, conversationpb.Need_QUESTION, judged.Need)
@@ -126,14 +165,14 @@ func TestAskUser(t *testing.T) {
 		{"question":"When?","header":"Time","multiSelect":true,"placeholder":"now","required":false}],
 		"allowFreeText":true}`, string(judged.Details))
 
-	judged, err = ask.Judge(`{"questions":[{"question":"A?"}],"allowFreeText":false}`)
+	judged, err = ask.Judge(t.Context(), `{"questions":[{"question":"A?"}],"allowFreeText":false}`)
 	require.NoError(t, err)
 	require.Contains(t, string(judged.Details), `"allowFreeText":false`)
 	for _, wrong := range []string{
 		`{}`, `{"questions":[]}`, `{"questions":[{}]}`, `{"questions":[{"question":""}]}`,
 		`{"questions":[{"question":"A?"},{"question":"A?"}]}`, `{"questions":[{"question":"A?","options":[{}]}]}`,
 	} {
-		_, err = ask.Judge(wrong)
+		_, err = ask.Judge(t.Context(), wrong)
 		require.Error(t, err, wrong)
 	}
 	_, err = ask.Run(t.Context(), tool.Call{})
@@ -145,7 +184,7 @@ func TestClientTool(t *testing.T) {
 	agent := &agentpb.Agent{Id: "a", Tools: []*agentpb.Tool{{Name: "camera", Client: true}}}
 	camera := find(t, open(t, tool.Config{}, agent), "camera")
 	require.Equal(t, tool.Client, camera.Kind)
-	judged, err := camera.Judge("")
+	judged, err := camera.Judge(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, tool.Judgement{Args: []byte("{}"), Need: conversationpb.Need_CLIENT}, judged)
 }
@@ -163,7 +202,7 @@ func TestJudgeProperty(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		args := value.Draw(r, "args")
 		for _, name := range []string{"any", tool.AskUser} {
-			judged, err := find(t, set, name).Judge(args)
+			judged, err := find(t, set, name).Judge(t.Context(), args)
 			if err == nil {
 				var object map[string]any
 				require.NoError(t, json.Unmarshal(judged.Args, &object))

@@ -29,7 +29,7 @@ const MetaIdempotencyKey = "parley/idempotency-key"
 const MetaRuntimeContext = "parley/runtime-context"
 
 // checkServer says what is wrong with an MCP server's definition.
-func checkServer(spec *agentpb.MCP) error {
+func (b *Box) checkServer(spec *agentpb.MCP) error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("MCP server %q: %w", spec.GetName(), fmt.Errorf(format, args...))
 	}
@@ -54,11 +54,11 @@ func checkServer(spec *agentpb.MCP) error {
 		}
 	}
 	for name, policy := range spec.GetPolicies() {
-		if _, err := newApproval(policy); err != nil {
+		if _, err := b.newApproval(policy); err != nil {
 			return wrong("policy of %q: %w", name, err)
 		}
 	}
-	if _, err := newApproval(spec.GetPolicy()); err != nil {
+	if _, err := b.newApproval(spec.GetPolicy()); err != nil {
 		return wrong("policy: %w", err)
 	}
 	return nil

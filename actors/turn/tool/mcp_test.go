@@ -158,7 +158,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.Equal(t, "k", server.header.Load().Get("X-Key"))
 	require.Equal(t, "always", find(t, set, "r_echo").Policy.GetApproval())
 	require.Equal(t, "Does echo.", find(t, set, "r_echo").Description)
-	_, misfit := find(t, set, "r_echo").Judge(`{"text":1}`)
+	_, misfit := find(t, set, "r_echo").Judge(t.Context(), `{"text":1}`)
 	require.ErrorContains(t, misfit, "do not fit")
 
 	for _, row := range []struct{ name, args, want string }{

@@ -70,7 +70,7 @@ func callOperation(t *testing.T, d *datadriven.TestData, server *httptest.Server
 	d.ScanArgs(t, "tool", &name)
 	*requests = nil
 	one := find(t, set, name)
-	judged, err := one.Judge(d.Input)
+	judged, err := one.Judge(t.Context(), d.Input)
 	if err == nil {
 		_, err = one.Run(t.Context(), tool.Call{Args: judged.Args})
 	}

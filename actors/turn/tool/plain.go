@@ -73,7 +73,7 @@ func (b *Box) tool(name, description string, definition []byte, policy *agentpb.
 	if err := checkDefinition(definition); err != nil {
 		return nil, err
 	}
-	asks, err := newApproval(policy)
+	asks, err := b.newApproval(policy)
 	if err != nil {
 		return nil, err
 	}

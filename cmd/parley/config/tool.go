@@ -25,7 +25,7 @@ type Tool struct {
 	Builtin string `key:"builtin"`
 	// When a person must approve a run: never, always or when. never when empty.
 	Approval string `key:"approval"`
-	// With approval when: an expression over args, e.g. args.amount > 100. What cannot be evaluated asks.
+	// With approval when: an expression over args, e.g. args.amount > 100. What cannot be evaluated within 100 ms asks.
 	When string `key:"when"`
 	// Text that asks the person.
 	ApprovalPrompt string `key:"approval_prompt"`

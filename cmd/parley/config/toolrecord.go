@@ -6,8 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/expr-lang/expr" // approval expressions are compiled here, so that a mistake shows at the start
-
+	"parley/actors/expression" // approval expressions are compiled here, so that a mistake shows at the start
 	"parley/actors/schema"
 	"parley/proto/agentpb"
 )
@@ -106,7 +105,7 @@ func (c *Config) policyRecord(k *checker, key string, p *ToolPolicy) *agentpb.To
 		k.failf(key+".when", "belongs to approval: when")
 	}
 	if p.When != "" {
-		if _, err := expr.Compile(p.When, expr.Env(map[string]any{"args": map[string]any{}}), expr.AsBool()); err != nil {
+		if _, err := expression.Approval(p.When); err != nil {
 			k.failf(key+".when", "%w", err)
 		}
 	}

@@ -17,6 +17,7 @@ const cases = {
   async chat() {
     const got = await client.chat.completions.create({ model: models.chat, messages: hello });
     assert.equal(got.object, 'chat.completion');
+    assert.match(got.id, /^chatcmpl-[0-9a-f]{32}$/);
     assert.equal(got.choices[0].message.content, 'Hello');
     assert.equal(got.choices[0].finish_reason, 'stop');
     assert.equal(got.usage.total_tokens, 15);
@@ -117,6 +118,14 @@ const cases = {
       ids.push(model.id);
     }
     assert.ok(ids.includes(models.chat) && !ids.includes(models.embedding), ids.join());
+  },
+
+  async models_retrieve() {
+    const got = await client.models.retrieve(models.chat);
+    assert.equal(got.id, models.chat);
+    assert.equal(got.object, 'model');
+    assert.equal(got.owned_by, 'openai');
+    assert.ok(got.created > 1_700_000_000);
   },
 
   async error_401() {
