@@ -157,7 +157,7 @@ function close() {
   log.clear();
   actions.show('', []);
   nodes.watch('');
-  pill($('link'), 'off', 'not connected');
+  pill($('link'), 'off', '');
 }
 
 const agentOf = () => agents.find((agent) => agent.id === (conversation().agentId || $('agent').value));
@@ -316,7 +316,7 @@ async function route() {
 async function start() {
   close();
   showHead();
-  $('docs').href = docsPath;
+  for (const link of document.querySelectorAll('.docs')) link.href = docsPath;
   ({ agents } = await call('GET', '/agents'));
   $('agent').replaceChildren(...agents.map((agent) => {
     const option = element('option', '', agent.name);

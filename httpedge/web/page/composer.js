@@ -14,8 +14,12 @@ const words = {
   absent: 'The message did not arrive. It is kept here: send it again.',
 };
 
-/** Whether a refusal leaves open if the message was taken: the server, or what is before it, gave up in the middle. */
-const open = (error) => !(error instanceof Refused) || error.status >= 500;
+/**
+ * Whether a failure leaves open if the message was taken: there is no answer, or the server or what is before it gave up in
+ * the middle, or the conversation is busy, perhaps with this very message: browsers repeat a request by themselves when a
+ * connection that was used before breaks.
+ */
+const open = (error) => !(error instanceof Refused) || error.status >= 500 || error.code === 'conversation_busy';
 
 export class Composer {
   /**

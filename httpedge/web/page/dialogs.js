@@ -4,6 +4,11 @@ import { identity, settings } from './stream.js';
 
 const $ = (id) => document.getElementById(id);
 
+// Only what a dialog is for is sent by Enter; all else closes it by a click.
+for (const button of document.querySelectorAll('dialog .close')) {
+  button.addEventListener('click', () => button.closest('dialog').close(button.value));
+}
+
 /** Opens a dialog and returns which of its buttons closed it; Esc says ''. Focus goes back to where it was. */
 function answer(dialog) {
   const { promise, resolve } = Promise.withResolvers();

@@ -42,11 +42,12 @@ function link(href, title) {
 
 /** Makes nodes of tokens, without recursion. */
 class Builder {
-  constructor() {
+  /** level is that of the heading before: no level is left out. */
+  constructor(level = 2) {
+    this.level = level;
     this.root = document.createDocumentFragment();
     this.path = [this.root];
     this.skipped = 0; // elements that are open but not made, being too deep
-    this.level = 2;   // of the heading before: no level is left out
   }
 
   get at() { return this.path.at(-1); }
@@ -184,6 +185,7 @@ export class Growing {
   reset() {
     this.done = 0; // characters that are drawn for good
     this.tail = []; // nodes of the last block
+    this.level = undefined; // of the last heading that is drawn for good
   }
 
   /** Shows a text, soon. */
@@ -223,11 +225,13 @@ export class Growing {
       const line = last > 0 ? tokens[last].map?.[0] : 0;
       const whole = line > 0 ? startOfLine(rest, line) : 0;
       if (whole > 0) {
-        this.node.append(new Builder().add(tokens.slice(0, last)).root);
+        const builder = new Builder(this.level).add(tokens.slice(0, last));
+        this.node.append(builder.root);
+        this.level = builder.level;
         this.done += whole;
       }
       const kept = this.node.childNodes.length;
-      this.node.append(new Builder().add(tokens.slice(whole > 0 ? last : 0)).root);
+      this.node.append(new Builder(this.level).add(tokens.slice(whole > 0 ? last : 0)).root);
       this.tail = [...this.node.childNodes].slice(kept);
       return;
     }
