@@ -57,7 +57,7 @@ export class Composer {
     addEventListener('pagehide', () => this.keep());
     document.addEventListener('visibilitychange', () => this.keep());
     addEventListener('storage', (event) => this.elsewhere(event));
-    new ResizeObserver(() => this.fit()).observe($('composer'));
+    addEventListener('resize', () => this.fit());
   }
 
   /** Shows another draft; the one before is kept. */
@@ -221,12 +221,15 @@ export class Composer {
   confirm(key, id) {
     if (this.key === key) this.keep();
     const draft = readDraft(key);
-    const { pending, aside = '' } = draft;
+    const { pending } = draft;
     if (pending?.id !== id) return;
-    const rest = draft.text.startsWith(pending.text) ? draft.text.slice(pending.text.length) : draft.text;
-    const text = rest || (pending.edit ? aside : '');
+    const without = (written = '') => (written.startsWith(pending.text) ? written.slice(pending.text.length) : written);
     const files = draft.files.filter((file) => !pending.files.includes(file.id));
-    keepDraft(key, { ...draft, text, files, edit: null, aside: '', pending: null });
+    const next = { ...draft, files, pending: null };
+    if (draft.edit?.id !== pending.edit) next.aside = without(draft.aside); // another message is being edited meanwhile
+    else Object.assign(next, { text: without(draft.text) || (pending.edit && draft.aside) || '', edit: null, aside: '' });
+    const { text } = next;
+    keepDraft(key, next);
     if (this.key === key && this.text.value !== text) this.write(text);
     this.files.taken(key, pending.files);
     this.draw();

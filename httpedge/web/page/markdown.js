@@ -92,7 +92,7 @@ class Builder {
       case 'table_open': {
         const frame = element('div', 'table');
         frame.tabIndex = 0; // scrolled by keyboard, too
-        frame.role = 'region';
+        frame.role = 'group';
         frame.ariaLabel = 'table';
         const table = element('table');
         frame.append(table);
@@ -144,7 +144,7 @@ function codeBlock(content, info = '') {
   head.append(element('span', '', info.trim().split(/\s+/)[0] || 'code'), copyButton(() => text, 'tiny', 'copy this code', guarded));
   const pre = element('pre');
   pre.tabIndex = 0;
-  pre.role = 'region';
+  pre.role = 'group';
   pre.ariaLabel = 'code';
   pre.append(element('code', '', text));
   frame.append(head, pre);

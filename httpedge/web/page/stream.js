@@ -46,11 +46,11 @@ export const served = { hear() {} };
 /** Asks the person for a token after one ('' = none) was refused; false = they would not say. */
 export const identity = { async ask() { return false; } };
 
-/** A request with the token. Whom the server does not know is asked for one, until they give one or would not. */
+/** A request with the token, given up after wait milliseconds (0 = never). Whom the server does not know is asked for one, until they give one or would not. */
 async function request(path, { headers: extra, wait = patience, signal, ...options } = {}) {
   for (;;) {
     const token = settings.token;
-    const signals = [AbortSignal.timeout(wait), signal].filter(Boolean);
+    const signals = [wait && AbortSignal.timeout(wait), signal].filter(Boolean);
     const response = await fetch(base + path, { ...options, headers: headers(extra), signal: AbortSignal.any(signals) });
     served.hear(response.headers.get('X-Served-By'));
     if (response.ok) return response;
@@ -204,7 +204,7 @@ export class Follow {
       heard();
       const response = await request(`/conversations/${this.id}/events/stream`, {
         headers: { Accept: 'text/event-stream', 'Last-Event-ID': String(this.after) },
-        signal: attempt.signal, cache: 'no-store', wait: 2 ** 31 - 1,
+        signal: attempt.signal, cache: 'no-store', wait: 0,
       });
       connected();
       this.onState('live');
