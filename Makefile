@@ -5,11 +5,13 @@ BIN   := bin
 TOOLS := $(GO) tool -modfile=.ci/tools/go.mod
 # The official npm client that the gateway is tested with.
 NPM   := cmd/parley/testdata/openai
+# The accessibility checker of the page's tests, and the packages that the page's vendored code is copied from.
+PAGE  := cmd/parley/testdata/page
 # Where `make run` keeps its data.
 DATA  ?= parley-data
 
 .DEFAULT_GOAL := help
-.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai clean
+.PHONY: help build run cluster chaos test check race fuzz bench bench-smoke generate routes fmt lint vet tidy deadcode browser network openai page-tools page-vendor clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -24,7 +26,7 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
-test: build browser network openai ## everything that must pass: all tests of all packages, with real processes and a real browser
+test: build browser network openai page-tools ## everything that must pass: all tests of all packages, with real processes and a real browser
 	$(GO) test -timeout 14m ./...
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
@@ -33,7 +35,7 @@ check: fmt-check vet lint ## format, vet, lint, and the tests that need no proce
 # The actor engine sets the global logger of gRPC whenever a node starts, unguarded: several nodes in one test process
 # would be reported for nothing else.
 RACE = -race '-gcflags=google.golang.org/grpc/grpclog/...=-race=false -l'
-race: browser network openai ## all tests under the race detector
+race: browser network openai page-tools ## all tests under the race detector
 	$(GO) test $(RACE) -timeout 40m ./...
 
 SEED ?= 1
@@ -99,6 +101,13 @@ browser: ## install headless Chromium for the page tests, where it is missing
 openai: ## install Node.js and the official npm client of the OpenAI API for the tests with it, where they are missing
 	@command -v node >/dev/null && command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(NPM) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
+page-tools: ## install the accessibility checker for the page tests, where it is missing
+	@command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
+	@cd $(PAGE) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
+
+page-vendor: page-tools ## copy the page's vendored code from the packages that are pinned for it
+	sed '/^\/\/# sourceMappingURL/d' $(PAGE)/node_modules/markdown-it/dist/browser/markdown-it.esm.min.mjs >httpedge/web/page/vendor/markdown-it.mjs
 
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -12,9 +12,10 @@ import (
 )
 
 // PagePolicy is the content security policy of the pages: their own scripts, styles and images, calls to their own
-// origin, and no place in anybody's frame.
+// origin, no place in anybody's frame, and no text that becomes HTML or code, wherever it comes from.
 const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Files returns a surface that serves a folder to anybody, index.html at its root. The files are read once, now.
 // What is not there is answered in the words of another surface.

@@ -12,6 +12,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -55,7 +56,7 @@ func TestPageOfPeople(t *testing.T) {
 	b.do(chromedp.SetValue(".action textarea", `{"min":"six"}`), chromedp.Click(".action .allow"))
 	b.see(`document.querySelector('#toast').textContent.includes('invalid_approved_args') && !document.querySelector('.action .allow').disabled`)
 	b.do(chromedp.SetValue(".action textarea", `{"min":6,"max":6}`), chromedp.Click(".action input[type=checkbox]"), chromedp.Click(".action .allow"))
-	b.see(pageIdle + ` && ` + lastAnswer + `.textContent.includes('> 6') && document.querySelectorAll('.message.assistant').length === 2`)
+	b.see(pageIdle + ` && ` + lastAnswer + `.querySelector('.body').textContent.includes('6') && document.querySelectorAll('.message.assistant').length === 2`)
 	b.screenshot("23-allowed.png")
 	b.say("Roll the dice")
 	b.see(pageIdle + ` && document.querySelectorAll('.message.assistant').length === 3 && ` + lastAnswer + `.querySelector('.call')?.textContent.includes('✓')`)
@@ -84,10 +85,18 @@ func TestPageOfPeople(t *testing.T) {
 	note := filepath.Join(t.TempDir(), "note.txt")
 	require.NoError(t, os.WriteFile(note, []byte("the cat is in the garden\n"), 0o600))
 	b.do(chromedp.SetUploadFiles("#file", []string{note}))
-	b.see(`document.querySelector('#files .chip[data-file]') !== null`)
+	other := filepath.Join(t.TempDir(), "other.txt")
+	require.NoError(t, os.WriteFile(other, []byte("a dog\n"), 0o600))
+	b.do(chromedp.SetUploadFiles("#file", []string{other}))
+	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 2`)
 	b.screenshot("27-attached.png")
+	b.press(`document.querySelector('#files [aria-label="remove other.txt"]')`)
+	b.see(`document.querySelectorAll('#files .chip[data-file]').length === 1`)
+	b.do(chromedp.Reload()) // what was attached is kept as what was written is
+	b.see(`document.body.dataset.ready === 'true' && document.querySelector('#files .chip[data-file]')?.textContent.includes('note.txt')`)
 	b.say("Please read this")
 	b.see(pageIdle + ` && document.querySelector('#files').childElementCount === 0 && ` + lastAnswer + `.textContent.includes('the cat is in the garden')`)
+	b.see(lastSaid + `.querySelectorAll('.chip').length === 1`)
 	b.do(chromedp.Click(".message.user .chip[data-file]"))
 	require.Equal(t, "the cat is in the garden\n", downloaded(t, downloads, "note.txt"))
 
@@ -141,7 +150,7 @@ func TestPageOfMoney(t *testing.T) {
 	b.do(chromedp.Click("#raise"))
 	b.see(`document.querySelector('#options').open && document.querySelector('#max-cost').value === '0.001'`) // twice as much is offered
 	b.screenshot("32-raise.png")
-	b.do(chromedp.SetValue("#max-cost", "0.1"), chromedp.Click("#save-budget"))
+	b.do(chromedp.SetValue("#max-cost", "0.1"), chromedp.Focus("#max-cost"), chromedp.KeyEvent(kb.Enter)) // which saves
 	b.see(`document.querySelector('#cut').dataset.state === 'raised' && document.querySelector('#raise').hidden`)
 	b.do(chromedp.Click("#continue"))
 	b.see(`document.querySelector('#cut').hidden && ` + lastAnswer + `.classList.contains('streaming')`)
@@ -239,7 +248,7 @@ func TestPageOfALongConversation(t *testing.T) {
 func (b *browser) newConversation(agent string) {
 	b.t.Helper()
 	b.do(chromedp.SetValue("#agent", agent), chromedp.Click("#new"))
-	b.see(`document.querySelectorAll('.message').length === 0 && document.querySelector('#link').dataset.state === 'live'`)
+	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === '' && document.querySelector('.welcome') !== null`)
 }
 
 func (b *browser) setBudget(door, usd string) {
@@ -287,12 +296,7 @@ const pageUnnamed = `[...document.querySelectorAll('button, input, select, texta
 func (b *browser) looks(name string, p *process) {
 	b.t.Helper()
 	for _, scheme := range []string{"dark", "light"} {
-		b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-			return err
-		}))
+		b.scheme(scheme)
 		b.do(chromedp.EmulateViewport(1440, 900))
 		checkPicture(b.t, b.screenshot(name+"-"+scheme+".png"))
 		b.do(chromedp.EmulateViewport(390, 780))
@@ -303,4 +307,15 @@ func (b *browser) looks(name string, p *process) {
 	b.see(`document.querySelector('#list button').checkVisibility()`)
 	b.screenshot(name + "-narrow-list.png")
 	b.checkQuiet(p)
+}
+
+// scheme makes the browser prefer a color scheme, light or dark.
+func (b *browser) scheme(name string) {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return err
+	}))
 }

@@ -153,8 +153,7 @@ func TestPage(t *testing.T) {
 	b.see(`document.body.dataset.ready === 'true'`)
 	b.screenshot("1-welcome.png")
 
-	b.do(chromedp.SetValue("#agent", "assistant"), chromedp.Click("#new"))
-	b.see(`document.querySelector('#link').dataset.state === 'live'`)
+	b.newConversation("assistant")
 	b.say("Hello! What is Parley?")
 	b.see(`document.querySelector('.message.streaming') !== null && document.querySelector('.message.streaming').textContent.length > 20`)
 	b.screenshot("2-streaming.png")
@@ -163,8 +162,7 @@ func TestPage(t *testing.T) {
 	b.see(`document.querySelectorAll('.message.user').length === 1 && document.querySelector('.message.streaming') === null`)
 	b.screenshot("3-answered.png")
 
-	b.do(chromedp.SetValue("#agent", "slow"), chromedp.Click("#new"))
-	b.see(`document.querySelectorAll('.message').length === 0 && document.querySelector('#link').dataset.state === 'live'`)
+	b.newConversation("slow")
 	b.say("Count, please")
 	b.see(`document.querySelector('.message.streaming')?.textContent.includes('w5')`)
 	b.do(chromedp.Click("#stop"))
@@ -187,7 +185,11 @@ func TestPage(t *testing.T) {
 	b.do(chromedp.SetValue("#title", "Counting"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
 	b.see(`document.querySelector('#list').textContent.includes('Counting')`)
 	b.do(chromedp.Click("#delete"))
-	b.see(`document.querySelectorAll('#list li').length === 1`)
+	b.see(`document.querySelector('#confirm').open && document.querySelector('#confirm-text').textContent.includes('“Counting”')`)
+	b.do(chromedp.Click("#confirm-no")) // it asks, and takes no for an answer
+	b.see(`!document.querySelector('#confirm').open && document.activeElement.id === 'delete' && document.querySelectorAll('#list li').length === 2`)
+	b.do(chromedp.Click("#delete"), chromedp.Click("#confirm-yes"))
+	b.see(`document.querySelectorAll('#list li').length === 1 && location.hash === '' && document.activeElement.id === 'text'`)
 	b.checkQuiet(p)
 	checkPicture(t, picture)
 }

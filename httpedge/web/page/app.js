@@ -2,75 +2,134 @@
 // a lost connection or a restarted server is what the log says.
 
 import { Nodes } from './cluster.js';
+import { Composer } from './composer.js';
+import { confirmed } from './dialogs.js';
 import { element } from './dom.js';
-import { Attachments } from './files.js';
-import { List, statusWords } from './list.js';
+import { dropDraft, newKey } from './drafts.js';
+import { Events } from './events.js';
+import { List, statusWords, title } from './list.js';
 import { EventLog, keptEvents } from './log.js';
 import { Money } from './money.js';
+import { Panes } from './panes.js';
 import { Actions } from './people.js';
-import { Follow, Refused, call, docsPath, download, served, settings, startStream } from './stream.js';
+import { Follow, call, docsPath, download, pause, served, settings } from './stream.js';
 import { guarded, toast } from './toast.js';
 import { Transcript } from './transcript.js';
 
 const $ = (id) => document.getElementById(id);
 
 let agents = [];
-const nodes = new Nodes($('nodes'), $('banner'));
-let current = null; // { conversation, follow, editing }
-let opening = '';   // id of the conversation chosen last
+// The open conversation, or the one that begins with the next message: its id is ''.
+let current = { conversation: { id: '' }, follow: null };
+let opening = ''; // id of the conversation chosen last
+
+const conversation = () => current.conversation;
+const path = () => '/conversations/' + conversation().id;
+const busy = () => ['running', 'waiting'].includes(conversation().runtime?.status);
 
 function pill(node, state, text) {
   node.dataset.state = state;
-  node.textContent = text;
+  if (node.textContent !== text) node.textContent = text;
 }
 
+const nodes = new Nodes($('nodes'), $('banner'));
+const panes = new Panes();
 const actions = new Actions($('actions'), { guarded, said: () => refreshSoon() });
-const attachments = new Attachments($('files'), {
+const money = new Money({ guarded, conversation, changed: () => refresh() });
+const composer = new Composer({
   guarded,
-  conversation: async () => {
-    if (!current) await create();
-    return current.conversation.id;
+  host: {
+    agentId: () => $('agent').value, blocked: busy,
+    create, made, unmade, changed: () => { refreshSoon(); transcript.follow(); },
   },
 });
-const money = new Money({ guarded, conversation: () => current?.conversation, changed: () => refresh() });
-const transcript = new Transcript($('messages'), {
-  guarded, edit: (message) => startEditing(message), changed: () => refresh(),
-  earlier: (id) => call('GET', `/conversations/${current.conversation.id}?limit=200&before=${id}`),
+const transcript = new Transcript($('messages'), $('spoken'), {
+  guarded, edit: (message) => composer.edit(message), changed: () => refresh(),
+  earlier: (id) => call('GET', `${path()}?limit=200&before=${id}`),
 });
-const list = new List($('list'), $('more'), { guarded, open: (id) => open(id), current: () => current?.conversation.id });
+const list = new List({ box: $('list'), more: $('more'), search: $('search'), note: $('list-note') }, {
+  guarded, current: () => conversation().id,
+  open: async (id) => {
+    await open(id);
+    panes.closeSide();
+  },
+});
 const log = new EventLog($('events'), $('log-seq'));
+const events = new Events({
+  transcript, log, money, list, composer, conversation, head: showHead, refresh: refreshSoon, status: setStatus,
+});
 
 served.hear = (node) => { if (node) $('served').textContent = 'served by ' + node; };
 
 // ---- conversations ----
 
-async function create() {
-  const body = { agentId: $('agent').value };
+/** Makes the conversation that a first message is for. */
+async function create(agentId, metadata) {
+  const { budget } = conversation();
+  const body = { agentId, metadata };
+  if (budget) body.budget = budget;
   if (!settings.token) body.userId = settings.user;
-  const { conversation } = await call('POST', '/conversations', body);
-  await Promise.all([open(conversation.id), list.load()]);
-  $('text').focus();
+  return (await call('POST', '/conversations', body)).conversation.id;
+}
+
+/** The new conversation that is shown exists now: it is followed from its first event on. */
+function made(id) {
+  current.conversation = { ...conversation(), id, agentId: $('agent').value };
+  opening = id;
+  history.pushState(null, '', '#' + id);
+  follow(0);
+  nodes.watch(id);
+  showHead();
+  list.load().catch(toast);
+}
+
+/** It was made for a message that was refused: nothing is in it, and it goes. */
+function unmade(id) {
+  call('DELETE', '/conversations/' + id).catch(() => {}).finally(() => list.load().catch(toast));
+  const { budget } = conversation();
+  begin();
+  conversation().budget = budget;
+  money.show();
+}
+
+/** Shows the place where a new conversation begins. */
+function begin() {
+  close();
+  if (location.hash) history.pushState(null, '', location.pathname);
+  composer.show(newKey());
+  showHead();
+  showWelcome();
+  list.draw();
 }
 
 async function open(id) {
-  close();
   opening = id;
   const read = await call('GET', `/conversations/${id}?limit=200`);
   if (opening !== id) return; // another was chosen meanwhile
-  history.replaceState(null, '', '#' + id);
-  current = { conversation: read.conversation, editing: null };
+  close();
+  opening = id;
+  if (location.hash !== '#' + id) history.pushState(null, '', '#' + id);
+  current.conversation = read.conversation;
   $('agent').value = read.conversation.agentId;
   showAll(read);
+  composer.show(id);
   list.draw();
   nodes.watch(id);
   // The log of a long life is not read from its beginning: as much as the page keeps is enough.
-  const after = Math.max(0, (read.conversation.runtime?.lastEventSeq || 0) - keptEvents);
-  current.follow = new Follow(id, after, { onFrame: onEvent, onState: onLink });
+  follow(Math.max(0, (read.conversation.runtime?.lastEventSeq || 0) - keptEvents));
+}
+
+function follow(after) {
+  const mine = current;
+  mine.follow = new Follow(conversation().id, after, {
+    onFrame: (event) => { if (mine === current) events.take(event); },
+    onState: (state, status) => { if (mine === current) onLink(state, status); },
+  });
 }
 
 function showAll(read) {
-  current.conversation = { ...read.conversation, reachedUsd: current.conversation.reachedUsd };
-  transcript.show(read, agentOf(read.conversation)?.metadata?.experience);
+  current.conversation = { ...read.conversation, reachedUsd: conversation().reachedUsd };
+  transcript.show(read, agentOf()?.metadata?.experience);
   if (read.messages.length === 0 && read.conversation.runtime?.status === 'idle') showWelcome();
   actions.show(read.conversation.id, read.pendingActions || []);
   showHead();
@@ -78,10 +137,10 @@ function showAll(read) {
 
 /** Reads the conversation anew, for what the events do not tell in full. */
 async function refresh() {
-  const { id } = current?.conversation || {};
+  const { id } = conversation();
   if (!id) return;
   const read = await call('GET', `/conversations/${id}?limit=200`);
-  if (current?.conversation.id === id) showAll(read);
+  if (conversation().id === id) showAll(read);
 }
 
 let refreshTimer;
@@ -91,37 +150,37 @@ function refreshSoon() {
 }
 
 function close() {
-  current?.follow?.close();
-  current = null;
+  current.follow?.close();
+  current = { conversation: { id: '' }, follow: null };
+  opening = '';
   transcript.clear();
   log.clear();
   actions.show('', []);
-  attachments.clear();
-  stopEditing();
   nodes.watch('');
-  pill($('link'), 'off', 'not connected');
-  document.querySelector('main').classList.remove('show-side');
+  pill($('link'), 'off', '');
 }
 
-const agentOf = (conversation) => agents.find((agent) => agent.id === (conversation?.agentId || $('agent').value));
+const agentOf = () => agents.find((agent) => agent.id === (conversation().agentId || $('agent').value));
 
 function showHead() {
-  const conversation = current?.conversation;
-  const agent = agentOf(conversation);
+  const { id, pinned, runtime } = conversation();
+  const agent = agentOf();
   const { history: may = {}, export: formats } = agent?.metadata?.experience || {};
-  $('title').disabled = !conversation || may.rename === false;
-  if (document.activeElement !== $('title')) $('title').value = conversation?.title || '';
-  $('delete').hidden = !conversation;
-  $('pin').hidden = !conversation || may.pin === false;
-  $('pin').textContent = conversation?.pinned ? 'Unpin' : 'Pin';
-  showExport(conversation && formats?.enabled ? formats.formats : []);
+  $('title').disabled = !id || may.rename === false;
+  $('title').placeholder = id ? 'Untitled conversation' : 'New conversation';
+  if (document.activeElement !== $('title')) $('title').value = conversation().title || '';
+  document.title = id ? `${title(conversation())} · Parley` : 'Parley playground';
+  $('delete').hidden = !id;
+  $('pin').hidden = !id || may.pin === false;
+  $('pin').textContent = pinned ? 'Unpin' : 'Pin';
+  showExport(id && formats?.enabled ? formats.formats : []);
   $('attach').hidden = !agent?.capabilities?.attachments?.enabled;
   money.show();
-  const status = conversation?.runtime?.status || 'off';
+  const status = runtime?.status || 'off';
   pill($('status'), status, statusWords[status] || status);
   document.querySelector('.chat').dataset.status = status;
-  $('stop').hidden = status !== 'running' && status !== 'waiting';
-  $('send').disabled = status === 'running' || status === 'waiting';
+  $('stop').hidden = !busy();
+  composer.draw();
 }
 
 /** The formats to export in; an open list is left alone while they are the same. */
@@ -136,262 +195,150 @@ function showExport(formats) {
   }));
 }
 
-function showWelcome() { transcript.welcome(agentOf(current?.conversation), say); }
-
-// ---- what the stream tells ----
-
-const liveHandlers = {
-  'agent.message.snapshot'(event) {
-    log.endDeltas();
-    log.add(event);
-    setStatus('running');
-    transcript.text(event.run_id, event.data.text, 0);
-  },
-  'agent.message.delta'(event) {
-    log.addDelta(event);
-    transcript.text(event.run_id, event.data.text, event.data.offset);
-  },
-};
-
-function endAnswer(event) {
-  transcript.end(event.run_id);
-  log.endDeltas();
-}
-
-const handlers = {
-  'user.message'(event) {
-    transcript.message({ id: event.data.message_id, role: 'user', content: event.data.content, files: event.data.files });
-  },
-  'session.status_running'(event) {
-    current.conversation.continuable = false;
-    setStatus('running');
-    transcript.begin(event.run_id);
-  },
-  'session.recovered'() {
-    // A snapshot says what there is of the new attempt, before this or after.
-    transcript.notice('The node that answered is gone; the answer starts again.');
-  },
-  'agent.message'(event) {
-    endAnswer(event);
-    transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: event.data.status });
-  },
-  'session.status_waiting'(event) {
-    endAnswer(event);
-    setStatus('waiting');
-    transcript.message({ id: event.data.message_id, role: 'assistant', content: event.data.content, status: 'requires_action' });
-  },
-  'session.status_idle'(event) {
-    endAnswer(event);
-    current.conversation.continuable = Boolean(event.data.continuable);
-    setStatus('idle');
-    const reason = event.data.stop_reason;
-    if (event.data.error) transcript.notice(event.data.error.message || event.data.error.code, true);
-    else if (stopWords[reason]) transcript.notice(stopWords[reason]);
-  },
-  'session.truncated'() { transcript.truncated(); },
-  'agent.tool_use'(event) { transcript.toolUse(event.data.tool_calls); },
-  'agent.tool_result'(event) { transcript.toolResults(event.data.results); },
-  'action.expired'() { transcript.notice('Nobody answered in time.'); },
-  'session.usage'(event) {
-    if (event.data.spent_usd !== undefined) current.conversation.spentUsd = event.data.spent_usd;
-    money.show();
-  },
-  'session.updated'(event) {
-    Object.assign(current.conversation, event.data);
-    showHead();
-    list.load().catch(toast);
-  },
-};
-
-const stopWords = {
-  cancelled: 'Stopped.', limit: 'The answer reached its length limit.', max_turns: 'The agent used its tools as often as it may in one answer.',
-};
-
-/** Events after which the page reads the conversation again: they say that something changed, not all of what. */
-const telling = /^(session\.(truncated|status_idle|status_waiting)|action\.|message\.|file\.)/;
-
-function onEvent(event) {
-  if (!current) return;
-  if (event.seq === undefined) {
-    liveHandlers[event.type]?.(event);
-    return;
-  }
-  const replayed = event.seq <= (current.conversation.runtime?.lastEventSeq || 0);
-  log.add(event);
-  if (event.type === 'session.status_running') transcript.mode(event.run_id, event.data.mode);
-  if (event.type === 'budget.reached') money.reached(event);
-  // What was there when the conversation was read is on the page already.
-  if (!replayed) handlers[event.type]?.(event);
-  if (!replayed && telling.test(event.type)) refreshSoon();
-  if (!replayed && event.type === 'session.status_idle') list.load().catch(toast);
-}
+function showWelcome() { transcript.welcome(agentOf(), (text) => composer.submit(text)); }
 
 function setStatus(status) {
-  current.conversation.runtime = { ...current.conversation.runtime, status };
-  list.status(current.conversation.id, status);
+  current.conversation.runtime = { ...conversation().runtime, status };
+  list.status(conversation().id, status);
   showHead();
 }
 
+/** A link that is there again may have missed what the stream does not tell: all that is shown is read anew. */
 function onLink(state, status) {
   const words = { live: 'live', retry: 'reconnecting', refused: 'refused ' + status };
+  const back = state === 'live' && $('link').dataset.state === 'retry';
   pill($('link'), state, words[state]);
   nodes.link(state === 'live');
+  if (!back) return;
+  refreshSoon();
+  list.load().catch(toast);
+  composer.check();
 }
 
 // ---- controls ----
 
-async function say(text) {
-  if (!text.trim()) return;
-  if (!current) await create();
-  const editing = current.editing;
-  const fileIds = await attachments.ids();
-  const path = `/conversations/${current.conversation.id}/messages`;
-  setStatus('running');
-  transcript.follow();
-  try {
-    if (editing) await startStream(`${path}/${editing.id}/edit`, fileIds.length > 0 ? { content: text, fileIds } : { content: text });
-    else await startStream(path, fileIds.length > 0 ? { message: text, fileIds } : { message: text });
-    stopEditing();
-    attachments.clear();
-  } catch (error) {
-    if (error instanceof Refused) {
-      refreshSoon();
-      throw error;
-    }
-    transcript.notice('The connection broke before the server answered; the log will tell whether the message arrived.');
-  }
-}
-
-function startEditing(message) {
-  current.editing = message;
-  $('editing').hidden = false;
-  $('text').value = message.content;
-  fit();
-  $('text').focus();
-}
-
-function stopEditing() {
-  if (current) current.editing = null;
-  $('editing').hidden = true;
-}
-
-$('edit-cancel').addEventListener('click', () => {
-  stopEditing();
-  $('text').value = '';
-  fit();
-});
-
-$('file').addEventListener('change', guarded(async () => {
-  const chosen = [...$('file').files];
+$('file').addEventListener('change', () => {
+  composer.files.add([...$('file').files]);
   $('file').value = '';
-  await attachments.add(chosen);
-}));
+});
 $('messages').addEventListener('dragover', (event) => { if (!$('attach').hidden) event.preventDefault(); });
-$('messages').addEventListener('drop', guarded(async (event) => {
+$('messages').addEventListener('drop', (event) => {
   event.preventDefault();
-  if (!$('attach').hidden) await attachments.add([...event.dataTransfer.files]);
-}));
+  if (!$('attach').hidden) composer.files.add([...event.dataTransfer.files]);
+});
 $('export').addEventListener('change', guarded(async () => {
   const format = $('export').value;
   $('export').value = '';
-  if (format) await download(`/conversations/${current.conversation.id}/export?format=${format}`, `${current.conversation.title || 'conversation'}.${format}`);
+  if (format) await download(`${path()}/export?format=${format}`, `${conversation().title || 'conversation'}.${format}`);
 }));
 
-$('composer').addEventListener('submit', guarded(async (event) => {
-  event.preventDefault();
-  const text = $('text').value;
-  if ($('send').disabled || !text.trim()) return;
-  $('text').value = '';
-  fit();
-  try {
-    await say(text);
-  } catch (error) {
-    $('text').value = text;
-    throw error;
-  }
-}));
-
-function fit() {
-  const text = $('text');
-  text.rows = Math.min(6, Math.max(1, text.value.split('\n').length));
-}
-$('text').addEventListener('input', fit);
-$('text').addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+const stop = guarded(() => call('POST', path() + '/cancel'));
+$('stop').addEventListener('click', stop);
+document.addEventListener('keydown', (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
     event.preventDefault();
-    $('composer').requestSubmit();
+    panes.openSide();
+    $('search').focus();
   }
+  if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return;
+  if (panes.escape()) return;
+  if (!$('editing').hidden) composer.stopEditing();
+  else if (busy()) stop();
 });
-
-$('stop').addEventListener('click', guarded(() => call('POST', `/conversations/${current.conversation.id}/cancel`)));
-$('new').addEventListener('click', guarded(create));
+$('new').addEventListener('click', () => {
+  begin();
+  panes.closeSide();
+  $('text').focus();
+});
 $('title').addEventListener('change', guarded(async () => {
-  Object.assign(current.conversation, await call('PATCH', `/conversations/${current.conversation.id}`, { title: $('title').value }));
+  Object.assign(conversation(), await call('PATCH', path(), { title: $('title').value }));
   await list.load();
 }));
 $('pin').addEventListener('click', guarded(async () => {
-  const changed = await call('PATCH', `/conversations/${current.conversation.id}`, { pinned: !current.conversation.pinned });
-  Object.assign(current.conversation, { pinned: changed.pinned });
+  const changed = await call('PATCH', path(), { pinned: !conversation().pinned });
+  Object.assign(conversation(), { pinned: changed.pinned });
   showHead();
   await list.load();
 }));
 $('delete').addEventListener('click', guarded(async () => {
-  const id = current.conversation.id;
-  close();
-  await call('DELETE', `/conversations/${id}`);
-  history.replaceState(null, '', location.pathname);
-  showHead();
-  showWelcome();
+  const { id } = conversation();
+  const named = conversation().title ? `“${conversation().title}”` : 'This conversation';
+  const running = busy() ? ' What runs in it is stopped.' : '';
+  if (!await confirmed('Delete the conversation?', `${named}, its messages and its files will be gone for good.${running}`, 'Delete')) return;
+  await call('DELETE', '/conversations/' + id);
+  dropDraft(id);
+  list.forget(id);
+  if (conversation().id === id) {
+    history.replaceState(null, '', location.pathname);
+    begin();
+    $('text').focus();
+  }
   await list.load();
 }));
-function showLog(shown) {
-  document.querySelector('main').classList.toggle('no-log', !shown);
-  $('log-toggle').setAttribute('aria-pressed', String(shown));
-}
-const wide = matchMedia('(min-width: 1081px)');
-wide.addEventListener('change', () => showLog(wide.matches));
-showLog(wide.matches);
-$('log-toggle').addEventListener('click', () => showLog($('log-toggle').getAttribute('aria-pressed') !== 'true'));
-$('side-toggle').addEventListener('click', () => document.querySelector('main').classList.toggle('show-side'));
 
 $('settings-button').addEventListener('click', () => {
   $('user').value = settings.user;
   $('token').value = settings.token;
+  $('settings').returnValue = '';
   $('settings').showModal();
 });
 $('settings').addEventListener('close', guarded(async () => {
-  if ($('settings').returnValue !== 'save') return;
-  settings.user = $('user').value;
-  settings.token = $('token').value;
-  close();
-  showHead();
-  await start();
+  const { user, token } = settings;
+  if ($('settings').returnValue === 'save') {
+    settings.user = $('user').value;
+    settings.token = $('token').value;
+  }
+  $('token').value = '';
+  if (settings.user !== user || settings.token !== token) await start();
 }));
 $('agent').addEventListener('change', () => {
-  if (current) return;
+  if (conversation().id) return;
   showWelcome();
   showHead();
 });
+addEventListener('popstate', guarded(route));
+
+/** Shows what the address names: "#conv_..." or, from a page of another node, "#conv_...&user=..." */
+async function route() {
+  const [wanted, ...rest] = location.hash.slice(1).split('&');
+  const user = new URLSearchParams(rest.join('&')).get('user');
+  if (user) settings.user = user;
+  if (!wanted) return begin();
+  if (wanted === conversation().id) return undefined;
+  try {
+    return await open(wanted);
+  } catch (error) {
+    if (!conversation().id) begin(); // there is nothing else to show
+    throw error;
+  }
+}
 
 async function start() {
-  $('docs').href = docsPath;
+  close();
+  showHead();
+  for (const link of document.querySelectorAll('.docs')) link.href = docsPath;
   ({ agents } = await call('GET', '/agents'));
   $('agent').replaceChildren(...agents.map((agent) => {
     const option = element('option', '', agent.name);
     option.value = agent.id;
     return option;
   }));
-  // "#conv_..." or, from a page of another node, "#conv_...&user=..."
-  const [wanted, ...rest] = location.hash.slice(1).split('&');
-  const user = new URLSearchParams(rest.join('&')).get('user');
-  if (user) settings.user = user;
+  await route().catch(toast);
   await list.load();
-  if (wanted) await open(wanted);
-  else {
-    showWelcome();
-    showHead();
-  }
   document.body.dataset.ready = 'true';
 }
 
-guarded(start)();
+/** The page came from the server, so it is there or soon will be again. */
+async function begun() {
+  for (let wait = 500; ; wait = Math.min(wait * 1.7, 8000)) {
+    try {
+      return await start();
+    } catch (error) {
+      toast(error);
+      if (error.status >= 400 && error.status < 500) return undefined; // the person is asked, in the settings
+    }
+    await pause(wait);
+  }
+}
+
+begun();

@@ -1,5 +1,6 @@
 // The nodes, and which of them owns the open conversation, as the node that serves the page knows them. The stream goes
-// on through a change of owners by itself; this only shows it.
+// on through a change of owners by itself; this only shows it. A node that is alone is asked once, and again when the link
+// to it was lost: it may have been started as one of several.
 
 import { fetchCluster, settings } from './stream.js';
 
@@ -30,14 +31,17 @@ export class Nodes {
     this.linked = true;
     if (this.view) this.view = { ...this.view, owner: '' };
     this.draw();
-    this.look();
+    if (!this.alone()) this.look();
   }
+
+  alone() { return (this.view?.nodes.length || 0) < 2; }
 
   /** The state of the event stream: a lost one means that this page's own node may be gone. */
   link(live) {
+    const back = live && !this.linked;
     this.linked = live;
     this.draw();
-    if (live) this.look();
+    if (back || (live && !this.alone())) this.look();
   }
 
   async look() {
@@ -51,6 +55,7 @@ export class Nodes {
       // The link says it better.
     }
     clearTimeout(this.timer);
+    if (this.alone()) return;
     this.timer = setTimeout(() => this.look(), this.conversation && !document.hidden ? often : seldom);
   }
 

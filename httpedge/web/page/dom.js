@@ -38,3 +38,28 @@ export function icon(name) {
   svg.append(path);
   return svg;
 }
+
+/** Copies a text, also where the page is served over plain HTTP and has no clipboard of its own. */
+export async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const held = element('textarea', 'hidden');
+  held.value = text;
+  const focused = document.activeElement;
+  document.body.append(held);
+  held.select();
+  const done = document.execCommand('copy');
+  held.remove();
+  focused?.focus();
+  if (!done) throw new Error('The browser does not let this page copy.');
+}
+
+/** A button that copies what text() says, and says for a moment that it did. */
+export function copyButton(text, className, label, guarded) {
+  const made = button('Copy', className, guarded(async () => {
+    await copy(text());
+    made.textContent = 'Copied';
+    setTimeout(() => { made.textContent = 'Copy'; }, 1500);
+  }));
+  made.setAttribute('aria-label', label);
+  return made;
+}

@@ -2,52 +2,104 @@
 
 import { call, download, upload } from './stream.js';
 import { button, element } from './dom.js';
+import { isNew } from './drafts.js';
 
-/** The files that wait for the next message. */
+/**
+ * The files that wait for the next message of each draft. An item is { name, size, file, record, sent }: record is the
+ * server's once it is uploaded, sent the upload under way. Where there is no conversation yet, it waits for that.
+ */
 export class Attachments {
-  constructor(box, { guarded, conversation }) {
+  constructor(box, { guarded, changed }) {
     this.box = box;
     this.guarded = guarded;
-    this.conversation = conversation;
-    this.files = [];
+    this.changed = changed; // called with a draft's key and the records of what is uploaded for it
+    this.lists = new Map(); // key of a draft -> { key, items }
   }
 
-  clear() {
-    this.files = [];
-    this.box.replaceChildren();
+  /** Shows the files of a draft; those that an earlier page uploaded are given. */
+  show(key, records) {
+    const items = records.map((record) => ({ name: record.name, size: record.size, record }));
+    if (!this.lists.has(key)) this.lists.set(key, { key, items });
+    this.shown = this.lists.get(key);
+    this.draw();
   }
 
-  /** The ids to send, once every upload is done. They stay until the message is accepted. */
-  async ids() {
-    const done = await Promise.all(this.files);
-    return done.filter(Boolean).map((file) => file.id);
+  /** The draft has another key: its conversation exists now, or was taken back with what was uploaded to it. */
+  move(from, to) {
+    const list = this.lists.get(from);
+    if (!list) return;
+    this.lists.delete(from);
+    this.lists.set(to, list);
+    list.key = to;
+    if (!isNew(to)) return;
+    list.items = list.items.filter((item) => item.file);
+    for (const item of list.items) item.record = item.sent = null;
+    this.draw();
+    this.tell(list);
   }
 
-  async add(list) {
-    const id = await this.conversation();
-    for (const file of list) {
-      const chip = element('span', 'chip', `${file.name} …`);
-      this.box.append(chip);
-      const sent = upload(id, file);
-      this.files.push(sent.catch(() => null));
-      this.guarded(async () => {
-        try {
-          const record = await sent;
-          chip.textContent = `${record.name} (${size(record.size)})`;
-          const drop = button('×', 'tiny', this.guarded(async () => {
-            chip.remove();
-            this.files = this.files.filter((other) => other !== sent);
-            await call('DELETE', `/files/${record.id}`);
-          }));
-          drop.setAttribute('aria-label', 'remove ' + record.name);
-          chip.append(drop);
-          chip.dataset.file = record.id;
-        } catch (error) {
-          chip.remove();
-          throw error;
-        }
-      })();
+  add(chosen) {
+    const list = this.shown;
+    for (const file of chosen) {
+      const item = { name: file.name, size: file.size, file };
+      list.items.push(item);
+      if (!isNew(list.key)) this.guarded(() => this.send(list, item))();
     }
+    this.draw();
+  }
+
+  /** Uploads a file. One that the server refuses is no longer waited for. */
+  async send(list, item) {
+    item.sent ||= upload(list.key, item.file);
+    try {
+      item.record = await item.sent;
+      if (!list.items.includes(item)) await call('DELETE', `/files/${item.record.id}`); // removed meanwhile
+    } catch (error) {
+      item.sent = null;
+      if (error.status >= 400 && error.status < 500) list.items = list.items.filter((other) => other !== item);
+      throw error;
+    } finally {
+      this.draw();
+      this.tell(list);
+    }
+    return item.record;
+  }
+
+  /** The ids to send with a draft, once every upload is done. */
+  async ids(key) {
+    const list = this.lists.get(key);
+    const records = await Promise.all((list?.items || []).map((item) => item.record || this.send(list, item)));
+    return records.map((record) => record.id);
+  }
+
+  /** Forgets files that a message holds now. */
+  taken(key, ids) {
+    const list = this.lists.get(key);
+    if (!list || ids.length === 0) return;
+    list.items = list.items.filter((item) => !ids.includes(item.record?.id));
+    this.draw();
+    this.tell(list);
+  }
+
+  async remove(list, item) {
+    list.items = list.items.filter((other) => other !== item);
+    this.draw();
+    this.tell(list);
+    if (item.record) await call('DELETE', `/files/${item.record.id}`);
+  }
+
+  tell(list) { this.changed(list.key, list.items.map((item) => item.record).filter(Boolean)); }
+
+  draw() {
+    const list = this.shown;
+    this.box.replaceChildren(...(list?.items || []).map((item) => {
+      const chip = element('span', 'chip', `${item.name} (${size(item.size)})${item.sent && !item.record ? ' …' : ''}`);
+      if (item.record) chip.dataset.file = item.record.id;
+      const drop = button('×', 'tiny', this.guarded(() => this.remove(list, item)));
+      drop.setAttribute('aria-label', 'remove ' + item.name);
+      chip.append(drop);
+      return chip;
+    }));
   }
 }
 

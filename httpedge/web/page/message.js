@@ -1,6 +1,6 @@
 // What a person can do with one message: copy, edit, have it answered anew, and say what they think of it.
 
-import { button, element, icon, labelled } from './dom.js';
+import { button, copyButton, element, icon, labelled } from './dom.js';
 import { call, startStream } from './stream.js';
 
 /** The buttons under a message; last = it is the newest of the conversation; form = its open form, if any. */
@@ -12,7 +12,7 @@ export function messageTools(message, { conversationId, experience, last, form, 
   const switches = experience?.messageActions || {};
   const again = (text) => button(text, 'tiny regenerate', guarded(() => startStream(path + '/regenerate', {})));
   if (switches.copy !== false) {
-    tools.append(button('Copy', 'tiny', guarded(() => navigator.clipboard.writeText(message.content))));
+    tools.append(copyButton(() => message.content, 'tiny', 'copy this message', guarded));
   }
   if (message.role === 'user') {
     if (switches.edit) tools.append(button('Edit', 'tiny edit', () => edit(message)));

@@ -2,10 +2,9 @@
 
 import { button, element } from './dom.js';
 import { call, startStream } from './stream.js';
+import { usd } from './usage.js';
 
 const $ = (id) => document.getElementById(id);
-
-const usd = (amount) => '$' + (amount || 0).toFixed(amount > 0 && amount < 0.01 ? 6 : 4);
 
 const words = {
   cut: 'The budget was used up in the middle of the answer. Raise it, then let the answer go on.',
@@ -23,6 +22,11 @@ export class Money {
       const choice = $('options').returnValue;
       if (choice !== 'save' && choice !== 'remove') return;
       const budget = choice === 'remove' ? null : { maxCostUsd: Number($('max-cost').value), onReach: $('on-reach').value };
+      if (!this.conversation().id) { // it does not exist yet: it is created with it
+        this.conversation().budget = budget;
+        this.show();
+        return;
+      }
       await call('PATCH', this.path(), { budget });
       await changed();
     }));
@@ -50,7 +54,7 @@ export class Money {
     $('max-cost').value = budget ? Number((cut ? budget.maxCostUsd * 2 : budget.maxCostUsd).toPrecision(6)) : '';
     $('on-reach').value = budget?.onReach || 'pause';
     $('remove-budget').hidden = !budget;
-    const { tools } = await call('GET', this.path() + '/remembered-tools');
+    const { tools } = this.conversation().id ? await call('GET', this.path() + '/remembered-tools') : { tools: [] };
     $('remembered').replaceChildren(...tools.map((tool) => this.remembered(tool)));
     $('remembered-none').hidden = tools.length > 0;
     $('options').returnValue = '';

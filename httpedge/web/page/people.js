@@ -17,7 +17,7 @@ export class Actions {
     this.id = conversationId;
     const open = new Map(actions.map((action) => [action.id, action]));
     for (const card of [...this.box.children]) {
-      if (!open.delete(card.dataset.id)) card.remove();
+      if (!open.delete(card.dataset.id)) this.remove(card);
     }
     for (const action of open.values()) this.box.append(this.card(action));
     this.box.hidden = this.box.childElementCount === 0;
@@ -27,15 +27,23 @@ export class Actions {
     for (const control of card.querySelectorAll('button, input, textarea')) control.disabled = true;
     try {
       await startStream(`/conversations/${this.id}/actions/${card.dataset.id}`, { resolution });
-      card.remove();
+      this.remove(card, true);
     } catch (error) {
       for (const control of card.querySelectorAll('button, input, textarea')) control.disabled = false;
-      if (['action_not_pending', 'action_expired'].includes(error.code)) card.remove();
+      if (['action_not_pending', 'action_expired'].includes(error.code)) this.remove(card, true);
       throw error;
     } finally {
       this.box.hidden = this.box.childElementCount === 0;
       this.said();
     }
+  }
+
+  /** Takes a card away; whoever was in it goes on with the next one, or with the composer. */
+  remove(card, decided) {
+    const next = card.nextElementSibling || card.previousElementSibling;
+    const lost = card.contains(document.activeElement) || (decided && document.activeElement === document.body);
+    card.remove();
+    if (lost) (next?.querySelector('button, input, textarea') || document.getElementById('text')).focus();
   }
 
   card(action) {

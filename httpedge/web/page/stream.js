@@ -12,9 +12,15 @@ export const settings = {
     return user;
   },
   set user(value) { localStorage.setItem('parley.user', value.trim()); },
-  get token() { return localStorage.getItem('parley.token') || ''; },
-  set token(value) { localStorage.setItem('parley.token', value.trim()); },
+  // For as long as the tab is open, and in no other: it opens what is somebody's.
+  get token() { return sessionStorage.getItem('parley.token') || ''; },
+  set token(value) { sessionStorage.setItem('parley.token', value.trim()); },
 };
+localStorage.removeItem('parley.token'); // where earlier releases kept it
+
+const patience = 30_000;     // milliseconds until a request without an answer is given up
+const longPatience = 600_000; // for one that carries a file
+const silence = 45_000;      // without a word on a stream, which is three pings of the server: its link is dead
 
 export const docsPath = base + '/docs';
 
@@ -37,18 +43,30 @@ function headers(extra) {
 /** Heard after every answer with the name of the node that gave it. */
 export const served = { hear() {} };
 
-async function send(method, path, body, options = {}) {
-  const response = await fetch(base + path, {
+/** Asks the person for a token after one ('' = none) was refused; false = they would not say. */
+export const identity = { async ask() { return false; } };
+
+/** A request with the token, given up after wait milliseconds (0 = never). Whom the server does not know is asked for one, until they give one or would not. */
+async function request(path, { headers: extra, wait = patience, signal, ...options } = {}) {
+  for (;;) {
+    const token = settings.token;
+    const signals = [wait && AbortSignal.timeout(wait), signal].filter(Boolean);
+    const response = await fetch(base + path, { ...options, headers: headers(extra), signal: AbortSignal.any(signals) });
+    served.hear(response.headers.get('X-Served-By'));
+    if (response.ok) return response;
+    if (response.status !== 401 || !(await identity.ask(token))) {
+      throw new Refused(response.status, await response.json().catch(() => null));
+    }
+  }
+}
+
+function send(method, path, body, options = {}) {
+  return request(path, {
     method,
-    headers: headers(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
     body: body === undefined ? undefined : JSON.stringify(body),
     ...options,
   });
-  served.hear(response.headers.get('X-Served-By'));
-  if (!response.ok) {
-    throw new Refused(response.status, await response.json().catch(() => null));
-  }
-  return response;
 }
 
 export async function call(method, path, body) {
@@ -81,17 +99,15 @@ export async function startStream(path, body) {
 /** Sends a file as its own bytes and returns its record. */
 export async function upload(conversationId, file) {
   const query = new URLSearchParams({ name: file.name, conversationId });
-  const response = await fetch(`${base}/files?${query}`, {
-    method: 'POST', headers: headers({ 'Content-Type': file.type || 'application/octet-stream' }), body: file,
+  const response = await request('/files?' + query, {
+    method: 'POST', headers: { 'Content-Type': file.type || 'application/octet-stream' }, body: file, wait: longPatience,
   });
-  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
   return (await response.json()).file;
 }
 
 /** Saves what a path answers under a name. A link could not carry the token. */
 export async function download(path, name) {
-  const response = await fetch(base + path, { headers: headers({}) });
-  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => null));
+  const response = await request(path, { wait: longPatience });
   const link = document.createElement('a');
   link.href = URL.createObjectURL(await response.blob());
   link.download = name;
@@ -99,13 +115,28 @@ export async function download(path, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+/** Waits, but not longer than until the browser says that there is a network, or the person looks at the page again. */
+export function pause(milliseconds) {
+  const { promise, resolve } = Promise.withResolvers();
+  const look = () => { if (!document.hidden) resolve(); };
+  const timer = setTimeout(resolve, milliseconds);
+  addEventListener('online', resolve);
+  document.addEventListener('visibilitychange', look);
+  return promise.then(() => {
+    clearTimeout(timer);
+    removeEventListener('online', resolve);
+    document.removeEventListener('visibilitychange', look);
+  });
+}
+
 /** Reads the frames of an event stream: calls onFrame({event, id, data}) for each. Returns when the stream ends. */
-async function readFrames(body, onFrame, onComment) {
+async function readFrames(body, onFrame, heard) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heard();
     rest += value;
     let end;
     while ((end = rest.indexOf('\n\n')) >= 0) {
@@ -114,8 +145,7 @@ async function readFrames(body, onFrame, onComment) {
         const colon = line.indexOf(':');
         const name = colon < 0 ? line : line.slice(0, colon);
         const text = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
-        if (name === '') onComment(text);
-        else if (name === 'data') frame.data += (frame.data ? '\n' : '') + text;
+        if (name === 'data') frame.data += (frame.data ? '\n' : '') + text;
         else frame[name] = text;
       }
       rest = rest.slice(end + 2);
@@ -141,35 +171,48 @@ export class Follow {
   close() { this.abort.abort(); }
 
   async run() {
-    let pause = 250;
+    let wait = 250;
     while (!this.abort.signal.aborted) {
-      let attempt;
       try {
-        attempt = new AbortController();
-        this.abort.signal.addEventListener('abort', () => attempt.abort(), { once: true });
-        const response = await fetch(`${base}/conversations/${this.id}/events/stream`, {
-          headers: headers({ Accept: 'text/event-stream', 'Last-Event-ID': String(this.after) }),
-          signal: attempt.signal,
-          cache: 'no-store',
-        });
-        if (response.status === 404 || response.status === 401 || response.status === 403) {
-          this.onState('refused', response.status);
-          return;
-        }
-        if (!response.ok) throw new Error('HTTP ' + response.status);
-        served.hear(response.headers.get('X-Served-By'));
-        pause = 250;
-        this.onState('live');
-        await readFrames(response.body, (frame) => this.take(frame), () => {});
+        await this.attempt(() => { wait = 250; });
       } catch (error) {
         if (this.abort.signal.aborted) return;
-      } finally {
-        attempt.abort();
+        if ([401, 403, 404].includes(error.status)) {
+          this.onState('refused', error.status);
+          return;
+        }
       }
       if (this.abort.signal.aborted) return;
       this.onState('retry');
-      await new Promise((wake) => setTimeout(wake, pause));
-      pause = Math.min(pause * 1.7, 4000);
+      await pause(wait);
+      wait = Math.min(wait * 1.7, 4000);
+    }
+  }
+
+  /** One connection, for as long as something is heard on it. */
+  async attempt(connected) {
+    const attempt = new AbortController();
+    const end = () => attempt.abort();
+    this.abort.signal.addEventListener('abort', end, { once: true });
+    let timer;
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, silence);
+    };
+    try {
+      // The wait of a request covers its whole answer, and this one has no end: silence ends it.
+      heard();
+      const response = await request(`/conversations/${this.id}/events/stream`, {
+        headers: { Accept: 'text/event-stream', 'Last-Event-ID': String(this.after) },
+        signal: attempt.signal, cache: 'no-store', wait: 0,
+      });
+      connected();
+      this.onState('live');
+      await readFrames(response.body, (frame) => this.take(frame), heard);
+    } finally {
+      clearTimeout(timer);
+      this.abort.signal.removeEventListener('abort', end);
+      end();
     }
   }
 

@@ -2,13 +2,18 @@
 
 import { button, element } from './dom.js';
 import { fileChips } from './files.js';
+import { Growing, markdown } from './markdown.js';
 import { messageTools } from './message.js';
+import { Usages } from './usage.js';
+
+const spokenText = 2000; // characters
 
 const statusWords = { cancelled: 'stopped', incomplete: 'cut short', requires_action: 'waits for you', failed: 'failed' };
 
 export class Transcript {
-  constructor(box, { guarded, edit, changed, earlier }) {
+  constructor(box, spoken, { guarded, edit, changed, earlier }) {
     this.box = box;
+    this.spoken = spoken; // what a screen reader says: whole answers, not their pieces
     this.readEarlier = earlier; // reads the page of messages before one
     this.guarded = guarded;
     this.edit = edit;
@@ -20,9 +25,11 @@ export class Transcript {
   }
 
   clear() {
+    this.streaming?.view.end();
+    this.usages = new Usages();
     this.nodes = new Map();  // message id -> node
     this.modes = new Map();  // run id -> what kind of turn it is
-    this.streaming = null;   // { runId, node, own, before, text }
+    this.streaming = null;   // { runId, node, own, before, text, view }
     this.stick = true;
     this.older = null;       // messages before those that are read again and again; null = none were asked for
     this.box.replaceChildren();
@@ -39,6 +46,7 @@ export class Transcript {
     }
     welcome.append(starters);
     this.box.replaceChildren(welcome);
+    this.box.scrollTop = 0;
   }
 
   /** Shows what was read of the conversation; what is no longer in it goes. */
@@ -82,14 +90,24 @@ export class Transcript {
     this.box.querySelector('.welcome')?.remove();
     let node = this.nodes.get(message.id);
     if (!node) {
-      node = element('div', 'message ' + message.role);
+      node = element('article', 'message ' + message.role);
       node.dataset.id = message.id;
+      node.setAttribute('aria-label', message.role === 'user' ? 'you' : 'answer');
       this.nodes.set(message.id, node);
       this.append(node);
     }
     const form = node.querySelector('.rate-form'); // a person may be writing in it
+    const drawn = JSON.stringify([message, last, this.experience]);
+    if (node.drawn === drawn) return; // a selection, a focus, an opened detail stay
+    node.drawn = drawn;
+    this.fill(node, message, last, form);
+  }
+
+  fill(node, message, last, form) {
     node.content = message.content;
-    node.replaceChildren(element('span', 'body', message.content));
+    const body = element('div', 'body');
+    body.append(message.role === 'user' ? message.content : markdown(message.content));
+    node.replaceChildren(body);
     for (const made of message.toolCalls || []) {
       this.box.querySelector(`.call.live[data-call="${CSS.escape(made.id)}"]`)?.remove();
       node.append(toolCall(made));
@@ -103,11 +121,30 @@ export class Transcript {
     const earlier = message.metadata?.previousContent || [];
     if (earlier.length) node.append(versions(earlier));
     if (!message.createdAt) return; // known by its event alone: it is read in full when the turn pauses or ends
-    node.append(messageTools(message, {
+    const tools = messageTools(message, {
       conversationId: this.conversation.id, experience: this.experience, last, form,
       guarded: this.guarded, edit: this.edit, changed: this.changed,
-    }));
+    });
+    node.append(tools);
+    this.cost(message.id);
     if (form && message.metadata?.feedback?.rating === 'down') node.append(form);
+  }
+
+  /** Takes an event that may tell what an answer cost. */
+  usage(event) {
+    const id = this.usages.take(event);
+    if (id) this.cost(id);
+  }
+
+  /** Shows what an answer cost, beside its buttons. */
+  cost(id) {
+    const tools = this.nodes.get(id)?.querySelector('.tools');
+    const words = this.usages.words(id);
+    if (!tools || !words) return;
+    tools.querySelector('.cost')?.remove();
+    const cost = element('span', 'cost', words);
+    cost.title = 'Tokens the model read and wrote, and what they cost';
+    tools.append(cost);
   }
 
   append(node) {
@@ -145,15 +182,19 @@ export class Transcript {
     const mode = this.modes.get(runId);
     const answer = [...this.box.querySelectorAll('.message[data-id]')].at(-1);
     const goesOn = (mode === 'resolve' || mode === 'continue') && answer?.classList.contains('assistant');
-    const node = goesOn ? answer : element('div', 'message assistant');
+    const node = goesOn ? answer : element('article', 'message assistant');
     if (!goesOn) {
-      node.append(element('span', 'body'));
+      node.setAttribute('aria-label', 'answer');
+      node.append(element('div', 'body'));
       this.append(node);
     }
     let before = goesOn ? answer.content : '';
     if (before && mode === 'resolve') before += '\n\n';
     if (mode === 'regenerate' && answer?.classList.contains('assistant')) answer.classList.add('replaced');
-    this.streaming = { runId, node, own: !goesOn, before, text: '' };
+    const view = new Growing(node.querySelector('.body'), () => this.keepEnd());
+    this.streaming = { runId, node, own: !goesOn, before, text: '', view };
+    view.show(before);
+    this.say('The answer begins.');
     this.draw();
   }
 
@@ -167,10 +208,24 @@ export class Transcript {
   draw() {
     this.box.ariaBusy = String(this.streaming !== null);
     if (!this.streaming) return;
-    const { node, before, text } = this.streaming;
+    const { node, before, text, view } = this.streaming;
     node.classList.add('streaming');
-    if (text || !before) node.querySelector('.body').textContent = before + text;
+    if (!node.contains(view.node)) { // the message was drawn anew meanwhile
+      view.end();
+      this.streaming.view = new Growing(node.querySelector('.body'), () => this.keepEnd());
+    }
+    node.drawn = ''; // whatever is in it now, it is drawn anew in the end
+    if (text) this.streaming.view.show(before + text);
     this.keepEnd();
+  }
+
+  /** Has a screen reader say something, once. */
+  say(text) { this.spoken.textContent = text.length > spokenText ? text.slice(0, spokenText) + ' …' : text; }
+
+  /** Says an answer that has just come. */
+  sayAnswer(id) {
+    const body = this.nodes.get(id)?.querySelector('.body');
+    if (body) this.say(body.innerText);
   }
 
   /** Ends the streamed answer of a run; after a lost connection the running one may be another. */
@@ -180,6 +235,7 @@ export class Transcript {
   }
 
   drop() {
+    this.streaming?.view.end();
     if (this.streaming?.own) this.streaming.node.remove();
     this.streaming?.node.classList.remove('streaming');
     this.streaming = null;

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// markdownAnswer has all that an answer may have, and what it must not be able to do.
+const markdownAnswer = "# Refunds\n\nTwo ways, **both** _quick_ and ~~slow~~:\n\n1. by `card`\n2. by transfer\n   - within the week\n   - or later\n\n" +
+	"```go\nfunc refund(order int) error {\n\treturn pay(order, -140) // <script>window.bad = 1</script>\n}\n```\n\n" +
+	"### Fees\n\n| Way | Days | Fee |\n|:----|:---:|----:|\n| card | 2 | $0.30 |\n| transfer | 5 | $0.00 |\n\n" +
+	"> Ask first.\n\nSee https://example.com/fees, [the terms](https://example.com/terms \"Terms\") or [write](mailto:a@example.com).\n\n" +
+	"[run](javascript:window.bad=1) [data](data:text/html,x) [near](/etc/passwd) ![chart](https://example.com/x.png) ![no](javascript:window.bad=1)\n\n" +
+	"<img src=x onerror=\"window.bad=1\"> <b>raw</b>\n\n<script>window.bad = 1</script>\n"
+
+// pageMarkdown is an agent that answers in Markdown.
+func pageMarkdown(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(markdownAnswer)
+	require.NoError(t, err)
+	return testAgents + fmt.Sprintf(`
+  - id: writer
+    name: Writer
+    model: {provider: scripted, script: {token_interval: 2ms, steps: [{text: %s}]}, price: {input: 1, output: 10}}
+`, text)
+}
+
+// TestPageMarkdown: answers are read as Markdown, nothing of them runs or is loaded, and links lead only where it is safe.
+func TestPageMarkdown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, pageMarkdown(t))
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	b.newConversation("writer")
+	b.say("<b>How</b> do *refunds* work?")
+	b.see(`document.querySelector('.message.streaming .body ol') !== null`) // while it grows, too
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2`)
+	require.Equal(t, "<b>How</b> do *refunds* work?", b.text(lastSaid+`.querySelector('.body').textContent`))
+	body := lastAnswer + `.querySelector('.body')`
+	b.see(`['h3', 'strong', 'em', 's', 'ol > li > ul > li', '.code pre code', '.table table th.align-right', 'blockquote p'].every((part) => ` + body + `.querySelector(part) !== null)`)
+	b.see(body + `.querySelector('.code code').textContent.includes('<script>') && ` + body + `.querySelector('.code-head span').textContent === 'go'`)
+	b.see(`window.bad === undefined && ` + body + `.querySelector('img, script, b') === null`)
+	links := strings.Split(b.text(`[...`+body+`.querySelectorAll('a')].map((a) => [a.href, a.target, a.rel].join(' ')).join('\n')`), "\n")
+	require.Equal(t, []string{
+		"https://example.com/fees _blank noopener noreferrer", "https://example.com/terms _blank noopener noreferrer",
+		"mailto:a@example.com _blank noopener noreferrer", "https://example.com/x.png _blank noopener noreferrer",
+	}, links)
+	b.see(body + `.textContent.includes('<img src=x onerror="window.bad=1"> <b>raw</b>') && ` + body + `.textContent.includes('near (/etc/passwd)')`)
+	b.do(chromedp.Evaluate[chromedp.Void](`void (navigator.clipboard.writeText = async (text) => { window.copied = text; })`))
+	b.press(body + `.querySelector('.code button')`)
+	b.see(`window.copied?.startsWith('func refund') && ` + body + `.querySelector('.code button').textContent === 'Copied'`)
+	// No text can become HTML on this page, whatever is added to it.
+	b.see(`(() => { try { document.createElement('p').innerHTML = '<i>x</i>'; return false; } catch (error) { return error instanceof TypeError; } })()`)
+	b.screenshot("46-markdown.png")
+	b.checkQuiet(p)
+}
+
+// worstMarkdown measures, in the page, how long the worst texts take to read, draw and lay out, at once and as they grow.
+const worstMarkdown = `(async () => {
+	const { Growing, markdown } = await import('/markdown.js');
+	const fill = (text, size = 100_000) => text.repeat(Math.ceil(size / text.length)).slice(0, size);
+	const texts = {
+		open: fill('['), nested: fill('[', 50_000) + fill(']', 50_000), pictures: fill('![['), links: fill('[a]('), ticks: fill('` + "` ``" + ` '),
+		stars: fill('*a **b _c '), strong: fill('**a ', 50_000) + fill('a** ', 50_000), under: fill('a_'), tildes: fill('~a ~~b'), quotes: fill('> '),
+		lists: Array.from({ length: 440 }, (_, i) => ' '.repeat(i) + '- a').join('\n'), table: '|a|b|\n|-|-|\n' + fill('|x|y|\n'),
+		wide: fill('|a', 10_000) + '\n' + fill('|-', 10_000) + '\n' + fill('|\n', 80_000), tags: fill('<a '), comments: fill('<!--'),
+		references: fill('[a]: b\n'), addresses: fill('http://a'), fence: '` + "```" + `\n' + fill('x\n'), lines: fill('a\n\n'), headings: fill('# a\n'),
+	};
+	const place = document.querySelector('#messages').appendChild(document.createElement('div'));
+	const slow = [];
+	for (const [name, text] of Object.entries(texts)) {
+		let begun = performance.now();
+		place.replaceChildren(markdown(text));
+		place.offsetHeight;
+		const whole = performance.now() - begun;
+		let worst = 0;
+		const growing = new Growing(place, () => {});
+		for (let size = 1000; size <= text.length; size += 5000) {
+			growing.text = text.slice(0, size);
+			begun = performance.now();
+			growing.update();
+			worst = Math.max(worst, performance.now() - begun);
+		}
+		place.replaceChildren();
+		if (whole > 8000 || worst > 1500) slow.push(name + ' ' + Math.round(whole) + ' ms, growing ' + Math.round(worst) + ' ms');
+	}
+	window.worst = slow.join('\n') || 'none';
+})()`
+
+// TestPageMarkdownAtItsWorst: no text can stop the page, and a growing one is drawn as the whole one is.
+func TestPageMarkdownAtItsWorst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, testAgents)
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	answer, err := json.Marshal(markdownAnswer)
+	require.NoError(t, err)
+	b.do(chromedp.Evaluate[chromedp.Void](`void import('/markdown.js').then(({ Growing, markdown }) => {
+		const text = ` + string(answer) + `;
+		const whole = document.createElement('div'), grown = document.createElement('div');
+		whole.append(markdown(text));
+		const growing = new Growing(grown, () => {});
+		for (let size = 1; size <= text.length; size++) { growing.text = text.slice(0, size); growing.update(); }
+		window.alike = String(whole.isEqualNode(grown));
+	})`))
+	b.see(`window.alike !== undefined`)
+	require.Equal(t, "true", b.text(`window.alike`))
+	b.do(chromedp.Evaluate[chromedp.Void](`void ` + worstMarkdown))
+	b.see(`window.worst !== undefined`)
+	require.Equal(t, "none", b.text(`window.worst`))
+	b.checkQuiet(p)
+}
+
+const pageTools = "testdata/page/node_modules"
+
+// TestPageVendored: the code of others that the page loads is what its package has.
+func TestPageVendored(t *testing.T) {
+	packed, err := os.ReadFile(filepath.Join(pageTools, "markdown-it", "dist", "browser", "markdown-it.esm.min.mjs"))
+	if err != nil {
+		t.Skip("the packages are not installed: make page-tools")
+	}
+	vendored, err := os.ReadFile("../../httpedge/web/page/vendor/markdown-it.mjs")
+	require.NoError(t, err)
+	packed = regexp.MustCompile(`(?m)^//# sourceMappingURL.*\n?`).ReplaceAll(packed, nil)
+	require.Equal(t, strings.TrimSpace(string(packed)), strings.TrimSpace(string(vendored)))
+}
+
+// TestPageAccessible: the accessibility checker finds nothing, in both themes, on a desktop and on a phone, wherever a
+// person gets to.
+func TestPageAccessible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	checker, err := os.ReadFile(filepath.Join(pageTools, "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("the checker is not installed: make page-tools")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, pageMarkdown(t))
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	b.do(chromedp.Evaluate[chromedp.Void](string(checker) + `; undefined`))
+	b.newConversation("writer")
+	b.accessible("50-new")
+	b.say("How do refunds work?")
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2 && document.querySelector('.cost') !== null`)
+	b.accessible("51-answer")
+	b.do(chromedp.Click("#delete"))
+	b.see(`document.querySelector('#confirm').open`)
+	b.accessible("52-delete")
+	b.do(chromedp.Click("#confirm-no"), chromedp.Click("#budget"))
+	b.see(`document.querySelector('#options').open`)
+	b.accessible("53-budget")
+	b.do(chromedp.Click("#options .close:not(.danger)"), chromedp.Click("#settings-button"))
+	b.accessible("54-settings")
+	b.do(chromedp.Click("#settings .close"))
+	p.kill()
+	b.see(`document.querySelector('#link').dataset.state === 'retry'`)
+	b.say("Are you there?")
+	b.see(pageUnknown)
+	b.accessible("55-server-away")
+	b.checkQuiet(p)
+}
+
+// accessible has the checker look at the page as it is, and people at its pictures.
+func (b *browser) accessible(name string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		for _, width := range []int64{1280, 390} {
+			b.do(chromedp.EmulateViewport(width, 800))
+			b.see(fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= innerWidth`, width))
+			if width < 700 && b.text(`String(document.querySelector('dialog[open]') === null)`) == "true" {
+				b.checkAxe(name, scheme, width)
+				b.do(chromedp.Click("#side-toggle"))
+				b.checkAxe(name+"-list", scheme, width)
+				b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#shade').click()`))
+				continue
+			}
+			b.checkAxe(name, scheme, width)
+		}
+	}
+	b.do(chromedp.EmulateViewport(1280, 800))
+}
+
+func (b *browser) checkAxe(name, scheme string, width int64) {
+	b.t.Helper()
+	b.screenshot(fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
+	// What moves is looked at when it has come to rest.
+	b.do(chromedp.Evaluate[chromedp.Void](`void (window.found = undefined, Promise.all(document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity).map((a) => a.finished)).then(() => axe.run())
+		.then((result) => { window.found = result.violations.map((v) => v.id + ' (' + v.impact + '): ' + v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.any.map((a) => a.message).join()).join(' | ')).join('\n'); }, (error) => { window.found = String(error); }))`))
+	b.see(`window.found !== undefined`)
+	require.Emptyf(b.t, b.text(`window.found`), "%s, %s, %d px", name, scheme, width)
+}

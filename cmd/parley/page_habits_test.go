@@ -1,0 +1,121 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	pollTime  = 30 * time.Second
+	pollEvery = 50 * time.Millisecond
+)
+
+// TestPageByKeyboard: Esc stops and closes, Ctrl K searches, focus goes on after a decision; what an answer cost is told;
+// and a node that is alone is asked for the cluster once.
+func TestPageByKeyboard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, "")
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(pageReady)
+	b.newConversation("demo")
+	b.say("Tell me a long story")
+	b.see(`document.querySelector('.message.streaming')?.textContent.length > 40`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.see(pageIdle + ` && [...document.querySelectorAll('.notice')].some((n) => n.textContent.includes('Stopped'))`)
+
+	b.say("Roll the dice")
+	b.see(pageWaiting)
+	b.do(chromedp.Focus(".action .deny"), chromedp.KeyEvent(kb.Enter))
+	b.see(`document.querySelectorAll('.action').length === 0 && document.activeElement.id === 'text'`)
+	b.see(pageIdle + ` && /^\d+ → \d+ tokens · \$0\.\d+$/.test(` + lastAnswer + `.querySelector('.cost')?.textContent)`)
+	b.see(`document.querySelector('#spoken').textContent.length > 10 && document.querySelector('#messages').getAttribute('aria-live') === 'off'`)
+	b.do(chromedp.Reload())
+	b.see(pageReady + ` && document.querySelectorAll('.cost').length === 2`) // the log tells it again
+
+	b.do(chromedp.KeyEvent("n")) // not in a field: nothing happens
+	b.newConversation("demo")
+	b.do(chromedp.KeyEvent("x"), chromedp.KeyEvent(kb.Enter)) // New leaves the focus in the composer
+	b.see(pageIdle + ` && document.querySelectorAll('#list li').length === 2`)
+	b.do(chromedp.SetValue("#title", "Zebra"), chromedp.Evaluate[chromedp.Void](`document.querySelector('#title').dispatchEvent(new Event('change'))`))
+	b.see(`document.querySelector('#list').textContent.includes('Zebra')`)
+	b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	b.see(`document.activeElement.id === 'search'`)
+	b.do(chromedp.KeyEvent("zeb"))
+	b.see(`document.querySelectorAll('#list li').length === 1`)
+	b.do(chromedp.KeyEvent("q"))
+	b.see(`document.querySelectorAll('#list li').length === 0 && document.querySelector('#list-note').textContent.includes('No title')`)
+	b.do(chromedp.Evaluate[chromedp.Void](`history.back()`)) // every place has an address
+	b.see(`document.querySelectorAll('.message').length === 0 && location.hash === ''`)
+
+	b.do(chromedp.EmulateViewport(360, 740))
+	b.do(chromedp.Click("#side-toggle"))
+	b.see(`document.querySelector('.side').checkVisibility() && document.querySelector('#side-toggle').getAttribute('aria-expanded') === 'true'`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.see(`!document.querySelector('.side').checkVisibility() && document.activeElement.id === 'side-toggle' && document.documentElement.scrollWidth <= 360`)
+	b.checkQuiet(p)
+	require.Equal(t, 2, b.asked("/cluster.json"), "once, and once after the reload")
+}
+
+// asked is how often the page asked for something.
+func (b *browser) asked(path string) (times int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, url := range b.mu.requests {
+		if strings.Contains(url, path) {
+			times++
+		}
+	}
+	return times
+}
+
+// TestPageAsksWhoYouAre: where there is authentication the page asks for the token, keeps it for the tab only, and asks
+// again when it is refused; what was written stays.
+func TestPageAsksWhoYouAre(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts a browser")
+	}
+	b := newBrowser(t)
+	p := newProcess(t, testAgents+`
+auth:
+  enabled: true
+  provider: static
+  tokens: [{token: tok-a, user_id: alice}]
+`)
+	p.start()
+	b.do(chromedp.Navigate("http://" + p.listen + "/"))
+	b.see(`document.querySelector('#signin').open && document.querySelector('#signin-why').hidden && document.activeElement.id === 'signin-token'`)
+	b.screenshot("45-signin.png")
+	b.do(chromedp.SendKeys("#signin-token", "tok-wrong"), chromedp.Click("#signin-yes"))
+	b.see(`document.querySelector('#signin').open && !document.querySelector('#signin-why').hidden && document.querySelector('#signin-token').value === ''`)
+	b.do(chromedp.SendKeys("#signin-token", "tok-a"+kb.Enter))
+	b.see(pageReady + ` && !document.querySelector('#signin').open`)
+	require.NotContains(t, b.text(`JSON.stringify(localStorage)`), "tok-")
+	require.Equal(t, "tok-a", b.text(`sessionStorage.getItem('parley.token')`))
+	b.newConversation("quick")
+	b.say("hello")
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2`)
+
+	const expire = `(sessionStorage.setItem('parley.token', 'tok-old'), document.querySelector('#composer').requestSubmit())`
+	b.do(chromedp.SendKeys("#text", "still me"), chromedp.Evaluate[chromedp.Void](expire))
+	b.see(`document.querySelector('#signin').open && document.querySelector('#text').value === 'still me'`)
+	b.do(chromedp.SendKeys("#signin-token", "tok-a"), chromedp.Click("#signin-yes"))
+	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 4 && ` + pageSent)
+
+	b.do(chromedp.SendKeys("#text", "not now"), chromedp.Evaluate[chromedp.Void](expire))
+	b.see(`document.querySelector('#signin').open`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.see(`!document.querySelector('#signin').open && document.querySelector('#text').value === 'not now' && !document.querySelector('#toast').hidden`)
+	for url := range strings.SplitSeq(b.text(`performance.getEntriesByType('resource').map((entry) => entry.name).join('\n')`), "\n") {
+		require.NotContains(t, url, "tok-")
+	}
+	b.checkQuiet(p)
+}

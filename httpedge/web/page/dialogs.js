@@ -1,0 +1,47 @@
+// What the page asks before it goes on: whether something is really to be deleted, and who the person is.
+
+import { identity, settings } from './stream.js';
+
+const $ = (id) => document.getElementById(id);
+
+// Only what a dialog is for is sent by Enter; all else closes it by a click.
+for (const button of document.querySelectorAll('dialog .close')) {
+  button.addEventListener('click', () => button.closest('dialog').close(button.value));
+}
+
+/** Opens a dialog and returns which of its buttons closed it; Esc says ''. Focus goes back to where it was. */
+function answer(dialog) {
+  const { promise, resolve } = Promise.withResolvers();
+  dialog.returnValue = '';
+  dialog.addEventListener('close', () => resolve(dialog.returnValue), { once: true });
+  dialog.showModal();
+  return promise;
+}
+
+/** Asks before something that cannot be undone. */
+export async function confirmed(title, text, verb) {
+  $('confirm-title').textContent = title;
+  $('confirm-text').textContent = text;
+  $('confirm-yes').textContent = verb;
+  return await answer($('confirm')) === 'yes';
+}
+
+let asking = null;
+
+// Requests that are refused at once share one question.
+identity.ask = async (refused) => {
+  if (settings.token !== refused) return true; // given meanwhile
+  asking ||= (async () => {
+    $('signin-why').hidden = !refused;
+    $('signin-token').value = '';
+    try {
+      if (await answer($('signin')) !== 'yes' || !$('signin-token').value.trim()) return false;
+      settings.token = $('signin-token').value;
+      return true;
+    } finally {
+      $('signin-token').value = '';
+      asking = null;
+    }
+  })();
+  return asking;
+};

@@ -1,0 +1,252 @@
+// Answers as Markdown. The parser is vendored (VENDORED.md); this file makes nodes of its tokens. No text of an
+// answer is ever parsed as HTML, here or elsewhere on the page (its policy forbids it: require-trusted-types-for), so
+// there is nothing to sanitize: what is not made below cannot appear.
+
+import { copyButton, element } from './dom.js';
+import { guarded } from './toast.js';
+import MarkdownIt from './vendor/markdown-it.mjs';
+
+const parser = new MarkdownIt({ html: false, linkify: true });
+parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+
+const maxText = 400_000;  // characters that are read as Markdown; more is shown as it is
+const maxNodes = 30_000;  // tokens that are drawn; a text of more is shown as it is
+const maxDepth = 40;      // elements inside each other: engines lay out recursively
+const maxTail = 16_000;   // characters of an unfinished block that are read as Markdown while it grows
+const share = 5;          // at most one part in so many of the time goes into drawing a growing answer
+
+const kinds = {
+  paragraph_open: 'p', blockquote_open: 'blockquote', bullet_list_open: 'ul', ordered_list_open: 'ol', list_item_open: 'li',
+  thead_open: 'thead', tbody_open: 'tbody', tr_open: 'tr', th_open: 'th', td_open: 'td',
+  em_open: 'em', strong_open: 'strong', s_open: 's',
+};
+
+/** Where a link may lead; null = nowhere. */
+export function safeLink(href) {
+  try {
+    const url = new URL(href); // relative ones have no place to be relative to
+    return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+function link(href, title) {
+  const made = element('a');
+  made.href = href;
+  made.target = '_blank';
+  made.rel = 'noopener noreferrer';
+  if (title) made.title = title;
+  return made;
+}
+
+/** Makes nodes of tokens, without recursion. */
+class Builder {
+  /** level is that of the heading before: no level is left out. */
+  constructor(level = 2) {
+    this.level = level;
+    this.root = document.createDocumentFragment();
+    this.path = [this.root];
+    this.skipped = 0; // elements that are open but not made, being too deep
+  }
+
+  get at() { return this.path.at(-1); }
+
+  open(node, inner = node) {
+    if (this.skipped > 0 || this.path.length > maxDepth) {
+      this.skipped++;
+      return;
+    }
+    this.at.append(node);
+    this.path.push(inner);
+  }
+
+  close() {
+    if (this.skipped > 0) this.skipped--;
+    else this.path.pop();
+  }
+
+  add(tokens) {
+    for (const token of tokens) this.take(token);
+    return this;
+  }
+
+  take(token) {
+    const { type, content } = token;
+    if (type === 'inline') this.add(token.children);
+    else if (token.nesting < 0) this.end(token);
+    else if (token.nesting > 0) this.start(token);
+    else if (type === 'softbreak' || type === 'hardbreak') this.at.append(element('br'));
+    else if (type === 'hr') this.at.append(element('hr'));
+    else if (type === 'code_inline') this.at.append(element('code', '', content));
+    else if (type === 'image') this.picture(token);
+    else if (type === 'fence' || type === 'code_block') this.at.append(codeBlock(content, token.info));
+    else this.at.append(content); // text, and whatever else there may be
+  }
+
+  start(token) {
+    switch (token.type) {
+      case 'heading_open':
+        this.level = Math.min(this.level + 1, Number(token.tag[1]) + 2, 6);
+        return this.open(element('h' + this.level));
+      case 'table_open': {
+        const frame = element('div', 'table');
+        frame.tabIndex = 0; // scrolled by keyboard, too
+        frame.role = 'group';
+        frame.ariaLabel = 'table';
+        const table = element('table');
+        frame.append(table);
+        return this.open(frame, table);
+      }
+      case 'link_open': return this.startLink(token);
+    }
+    if (token.type === 'paragraph_open' && token.hidden) return undefined; // of a tight list
+    const node = element(kinds[token.type] || 'span');
+    if (token.type === 'ordered_list_open') node.start = Number(token.attrGet('start') ?? 1);
+    const align = /text-align:(\w+)/.exec(token.attrGet('style') || '');
+    if (align) node.className = 'align-' + align[1];
+    return this.open(node);
+  }
+
+  startLink(token) {
+    const href = safeLink(token.attrGet('href'));
+    const node = href ? link(href, token.attrGet('title')) : element('span');
+    if (!href) node.dataset.refused = token.attrGet('href'); // told behind the text
+    this.open(node);
+  }
+
+  /** A picture is not loaded: nothing is asked of other servers without a click. It is a link. */
+  picture(token) {
+    const source = token.attrGet('src');
+    const href = safeLink(source);
+    const text = token.content || 'picture';
+    if (!href || this.path.some((node) => node.localName === 'a')) {
+      this.at.append(href ? text : `${text} (${source})`);
+      return;
+    }
+    const made = link(href, token.attrGet('title'));
+    made.append(text);
+    this.at.append(made);
+  }
+
+  end(token) {
+    if (token.type === 'paragraph_close' && token.hidden) return;
+    const refused = this.skipped === 0 && this.at.dataset?.refused;
+    if (refused) this.at.append(` (${refused})`);
+    this.close();
+  }
+}
+
+function codeBlock(content, info = '') {
+  const text = content.replace(/\n$/, '');
+  const frame = element('div', 'code');
+  const head = element('div', 'code-head');
+  head.append(element('span', '', info.trim().split(/\s+/)[0] || 'code'), copyButton(() => text, 'tiny', 'copy this code', guarded));
+  const pre = element('pre');
+  pre.tabIndex = 0;
+  pre.role = 'group';
+  pre.ariaLabel = 'code';
+  pre.append(element('code', '', text));
+  frame.append(head, pre);
+  return frame;
+}
+
+function plain(text) {
+  const root = document.createDocumentFragment();
+  root.append(element('div', 'plain', text));
+  return root;
+}
+
+function count(tokens) {
+  let all = tokens.length;
+  for (const token of tokens) all += token.children?.length || 0;
+  return all;
+}
+
+/** A finished text as nodes. */
+export function markdown(text) {
+  if (text.length > maxText) return plain(text);
+  const tokens = parser.parse(text, {});
+  return count(tokens) > maxNodes ? plain(text) : new Builder().add(tokens).root;
+}
+
+/**
+ * A text that grows inside a node. Blocks that are complete are drawn once; only the last, which may still grow, is
+ * drawn anew, at most once per frame and not more often than it is worth.
+ */
+export class Growing {
+  constructor(node, drawn) {
+    this.node = node;
+    this.drawn = drawn; // called after each drawing
+    this.text = '';
+    this.reset();
+  }
+
+  reset() {
+    this.done = 0; // characters that are drawn for good
+    this.tail = []; // nodes of the last block
+    this.level = undefined; // of the last heading that is drawn for good
+  }
+
+  /** Shows a text, soon. */
+  show(text) {
+    if (text === this.text) return;
+    if (!text.startsWith(this.text)) this.reset();
+    this.text = text;
+    this.frame ||= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    const begun = performance.now();
+    this.update();
+    this.drawn();
+    const cost = performance.now() - begun;
+    if (cost < 4) return;
+    // What came meanwhile is drawn after the pause.
+    this.frame = -1;
+    this.timer = setTimeout(() => {
+      this.frame = 0;
+      if (!this.ended && this.shown !== this.text) this.draw();
+    }, cost * share);
+  }
+
+  update() {
+    const rest = this.text.slice(this.done);
+    this.shown = this.text;
+    if (this.done === 0) this.node.replaceChildren();
+    for (const node of this.tail) node.remove();
+    const at = this.node.childNodes.length;
+    if (this.text.length > maxText || (rest.length > maxTail && !/^\s*(```|~~~)/.test(rest))) {
+      this.node.append(plain(rest));
+    } else {
+      const tokens = parser.parse(rest, {});
+      const last = tokens.findLastIndex((token) => token.level === 0 && token.nesting >= 0);
+      const line = last > 0 ? tokens[last].map?.[0] : 0;
+      const whole = line > 0 ? startOfLine(rest, line) : 0;
+      if (whole > 0) {
+        const builder = new Builder(this.level).add(tokens.slice(0, last));
+        this.node.append(builder.root);
+        this.level = builder.level;
+        this.done += whole;
+      }
+      const kept = this.node.childNodes.length;
+      this.node.append(new Builder(this.level).add(tokens.slice(whole > 0 ? last : 0)).root);
+      this.tail = [...this.node.childNodes].slice(kept);
+      return;
+    }
+    this.tail = [...this.node.childNodes].slice(at);
+  }
+
+  end() {
+    this.ended = true;
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.timer);
+  }
+}
+
+function startOfLine(text, line) {
+  let at = 0;
+  for (; line > 0; line--) at = text.indexOf('\n', at) + 1;
+  return at;
+}
