@@ -317,7 +317,7 @@ func (c *compiler) providerSecrets(provider *directorypb.Provider) (definition.S
 	return sealed.Open(definition.ProviderRecordKey(provider.GetProjectId(), provider.GetKey()), c.open)
 }
 
-// CheckAgent says what is wrong with a config before it is stored: tools that could not be run.
+// CheckAgent says what is wrong with a config: tools that could not be run.
 func (c *compiler) CheckAgent(from *definition.Config) error {
 	if from.IsConnected() {
 		return nil
