@@ -62,9 +62,6 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 	if err := a.runnable(ctx, draft); err != nil {
 		return nil, err
 	}
-	if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
-		return nil, limitReached("agents", n, maxAgents)
-	}
 	key := slug(name, "agent") + "-" + randomText(6)
 	record := endpoint.RecordKey(caller.ProjectID, key)
 	sealed, err := draft.Seal(record, definition.Stored{}, a.Sealer.Seal)
@@ -77,7 +74,13 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 		Draft:    &directorypb.Definition{Name: name, Description: in.Description, Config: draft.Config, Sealed: sealed.Encode()},
 		Metadata: metadata, CreatedBy: caller.UserID, UpdatedBy: caller.UserID, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := a.put(ctx, endpoint.AgentRecords, record, agent); err != nil {
+	err = a.createRecord(ctx, endpoint.AgentRecords, func() (string, proto.Message, error) {
+		if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
+			return "", nil, limitReached("agents", n, maxAgents)
+		}
+		return record, agent, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &agentOut{agentJSON(agent)}, nil
@@ -309,18 +312,14 @@ func (a *API) keepVersion(ctx context.Context, record string, agent *directorypb
 		AgentId: agent.GetId(), AgentKey: agent.GetKey(), Definition: agent.GetDraft(), Status: agent.GetStatus(),
 		Changelog: changelog, PublishedBy: endpoint.CallerFrom(ctx).UserID, CreatedAt: time.Now().UnixMilli(),
 	}
-	number := max(agent.GetLatestVersion(), a.newestVersion(record)) + 1
-	for try := 0; ; try++ {
-		if number > maxVersions {
-			return nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
+	err := a.createRecord(ctx, endpoint.AgentVersions, func() (string, proto.Message, error) {
+		snapshot.Version = max(agent.GetLatestVersion(), a.newestVersion(record)) + 1
+		if snapshot.GetVersion() > maxVersions {
+			return "", nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
 		}
-		snapshot.Version = number
-		err := a.put(ctx, endpoint.AgentVersions, endpoint.VersionKey(record, number), snapshot)
-		if !isConflict(err) || try == maxTries {
-			return snapshot, err
-		}
-		number++ // somebody else publishes, too
-	}
+		return endpoint.VersionKey(record, snapshot.GetVersion()), snapshot, nil
+	})
+	return snapshot, err
 }
 
 // newestVersion is the highest number that a version of the agent has, 0 when there is none.
