@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -189,6 +190,9 @@ func (a *API) applyModel(ctx context.Context, in *updateModelInput, model *direc
 		value := strings.TrimSpace(*text.value)
 		if value == "" || utf8.RuneCountInString(value) > definition.MaxName {
 			return machine.Fail(failurepb.Code_INVALID_REQUEST, "%s must be 1 to %d characters", text.name, definition.MaxName)
+		}
+		if text.into != &model.Name && strings.ContainsFunc(value, unicode.IsControl) {
+			return machine.Fail(failurepb.Code_INVALID_REQUEST, "%s must not hold control characters", text.name)
 		}
 		*text.into = value
 	}

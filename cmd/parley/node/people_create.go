@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/actors/machine"
@@ -171,6 +172,9 @@ func (p *people) createUser(ctx context.Context, s *said) (any, error) {
 }
 
 func checkUser(s *said) error {
+	if strings.ContainsFunc(s.Email, unicode.IsControl) {
+		return invalid("email: %q holds control characters", s.Email)
+	}
 	if strings.TrimSpace(s.Name) == "" {
 		return invalid("a user needs a name")
 	}

@@ -211,6 +211,18 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	require.Nil(t, s.found("keyed", 1).GetModel().GetConnection())
 }
 
+// TestUsersOfTheDirectoryAreTheirOwn: whatever id a user may get here, nobody from outside has it.
+func TestUsersOfTheDirectoryAreTheirOwn(t *testing.T) {
+	for _, id := range []string{firstOwner, mint(t).NewID("usr")} {
+		outside := endpoint.OutsideUser(id)
+		require.Equal(t, "ext:"+id, outside)
+		require.Equal(t, "ext:"+outside, endpoint.OutsideUser(outside), "no two become one")
+	}
+	for _, id := range []string{"", "alice", "usr_17", "user_0123456789abcdefghijk", "ext:alice", "xusr_default", "usr_DEFAULT"} {
+		require.Equal(t, id, endpoint.OutsideUser(id))
+	}
+}
+
 // TestVersions: which config runs (document 3, 7.8).
 func TestVersions(t *testing.T) {
 	s := newShelf(t)
