@@ -39,6 +39,8 @@ const (
 	recordTimeout = 10 * time.Second
 	// guardedTimeout bounds a guarded write with its wait for those before it.
 	guardedTimeout = 20 * time.Second
+	// guardedTries bounds how often it is decided anew: each time another node has written in the scope.
+	guardedTries = 100
 	// spreadTimeout bounds how long a write waits for the other nodes to have it.
 	spreadTimeout = 250 * time.Millisecond
 	// recordPause is between two attempts at an owner that did not answer.
@@ -145,7 +147,7 @@ func (r *records) Guarded(ctx context.Context, scope string, decide func() (*end
 		return 0, directoryFault("wait to write", err)
 	}
 	defer leave()
-	for {
+	for try := 1; ; try++ {
 		guard, _ := r.Get(endpoint.Guards, scope)
 		write, err := decide()
 		if err != nil || write == nil {
@@ -155,7 +157,7 @@ func (r *records) Guarded(ctx context.Context, scope string, decide func() (*end
 			Collection: write.Collection, Key: write.Key, ExpectedVersion: write.Expected, Value: write.Value, Delete: write.Delete,
 			Guard: &logpb.Guard{Collection: endpoint.Guards, Key: scope, ExpectedVersion: guard.Version},
 		})
-		if !isConflict(err) || ctx.Err() != nil {
+		if !isConflict(err) || try == guardedTries || ctx.Err() != nil {
 			return version, err
 		}
 	}
