@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -40,6 +42,10 @@ func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.F
 	return machine.Decision{Create: true, Events: []proto.Message{created}, Reply: stateReply(state)}, nil
 }
 
+func validUserID(id string) bool {
+	return len(id) <= maxUserID && utf8.ValidString(id) && !strings.ContainsFunc(id, unicode.IsControl)
+}
+
 func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.State, *machine.Failure) {
 	caller, agent := r.command.GetCaller(), c.GetAgent()
 	if r.command.GetConversationId() == "" {
@@ -48,8 +54,8 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 	if agent.GetId() == "" {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
 	}
-	if len(caller.GetUserId()) > maxUserID || !utf8.ValidString(caller.GetUserId()) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a user id is text of at most %d bytes", maxUserID)
+	if !validUserID(caller.GetUserId()) {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "a user id is text of at most %d bytes without control characters", maxUserID)
 	}
 	if f := r.checkCommandID(); f != nil {
 		return nil, f

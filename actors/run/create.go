@@ -2,6 +2,7 @@ package run
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -80,8 +81,8 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 		{"a conversation id", c.GetConversationId()},
 		{"a response id", c.GetPreviousResponseId()},
 	} {
-		if len(name.text) > maxID || !utf8.ValidString(name.text) {
-			return invalid("%s is text of at most %d bytes", name.name, maxID)
+		if len(name.text) > maxID || !utf8.ValidString(name.text) || strings.ContainsFunc(name.text, unicode.IsControl) {
+			return invalid("%s is text of at most %d bytes without control characters", name.name, maxID)
 		}
 	}
 	id := r.command.GetCommandId()

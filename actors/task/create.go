@@ -2,6 +2,7 @@ package task
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -80,8 +81,8 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 		return invalid("a task needs an id and a conversation")
 	case c.GetAgentId() == "":
 		return invalid("agentId is required")
-	case len(user) > maxUserID || !utf8.ValidString(user):
-		return invalid("a user id is text of at most %d bytes", maxUserID)
+	case len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl):
+		return invalid("a user id is text of at most %d bytes without control characters", maxUserID)
 	case len(c.GetFiles()) > maxFiles:
 		return nil, machine.Fail(failurepb.Code_TOO_MANY_FILES, "a task takes at most %d files", maxFiles)
 	}

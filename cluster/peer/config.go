@@ -16,10 +16,10 @@ import (
 )
 
 // Formats of messages between nodes that this program speaks. Those of format 1 do not know the directory's questions, nor rows
-// of usage in the log: they are not for one cluster with those of 2.
+// of usage in the log, those of format 2 no guards of the directory's writes: they are not for one cluster with those of 3.
 const (
-	WireMin = 2
-	WireMax = 2
+	WireMin = 3
+	WireMax = 3
 )
 
 // DialFunc opens a connection to HOST:PORT.

@@ -21,14 +21,14 @@ func TestRefuse(t *testing.T) {
 		want    string
 	}{
 		"member":            {purpose: purposeFrames},
-		"overlapping wires": {purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax, mine.WireMax = 3, 4, 3 }},
+		"overlapping wires": {purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax, mine.WireMax = 4, 5, 4 }},
 		"newer wire": {
-			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax = 3, 4 },
-			want: "n2 speaks the message formats 3 to 4, n1 speaks 2 to 2",
+			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.WireMin, theirs.WireMax = 4, 5 },
+			want: "n2 speaks the message formats 4 to 5, n1 speaks 3 to 3",
 		},
 		"older wire": {
-			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.WireMin, mine.WireMax = 3, 4 },
-			want: "n2 speaks the message formats 2 to 2, n1 speaks 3 to 4",
+			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.WireMin, mine.WireMax = 4, 5 },
+			want: "n2 speaks the message formats 3 to 3, n1 speaks 4 to 5",
 		},
 		"foreign": {
 			purpose: purposeFrames, change: func(_, theirs *nodepb.Hello) { theirs.ClusterId = "other" },

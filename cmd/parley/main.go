@@ -21,6 +21,10 @@ const (
 	exitUsage  = 2
 )
 
+// privateMask lets nobody else read what any part of the process, or a process that it starts, writes: conversations, keys,
+// pages on their way to paper. Libraries make their files as they like.
+const privateMask = 0o077
+
 // surroundings is what a command may touch of its process.
 type surroundings struct {
 	environ        []string
@@ -52,6 +56,7 @@ func commands() []command {
 }
 
 func main() {
+	syscall.Umask(privateMask)
 	os.Exit(run(untilSignal(), os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
 }
 

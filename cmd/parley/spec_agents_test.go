@@ -140,7 +140,7 @@ func TestSpecAgents(t *testing.T) {
 		}
 	})
 	t.Run("unknown_agent_is_404", func(t *testing.T) {
-		for _, id := range []string{"nobody", "Quick", "quick%20", "quick%00", "%F0%9F%98%80", "..%2Fagents", "a.b"} {
+		for _, id := range []string{"nobody", "Quick", "quick%20", "%F0%9F%98%80", "..%2Fagents", "a.b"} {
 			p.ask(t, "GET", "/agents/"+id, nil).refused(404, "NOT_FOUND")
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,7 @@ func TestClientCluster(t *testing.T) {
 			}, 30*time.Second, 10*time.Millisecond)
 		}
 	})
+	t.Run("plan_and_names_hold_at_once", func(t *testing.T) { planHoldsAtOnce(t, members) })
 	t.Run("month_of_a_free_tenant", func(t *testing.T) {
 		free := newTenant(t, members[0], "FREE")
 		const callers, limit = 6, 1000
@@ -138,6 +140,75 @@ func TestClientCluster(t *testing.T) {
 		operate(t, members[1], "PATCH", "/tenants/"+free.id, object1{"tier": "STARTER"})
 		everywhere(t, free.apiCaller, 200, "GET", "/agents", nil)
 	})
+}
+
+// planHoldsAtOnce makes more than a plan has, and the same thing again and again, at all nodes at the same moment.
+func planHoldsAtOnce(t *testing.T, members []*process) {
+	free := newTenant(t, members[0], "FREE") // 5 users, tokens and models; an owner and his token are there
+	free.done(t, "POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
+	const callers = 12
+	// together makes the requests at once and counts the answers by status.
+	together := func(t *testing.T, ask func(i int, p *process) (reply, error)) map[int]int {
+		t.Helper()
+		var mu sync.Mutex
+		var work errgroup.Group
+		got := map[int]int{}
+		for i := range callers {
+			work.Go(func() error {
+				answered, err := ask(i, members[i%len(members)])
+				mu.Lock()
+				defer mu.Unlock()
+				got[answered.status]++
+				return err
+			})
+		}
+		require.NoError(t, work.Wait())
+		return got
+	}
+	client := func(path string, body func(i int) object1) func(int, *process) (reply, error) {
+		return func(i int, p *process) (reply, error) {
+			b := free.at(p)
+			return askURL(t.Context(), b.url(path), "POST", body(i), "Authorization", "Bearer "+b.token, "Content-Type", "application/json")
+		}
+	}
+	operator := func(path string, body func(i int) object1) func(int, *process) (reply, error) {
+		return func(i int, p *process) (reply, error) {
+			return askURL(t.Context(), "http://"+p.ops+"/v1"+path, "POST", body(i), "Content-Type", "application/json")
+		}
+	}
+	same := func(i int) object1 {
+		return object1{"name": fmt.Sprint("n", i), "role": "user", "email": "ann@acme.test", "tenantId": free.id}
+	}
+	byClient, byOperator := client("/users", same), operator("/users", same)
+	require.Equal(t, map[int]int{201: 1, 409: callers - 1}, together(t, func(i int, p *process) (reply, error) {
+		if i%2 == 0 {
+			return byClient(i, p)
+		}
+		return byOperator(i, p)
+	}), "one email")
+	require.Equal(t, map[int]int{201: 3, 429: callers - 3}, together(t, client("/users", func(i int) object1 {
+		return object1{"name": fmt.Sprint("n", i), "role": "user"}
+	})), "users")
+	require.Equal(t, map[int]int{201: 4, 429: callers - 4}, together(t, client("/users/"+free.owner+"/tokens", func(i int) object1 {
+		return object1{"label": fmt.Sprint("label ", i)}
+	})), "tokens")
+	require.Equal(t, map[int]int{201: 1, 409: callers - 1}, together(t, client("/models", func(int) object1 { return scriptedModel("one") })), "a key")
+	require.Equal(t, map[int]int{201: 4, 429: callers - 4}, together(t, client("/models", func(i int) object1 {
+		return scriptedModel(fmt.Sprint("m", i))
+	})), "models")
+	require.Equal(t, map[int]int{201: 1, 409: callers - 1}, together(t, client("/models/providers", func(int) object1 {
+		return object1{"key": "acme", "driver": "openai"}
+	})), "a provider's key")
+	slug := slugFor(t)
+	require.Equal(t, map[int]int{201: 1, 409: callers - 1}, together(t, operator("/tenants", func(int) object1 {
+		return object1{"name": "Twin", "slug": slug}
+	})), "a slug")
+	require.Equal(t, map[int]int{201: 1, 409: callers - 1}, together(t, operator("/projects", func(int) object1 {
+		return object1{"name": "Twin", "tenantId": free.id}
+	})), "a project's key")
+	agent := free.newAgent(t, object1{"name": "published", "config": object1{"modelKey": "one"}})
+	require.Equal(t, map[int]int{201: callers}, together(t, client("/agents/"+agent+"/publish", func(int) object1 { return object1{} })))
+	require.Equal(t, strconv.Itoa(callers), fmt.Sprint(free.done(t, "GET", "/agents/"+agent, nil).at("agent", "publishedVersion").v), "every version has its number")
 }
 
 // spend asks until the month has no request left.

@@ -43,7 +43,7 @@ func TestSpecRoutes(t *testing.T) {
 	id := p.newConversation(t, "quick", "routes")
 	t.Run("unknown_conversation_is_404_on_every_route", func(t *testing.T) {
 		for _, unknown := range []string{
-			"conv_AAAAAAAAAAAAAAAAAAAAA", "x", "msg_AAAAAAAAAAAAAAAAAAAAA", id + "x", id[:len(id)-1], strings.ToUpper(id), "%20", "%00", "a%2Fb",
+			"conv_AAAAAAAAAAAAAAAAAAAAA", "x", "msg_AAAAAAAAAAAAAAAAAAAAA", id + "x", id[:len(id)-1], strings.ToUpper(id), "%20", "a%2Fb",
 			"%F0%9F%98%80", "-", strings.Repeat("a", 64), strings.Repeat("a", 1000), "..%2F..", "null", "0",
 		} {
 			for _, route := range routesWithID() {
@@ -58,6 +58,13 @@ func TestSpecRoutes(t *testing.T) {
 	t.Run("id_that_is_not_utf8_is_400", func(t *testing.T) {
 		for _, route := range routesWithID() {
 			p.ask(t, route.method, "/conversations/%ff"+route.suffix, `{"message":"x"}`).refused(400, "VALIDATION_ERROR")
+		}
+	})
+	t.Run("control_character_in_an_id_is_400", func(t *testing.T) {
+		for _, route := range routesWithID() {
+			for _, control := range []string{"%00", "%0a", "%7f", "%c2%9b"} {
+				p.ask(t, route.method, "/conversations/"+id+control+route.suffix, `{"message":"x"}`).refused(400, "VALIDATION_ERROR")
+			}
 		}
 	})
 	t.Run("wrong_method_is_405", func(t *testing.T) {

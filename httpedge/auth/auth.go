@@ -92,7 +92,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	caller := endpoint.Caller{TenantID: a.config.TenantID, ProjectID: a.config.ProjectID}
 	if !a.config.Enabled {
 		caller.Trusted = true
-		return a.claimed(caller, request), nil
+		return a.claimed(caller, request)
 	}
 	userID, failure := a.identify(ctx, request.Header(a.config.HeaderName))
 	if failure != nil {
@@ -103,21 +103,24 @@ func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	}
 	if userID == "" {
 		a.metrics.anonymous.Inc()
-		return a.claimed(caller, request), nil
+		return a.claimed(caller, request)
 	}
 	a.metrics.identified.Inc()
-	caller.UserID, caller.Identified = userID, true
+	caller.UserID, caller.Identified = endpoint.OutsideUser(userID), true
 	return caller, nil
 }
 
 // claimed adds the user that the request claims to act for, where that is believed.
-func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request) endpoint.Caller {
-	if a.config.UserIDFromQuery {
-		if userID := request.Query("userId"); validUserID(userID) {
-			caller.UserID = userID
-		}
+func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
+	if !a.config.UserIDFromQuery {
+		return caller, nil
 	}
-	return caller
+	userID := request.Query("userId")
+	if userID != "" && !validUserID(userID) {
+		return endpoint.Caller{}, machine.Fail(failurepb.Code_VALIDATION, "userId must have at most %d bytes and no control characters", maxUserID)
+	}
+	caller.UserID = endpoint.OutsideUser(userID)
+	return caller, nil
 }
 
 // identify returns the user behind the header's token.

@@ -177,6 +177,20 @@ func TestExcludedRouteNeedsNoToken(t *testing.T) {
 	require.True(t, caller.Identified, "an identity that can be established counts everywhere")
 }
 
+// TestNobodyBecomesAUserOfTheDirectory: not by the subject of a token, nor by a claim.
+func TestNobodyBecomesAUserOfTheDirectory(t *testing.T) {
+	const own = "usr_default"
+	for _, user := range []string{own, "ext:" + own} {
+		caller, failure := newAuthenticator(t, static(t, "t1", user), nil).Authenticate(t.Context(), bearer("t1"))
+		require.Nil(t, failure)
+		require.Equal(t, "ext:"+user, caller.UserID)
+		claim := request{path: "/x", query: map[string]string{"userId": user}}
+		caller, failure = newAuthenticator(t, nil, func(c *Config) { c.Enabled = false }).Authenticate(t.Context(), claim)
+		require.Nil(t, failure)
+		require.Equal(t, "ext:"+user, caller.UserID)
+	}
+}
+
 func TestClaimedUser(t *testing.T) {
 	claim := func(token, user string) request {
 		r := bearer(token)
@@ -194,8 +208,8 @@ func TestClaimedUser(t *testing.T) {
 	require.Equal(t, "bob", caller.UserID)
 	require.False(t, caller.Identified)
 	for _, bad := range []string{strings.Repeat("x", 257), "a\x00b", "\xff"} {
-		caller, _ = a.Authenticate(t.Context(), claim("", bad))
-		require.Empty(t, caller.UserID)
+		_, failure = a.Authenticate(t.Context(), claim("", bad))
+		require.Equal(t, failurepb.Code_VALIDATION, failure.Code)
 	}
 
 	a = newAuthenticator(t, static(t, "t1", "alice"), func(c *Config) { open(c); c.UserIDFromQuery = false })

@@ -87,7 +87,7 @@ func serveMakers(t *testing.T) *makers {
 	surface := clientapi.New(config, clientapi.Parts{
 		Agents:  endpointtest.Agents{{Id: "assistant", Name: "Assistant", Model: &agentpb.Model{Name: "scripted", MaxOutputTokens: 7}}},
 		Records: k.records, Sealer: k.sealer, IDs: &endpointtest.IDs{},
-		CheckAgent: func(config *definition.Config) error {
+		CheckAgent: func(_ string, config *definition.Config) error {
 			for _, tool := range config.Tools {
 				if tool.Name == "broken" {
 					return errors.New(`tool "broken": it does not work`)

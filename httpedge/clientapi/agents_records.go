@@ -27,8 +27,7 @@ const (
 // maxProjectBytes bounds what a project's records of one collection come to: every node has all of them in memory.
 const maxProjectBytes = 64 << 20
 
-// roomFor refuses a record of a project that would make its collection too large. Two that are written at the same moment may
-// both pass.
+// roomFor refuses a record of a project that would make its collection too large.
 func (a *API) roomFor(collection, key string, grows int) error {
 	project, _, ofProject := strings.Cut(key, "/") // else the plan bounds their number
 	if !ofProject || grows <= 0 {
@@ -78,37 +77,63 @@ func pageOf[T any](all []T, limit, offset int) ([]T, paginationSchema) {
 	return all[first:last], paginationSchema{Limit: limit, Offset: offset, HasMore: last < len(all)}
 }
 
-// errNoRecord says that what is to be changed is not there.
-var errNoRecord = errors.New("no such record")
+// errNoRecord says that what is to be changed is not there, errTaken that what is to be made is.
+var (
+	errNoRecord = errors.New("no such record")
+	errTaken    = errors.New("there is such a record")
+)
+
+// createRecord makes the record that decide returns, unless there is one under its key (errTaken). What decide sees of the tenant's
+// records of the collection still holds when the record is made, however many are made at once: limits and names are kept by
+// that. decide is called again when somebody else was faster.
+func (a *API) createRecord(ctx context.Context, collection string, decide func() (key string, made proto.Message, err error)) error {
+	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, collection), func() (*endpoint.Write, error) {
+		key, made, err := decide()
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := a.Records.Get(collection, key); taken {
+			return nil, errTaken
+		}
+		value, err := proto.Marshal(made)
+		if err != nil {
+			return nil, err
+		}
+		return &endpoint.Write{Collection: collection, Key: key, Value: value}, a.roomFor(collection, key, len(value))
+	})
+	return err
+}
+
+func scopeOfCaller(ctx context.Context, collection string) string {
+	return endpoint.Scope(collection, endpoint.CallerFrom(ctx).TenantID)
+}
 
 // change rewrites a record: into is filled with what is stored, and what edit leaves there is written. edit is called again
 // when somebody else has written meanwhile.
 func (a *API) change(ctx context.Context, collection, key string, into proto.Message, edit func() error) error {
-	return a.attempt(ctx, collection, func() error {
+	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, collection), func() (*endpoint.Write, error) {
 		record, ok, err := a.Records.Find(ctx, collection, key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !ok {
-			return errNoRecord
+			return nil, errNoRecord
 		}
 		proto.Reset(into)
 		if err = proto.Unmarshal(record.Value, into); err != nil {
-			return err
+			return nil, err
 		}
 		if err = edit(); err != nil {
-			return err
+			return nil, err
 		}
 		value, err := proto.Marshal(into)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err = a.roomFor(collection, key, len(value)-len(record.Value)); err != nil {
-			return err
-		}
-		_, err = a.Records.Put(ctx, collection, key, record.Version, value)
-		return err
+		return &endpoint.Write{Collection: collection, Key: key, Expected: record.Version, Value: value},
+			a.roomFor(collection, key, len(value)-len(record.Value))
 	})
+	return err
 }
 
 // remove deletes a record whatever its version is.

@@ -147,8 +147,15 @@ func TestConnectedAgentKeepsItsSecrets(t *testing.T) {
 	require.Equal(t, answer{"protocol": "a2a", "url": "https://far.test", "headers": answer{"X-Tenant": "********"}, "hasApiKey": true}, connection)
 	require.Equal(t, both, opened())
 
-	// An omitted key stays; a mask keeps a header.
-	k.done("PATCH /agents/"+key, `{"config":{"kind":"external","connection":{"protocol":"a2a","url":"https://b.test","headers":{"X-Tenant":"********"}}}}`, "")
+	// An omitted key stays; a mask keeps a header. Both do while they go to the host that they were given for.
+	k.done("PATCH /agents/"+key, `{"config":{"kind":"external","connection":{"protocol":"a2a","url":"https://far.test/2","headers":{"X-Tenant":"********"}}}}`, "")
+	require.Equal(t, both, opened())
+	for _, moved := range []string{"https://b.test", "http://far.test", "https://far.test:8443"} {
+		k.refused("PATCH /agents/"+key, `{"config":{"kind":"external","connection":{"protocol":"a2a","url":"`+moved+`"}}}`, 400, "invalid_request",
+			"connection.apiKey: the stored value was given for another host and is not sent to this one: give it again")
+		k.refused("PATCH /agents/"+key, `{"config":{"kind":"external","connection":{"protocol":"a2a","url":"`+moved+`","apiKey":"key-two-secret","headers":{"X-Tenant":"********"}}}}`,
+			400, "invalid_request", "connection.headers.X-Tenant: the stored value was given for another host and is not sent to this one: give it again")
+	}
 	require.Equal(t, both, opened())
 	version := k.done("POST /agents/"+key+"/publish", "", "version")
 	require.Equal(t, true, inner(t, inner(t, inner(t, version, "snapshot"), "config"), "connection")["hasApiKey"])

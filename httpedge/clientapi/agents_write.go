@@ -59,15 +59,12 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 	if failure != nil {
 		return nil, failure
 	}
-	if err := a.runnable(draft); err != nil {
+	if err := a.runnable(ctx, draft); err != nil {
 		return nil, err
-	}
-	if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
-		return nil, limitReached("agents", n, maxAgents)
 	}
 	key := slug(name, "agent") + "-" + randomText(6)
 	record := endpoint.RecordKey(caller.ProjectID, key)
-	sealed, err := draft.Seal(record, nil, a.Sealer.Seal)
+	sealed, err := draft.Seal(record, definition.Stored{}, a.Sealer.Seal)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +74,13 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 		Draft:    &directorypb.Definition{Name: name, Description: in.Description, Config: draft.Config, Sealed: sealed.Encode()},
 		Metadata: metadata, CreatedBy: caller.UserID, UpdatedBy: caller.UserID, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := a.put(ctx, endpoint.AgentRecords, record, agent); err != nil {
+	err = a.createRecord(ctx, endpoint.AgentRecords, func() (string, proto.Message, error) {
+		if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
+			return "", nil, limitReached("agents", n, maxAgents)
+		}
+		return record, agent, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &agentOut{agentJSON(agent)}, nil
@@ -104,12 +107,12 @@ func checkAgentTexts(description, status string) *machine.Failure {
 	return nil
 }
 
-// runnable refuses a config whose tools could not be run.
-func (a *API) runnable(draft *definition.Draft) error {
+// runnable refuses a config that could not be run.
+func (a *API) runnable(ctx context.Context, draft *definition.Draft) error {
 	if a.CheckAgent == nil {
 		return nil
 	}
-	if err := a.CheckAgent(draft.Parsed); err != nil {
+	if err := a.CheckAgent(endpoint.CallerFrom(ctx).ProjectID, draft.Parsed); err != nil {
 		return machine.Fail(failurepb.Code_INVALID_REQUEST, "config: %s", err.Error())
 	}
 	return nil
@@ -123,7 +126,7 @@ type updateAgentInput struct {
 	Name        *string         `json:"name"`
 	Description given[string]   `json:"description"`
 	Status      *string         `json:"status" enum:"active,inactive,draft"`
-	Config      json.RawMessage `json:"config" doc:"Replaces the stored one; an omitted connection.apiKey stays. Ignored when it is native and the agent is connected"`
+	Config      json.RawMessage `json:"config" doc:"Replaces the stored one; an omitted connection.apiKey and masked headers stay while the URL names the same host. Ignored when it is native and the agent is connected"`
 	Metadata    json.RawMessage `json:"metadata" doc:"Replaces the stored one"`
 }
 
@@ -165,7 +168,7 @@ func (a *API) applyUpdate(ctx context.Context, in *updateAgentInput, agent *dire
 		agent.Metadata = metadata
 	}
 	if len(in.Config) > 0 {
-		if err := a.applyConfig(endpoint.RecordKey(agent.GetProjectId(), agent.GetKey()), in.Config, draft); err != nil {
+		if err := a.applyConfig(ctx, endpoint.RecordKey(agent.GetProjectId(), agent.GetKey()), in.Config, draft); err != nil {
 			return err
 		}
 	}
@@ -174,7 +177,7 @@ func (a *API) applyUpdate(ctx context.Context, in *updateAgentInput, agent *dire
 }
 
 // applyConfig puts a config in place of the stored one. A native one never overwrites a connected agent.
-func (a *API) applyConfig(record string, raw json.RawMessage, stored *directorypb.Definition) error {
+func (a *API) applyConfig(ctx context.Context, record string, raw json.RawMessage, stored *directorypb.Definition) error {
 	if definition.KindOf(stored.GetConfig()) == definition.Connected && definition.KindOf(raw) != definition.Connected {
 		return nil
 	}
@@ -182,14 +185,14 @@ func (a *API) applyConfig(record string, raw json.RawMessage, stored *directoryp
 	if failure != nil {
 		return failure
 	}
-	if err := a.runnable(draft); err != nil {
+	if err := a.runnable(ctx, draft); err != nil {
 		return err
 	}
 	former, err := definition.ParseSealed(stored.GetSealed())
 	if err != nil {
 		return err
 	}
-	sealed, err := draft.Seal(record, former, a.Sealer.Seal)
+	sealed, err := draft.Seal(record, definition.Stored{Config: stored.GetConfig(), Sealed: former}, a.Sealer.Seal)
 	if err != nil {
 		return err
 	}
@@ -309,18 +312,14 @@ func (a *API) keepVersion(ctx context.Context, record string, agent *directorypb
 		AgentId: agent.GetId(), AgentKey: agent.GetKey(), Definition: agent.GetDraft(), Status: agent.GetStatus(),
 		Changelog: changelog, PublishedBy: endpoint.CallerFrom(ctx).UserID, CreatedAt: time.Now().UnixMilli(),
 	}
-	number := max(agent.GetLatestVersion(), a.newestVersion(record)) + 1
-	for try := 0; ; try++ {
-		if number > maxVersions {
-			return nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
+	err := a.createRecord(ctx, endpoint.AgentVersions, func() (string, proto.Message, error) {
+		snapshot.Version = max(agent.GetLatestVersion(), a.newestVersion(record)) + 1
+		if snapshot.GetVersion() > maxVersions {
+			return "", nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
 		}
-		snapshot.Version = number
-		err := a.put(ctx, endpoint.AgentVersions, endpoint.VersionKey(record, number), snapshot)
-		if !isConflict(err) || try == maxTries {
-			return snapshot, err
-		}
-		number++ // somebody else publishes, too
-	}
+		return endpoint.VersionKey(record, snapshot.GetVersion()), snapshot, nil
+	})
+	return snapshot, err
 }
 
 // newestVersion is the highest number that a version of the agent has, 0 when there is none.

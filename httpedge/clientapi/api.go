@@ -23,8 +23,9 @@ type Parts struct {
 	Authorizer endpoint.Authorizer
 	// Gateway is the OpenAI-compatible gateway, for the document only.
 	Gateway endpoint.Surface
-	// CheckAgent says what is wrong with an agent's config that only shows where agents are run: its tools. nil = nothing is.
-	CheckAgent func(*definition.Config) error
+	// CheckAgent says what is wrong with the config of an agent of a project that only shows where agents are run: its tools,
+	// and credentials that would go to a stranger. nil = nothing is.
+	CheckAgent func(projectID string, config *definition.Config) error
 }
 
 // API is the handlers of the Client API. It holds no state of its own.

@@ -3,10 +3,14 @@ package clientapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
 	"parley/httpedge/access"
@@ -61,20 +65,20 @@ func (a *API) createModel(ctx context.Context, in *createModelInput) (*modelOut,
 		Category: &in.Category, ModelID: &in.ModelID, Settings: in.Settings, Pricing: in.Pricing, Metadata: in.Metadata,
 		Multimodal: &in.Multimodal,
 	}
-	if err := a.applyModel(ctx, update, model); err != nil {
-		return nil, err
-	}
 	if model.Key == "" {
 		model.Key = slug(in.Name, "model") + "-" + randomText(6)
 	}
 	if !isKey(model.Key) || model.Key == "providers" || model.Key == "dynamic" { // which are paths
 		return nil, machine.Fail(failurepb.Code_INVALID_REQUEST, textBadKey)
 	}
-	if err := a.roomForModel(caller); err != nil {
-		return nil, err
-	}
-	err := a.put(ctx, endpoint.Models, endpoint.RecordKey(caller.ProjectID, model.GetKey()), model)
-	if isConflict(err) {
+	err := a.createRecord(ctx, endpoint.Models, func() (string, proto.Message, error) {
+		err := a.applyModel(ctx, update, model)
+		if err == nil {
+			err = a.roomForModel(caller)
+		}
+		return endpoint.RecordKey(caller.ProjectID, model.GetKey()), model, err
+	})
+	if errors.Is(err, errTaken) {
 		return nil, machine.Fail(failurepb.Code_ALREADY_EXISTS, "A model with this key already exists")
 	}
 	if err != nil {
@@ -87,7 +91,7 @@ const textBadKey = "key must be 1 to 128 letters, digits, '.', '-' and '_', begi
 
 func missing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// roomForModel refuses a model above what the tenant's plan has. Two that are made at the same moment may both pass.
+// roomForModel refuses a model above what the tenant's plan has.
 func (a *API) roomForModel(caller endpoint.Caller) error {
 	if n := len(a.Records.List(endpoint.Models, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
 		return limitReached("models", n, maxModels)
@@ -186,6 +190,9 @@ func (a *API) applyModel(ctx context.Context, in *updateModelInput, model *direc
 		value := strings.TrimSpace(*text.value)
 		if value == "" || utf8.RuneCountInString(value) > definition.MaxName {
 			return machine.Fail(failurepb.Code_INVALID_REQUEST, "%s must be 1 to %d characters", text.name, definition.MaxName)
+		}
+		if text.into != &model.Name && strings.ContainsFunc(value, unicode.IsControl) {
+			return machine.Fail(failurepb.Code_INVALID_REQUEST, "%s must not hold control characters", text.name)
 		}
 		*text.into = value
 	}

@@ -3,10 +3,13 @@ package clientapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
 	"parley/httpedge/definition"
@@ -150,9 +153,6 @@ func (a *API) createProvider(ctx context.Context, in *createProviderInput) (*pro
 		return nil, machine.Fail(failurepb.Code_INVALID_REQUEST, "driver must be one of: %s", strings.Join(definition.Drivers(), ", "))
 	}
 	record := endpoint.RecordKey(caller.ProjectID, provider.GetKey())
-	if n := len(a.Records.List(endpoint.Providers, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
-		return nil, limitReached("providers", n, maxModels)
-	}
 	if in.Label == "" {
 		in.Label = provider.Key
 	}
@@ -163,8 +163,13 @@ func (a *API) createProvider(ctx context.Context, in *createProviderInput) (*pro
 	if err := a.applyProvider(update, provider); err != nil {
 		return nil, err
 	}
-	err := a.put(ctx, endpoint.Providers, record, provider)
-	if isConflict(err) {
+	err := a.createRecord(ctx, endpoint.Providers, func() (string, proto.Message, error) {
+		if n := len(a.Records.List(endpoint.Providers, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
+			return "", nil, limitReached("providers", n, maxModels)
+		}
+		return record, provider, nil
+	})
+	if errors.Is(err, errTaken) {
 		return nil, machine.Fail(failurepb.Code_ALREADY_EXISTS, "A provider with this key already exists")
 	}
 	if err != nil {
@@ -267,15 +272,24 @@ func (a *API) deleteProvider(ctx context.Context, in *providerInput) (*successOu
 	if err != nil {
 		return nil, err
 	}
-	models, err := a.modelsOf(ctx)
+	// In the scope of the models: one that is made meanwhile finds no provider, or is found to use it.
+	key := endpoint.RecordKey(provider.GetProjectId(), in.Key)
+	_, err = a.Records.Guarded(ctx, scopeOfCaller(ctx, endpoint.Models), func() (*endpoint.Write, error) {
+		models, err := a.modelsOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		used := func(m *directorypb.Model) bool { return m.GetProviderKey() == in.Key && m.GetCreatedAt() != 0 }
+		if i := slices.IndexFunc(models, used); i >= 0 {
+			return nil, machine.Fail(failurepb.Code_CONFLICT, "The provider is used by model %s", models[i].GetKey())
+		}
+		stored, found, err := a.Records.Find(ctx, endpoint.Providers, key)
+		if err == nil && !found {
+			err = errNoRecord
+		}
+		return &endpoint.Write{Collection: endpoint.Providers, Key: key, Expected: stored.Version, Delete: true}, err
+	})
 	if err != nil {
-		return nil, err
-	}
-	used := func(m *directorypb.Model) bool { return m.GetProviderKey() == in.Key && m.GetCreatedAt() != 0 }
-	if i := slices.IndexFunc(models, used); i >= 0 {
-		return nil, machine.Fail(failurepb.Code_CONFLICT, "The provider is used by model %s", models[i].GetKey())
-	}
-	if err = a.remove(ctx, endpoint.Providers, endpoint.RecordKey(provider.GetProjectId(), in.Key)); err != nil {
 		return nil, absent(err, failurepb.Code_NOT_FOUND, textNoProvider)
 	}
 	return &successOut{true}, nil

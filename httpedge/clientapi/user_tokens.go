@@ -114,9 +114,6 @@ func (a *API) createUserToken(ctx context.Context, in *createUserTokenInput) (*c
 	if !access.MemberOf(user, projectID) {
 		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "The user is not a member of the project")
 	}
-	if err := a.roomForToken(grant); err != nil {
-		return nil, err
-	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails, it ends the process instead
 	secret, hash, prefix := token.Generate(&random)
@@ -126,7 +123,10 @@ func (a *API) createUserToken(ctx context.Context, in *createUserTokenInput) (*c
 		CreatedAt: now.UnixMilli(), ExpiresAt: expires, CreatedBy: grant.Owner.GetId(),
 	}
 	limitScope(made, user, grant, in.ServicePermissions)
-	if err := a.put(ctx, endpoint.Tokens, token.Key(hash), made); err != nil {
+	err = a.createRecord(ctx, endpoint.Tokens, func() (string, proto.Message, error) {
+		return token.Key(hash), made, a.roomForToken(grant)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &createdUserTokenOut{
@@ -224,7 +224,7 @@ func (a *API) userOfTenant(ctx context.Context, id string) (*directorypb.User, *
 	return user, grant, nil
 }
 
-// roomForToken refuses a token above what the plan has; of those made at the same moment one too many may pass.
+// roomForToken refuses a token above what the plan has.
 func (a *API) roomForToken(grant *access.Grant) error {
 	limit := grant.Tier().Limits().MaxAPITokens
 	if limit == access.Unlimited {

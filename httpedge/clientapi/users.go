@@ -124,16 +124,16 @@ func (a *API) createUser(ctx context.Context, in *createUserInput) (*oneUserOut,
 	if err != nil {
 		return nil, err
 	}
-	if err := a.roomForUser(grant, email); err != nil {
-		return nil, err
-	}
 	now := time.Now().UnixMilli()
 	user := &directorypb.User{
 		Id: a.IDs.NewID("usr"), TenantId: grant.Tenant.GetId(), Name: strings.TrimSpace(in.Name), Email: email, Role: in.Role,
 		ProjectIds: []string{projectID}, ServicePermissions: in.ServicePermissions.scope.Within(grant),
 		CreatedBy: grant.Owner.GetId(), CreatedAt: now, UpdatedAt: now,
 	}
-	if err := a.put(ctx, endpoint.Users, user.GetId(), user); err != nil {
+	err = a.createRecord(ctx, endpoint.Users, func() (string, proto.Message, error) {
+		return user.GetId(), user, a.roomForUser(grant, email)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &oneUserOut{User: userJSON(user)}, nil
@@ -163,8 +163,7 @@ func (in *createUserInput) check() (email string, failure *machine.Failure) {
 	return email, nil
 }
 
-// roomForUser refuses an email that is taken, and a user above what the plan has. Two that are made at the same moment may
-// both pass: such a user cannot sign in, the email only names somebody.
+// roomForUser refuses an email that is taken, and a user above what the plan has.
 func (a *API) roomForUser(grant *access.Grant, email string) error {
 	limit := grant.Tier().Limits().MaxUsers
 	if email == "" && limit == access.Unlimited {
@@ -223,19 +222,6 @@ func (a *API) read(ctx context.Context, collection, key string, into proto.Messa
 		return false, err
 	}
 	return true, proto.Unmarshal(record.Value, into)
-}
-
-// put writes a new record.
-func (a *API) put(ctx context.Context, collection, key string, message proto.Message) error {
-	value, err := proto.Marshal(message)
-	if err != nil {
-		return err
-	}
-	if err = a.roomFor(collection, key, len(value)); err != nil {
-		return err
-	}
-	_, err = a.Records.Put(ctx, collection, key, 0, value)
-	return err
 }
 
 func userJSON(user *directorypb.User) userSchema {

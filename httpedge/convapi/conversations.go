@@ -66,7 +66,7 @@ func (a *API) createConversation(ctx context.Context, in *createConversationIn) 
 		return nil, err
 	}
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
-		command.Caller.UserId = in.UserID
+		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}
 	command.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{
 		Agent: agent, Title: in.Title, Metadata: in.Metadata, Budget: in.Budget.budget,

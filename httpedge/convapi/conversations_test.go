@@ -94,6 +94,8 @@ func TestCreateConversationRefuses(t *testing.T) {
 		"bad_utf8":           {400, "VALIDATION_ERROR", "{\"agentId\":\"assistant\",\"title\":\"\xff\"}"},
 		"nan":                {400, "VALIDATION_ERROR", `{"agentId":"assistant","budget":{"maxCostUsd":NaN}}`},
 		"too_deep":           {400, "VALIDATION_ERROR", `{"metadata":` + strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 71)},
+		"number_of_no_use":   {400, "VALIDATION_ERROR", `{"agentId":"assistant","metadata":{"a":[-1e400]}}`},
+		"endless_digits":     {400, "VALIDATION_ERROR", `{"agentId":"assistant","metadata":{"a":` + strings.Repeat("9", 310) + `}}`},
 		"unknown_agent":      {404, "NOT_FOUND", `{"agentId":"nobody"}`},
 		"budget_is_text":     {400, "invalid_budget", `{"agentId":"assistant","budget":"lots"}`},
 		"budget_negative":    {400, "invalid_budget", `{"agentId":"assistant","budget":{"maxCostUsd":-1}}`},
@@ -254,7 +256,8 @@ func TestGetConversation(t *testing.T) {
 	k.refused(404, "NOT_FOUND", "GET", "/conversations/"+conv1+"?after=%2e%2e%2f", "")
 	k.refused(404, "NOT_FOUND", "GET", "/conversations/"+gone, "")
 	k.refused(404, "NOT_FOUND", "GET", "/conversations/..%2f..%2fetc", "")
-	k.refused(404, "NOT_FOUND", "GET", "/conversations/%00", "")
+	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations/%00", "")
+	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations/"+conv1+"%0a", "")
 	k.refused(400, "VALIDATION_ERROR", "GET", "/conversations/%ff", "")
 	k.refused(404, "NOT_FOUND", "GET", "/conversations/"+strings.Repeat("x", 1000), "")
 	k.refused(414, "path_too_long", "GET", "/conversations/"+strings.Repeat("x", 3000), "")

@@ -91,7 +91,7 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOu
 	}
 	command := a.taskCommand(ctx, a.ids.NewID("task"))
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
-		command.Caller.UserId = in.UserID
+		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}
 	conversation := a.ids.NewIDFor("conv", command.GetTaskId())
 	var files []*conversationpb.FileRef

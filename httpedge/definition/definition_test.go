@@ -120,19 +120,19 @@ func read(t *testing.T, text string) *Draft {
 // TestSecretsComeBack goes the way of a connected agent: created, shown, changed by what was shown, and run.
 func TestSecretsComeBack(t *testing.T) {
 	first := read(t, `{"kind":"external","connection":{"protocol":"a2a","url":"https://a.test","apiKey":"k1","headers":{"X-A":"h1","X-B":"h2"}}}`)
-	sealed, err := first.Seal("p/a", nil, seal)
+	sealed, err := first.Seal("p/a", Stored{}, seal)
 	require.NoError(t, err)
 	shown := Show(first.Config, sealed)
 	require.NotContains(t, string(shown), "k1")
 	require.Contains(t, string(shown), `"hasApiKey":true`)
 
 	again := read(t, string(shown)) // hasApiKey and masks, sent back
-	kept, err := again.Seal("p/a", sealed, seal)
+	kept, err := again.Seal("p/a", Stored{first.Config, sealed}, seal)
 	require.NoError(t, err)
 	require.Equal(t, sealed, kept)
 
-	changed := read(t, `{"kind":"external","connection":{"protocol":"a2a","url":"https://b.test","apiKey":null,"headers":{"X-A":"********"}}}`)
-	sealed, err = changed.Seal("p/a", sealed, seal)
+	changed := read(t, `{"kind":"external","connection":{"protocol":"a2a","url":"https://A.test:443/x","apiKey":null,"headers":{"X-A":"********"}}}`)
+	sealed, err = changed.Seal("p/a", Stored{again.Config, sealed}, seal)
 	require.NoError(t, err)
 	stored, err := ParseSealed(sealed.Encode())
 	require.NoError(t, err)
@@ -148,14 +148,58 @@ func TestSecretsComeBack(t *testing.T) {
 
 func TestAMaskNeedsAStoredValue(t *testing.T) {
 	draft := read(t, `{"modelKey":"m","tools":[{"name":"t","url":"https://a.test","headers":{"X-A":"********"}}]}`)
-	_, err := draft.Seal("p/a", nil, seal)
+	_, err := draft.Seal("p/a", Stored{}, seal)
 	require.EqualError(t, err, "INVALID_REQUEST: tools.t.headers.X-A: there is no stored value to keep")
+}
+
+// TestSecretsStayWithTheirHost: whatever takes a secret's target elsewhere needs the secret again.
+func TestSecretsStayWithTheirHost(t *testing.T) {
+	const (
+		far    = `{"kind":"external","connection":{"protocol":"a2a","url":"%s","headers":{"X-A":"%s"}%s}}`
+		native = `{"modelKey":"m","tools":[{"name":"t","url":"%s","headers":{"X-A":"%s"}}],"mcpServers":[{"name":"s","url":"%s","headers":{"X-A":"%s"}}]}`
+		mine   = "https://a.test/x"
+	)
+	seals := func(config, after string) error {
+		first := read(t, config)
+		sealed, err := first.Seal("p/a", Stored{}, seal)
+		require.NoError(t, err)
+		again, err := read(t, after).Seal("p/a", Stored{first.Config, sealed}, seal)
+		if err == nil {
+			require.Equal(t, sealed, again)
+		}
+		return err
+	}
+	connected := fmt.Sprintf(far, mine, "h", `,"apiKey":"k"`)
+	keyed := `{"kind":"external","connection":{"protocol":"a2a","url":"https://a.test","apiKey":"k"}}`
+	both := fmt.Sprintf(native, mine, "h1", mine, "h2")
+	for _, same := range []string{mine, "https://a.test", "HTTPS://A.test.:443/y?z"} {
+		require.NoError(t, seals(connected, fmt.Sprintf(far, same, Mask, "")))
+		require.NoError(t, seals(both, fmt.Sprintf(native, same, Mask, same, Mask)))
+	}
+	const again = ": the stored value was given for another host and is not sent to this one: give it again"
+	for _, moved := range []string{"http://a.test/x", "https://a.test:444/x", "https://b.test/x", "https://a.test.b.test", "https://x.a.test"} {
+		require.ErrorContains(t, seals(keyed, strings.Replace(keyed, `https://a.test","apiKey":"k"`, moved+`"`, 1)), "connection.apiKey"+again, moved)
+		require.ErrorContains(t, seals(connected, fmt.Sprintf(far, moved, Mask, `,"apiKey":null`)), "connection.headers.X-A"+again, moved)
+		require.ErrorContains(t, seals(both, fmt.Sprintf(native, moved, Mask, mine, Mask)), "tools.t.headers.X-A"+again, moved)
+		require.ErrorContains(t, seals(both, fmt.Sprintf(native, mine, Mask, moved, Mask)), "mcpServers.s.headers.X-A"+again, moved)
+	}
+	// Two names that make one path.
+	require.ErrorContains(t, seals(
+		`{"modelKey":"m","mcpServers":[{"name":"s","url":"https://a.test","headers":{"b.headers.X":"h"}}]}`,
+		`{"modelKey":"m","mcpServers":[{"name":"s.headers.b","url":"https://b.test","headers":{"X":"`+Mask+`"}}]}`), again)
+	require.ErrorContains(t, seals(
+		`{"modelKey":"m","mcpServers":[{"name":"s","url":"https://a.test","headers":{"b.headers.X":"h"}}]}`,
+		`{"modelKey":"m","mcpServers":[{"name":"s.headers.b","url":"https://b.test","headers":{"X":"`+Mask+`"}},{"name":"s","url":"https://a.test","headers":{"b.headers.X":"`+Mask+`"}}]}`), again)
+
+	require.True(t, Moved([]byte(`{"baseUrl":"https://a.test"}`), []byte(`{"baseUrl":"http://a.test"}`)))
+	require.True(t, Moved(nil, []byte(`{"baseUrl":"https://a.test"}`)))
+	require.False(t, Moved([]byte(`{"baseUrl":"https://a.test"}`), []byte(`{"baseUrl":" https://A.test:443/v1"}`)))
 }
 
 func TestASealThatFailsFails(t *testing.T) {
 	draft := read(t, `{"kind":"external","connection":{"protocol":"a2a","url":"https://a.test","apiKey":"k1"}}`)
 	broken := errors.New("locked")
-	_, err := draft.Seal("p/a", nil, func([]byte, string) ([]byte, error) { return nil, broken })
+	_, err := draft.Seal("p/a", Stored{}, func([]byte, string) ([]byte, error) { return nil, broken })
 	require.ErrorIs(t, err, broken)
 }
 

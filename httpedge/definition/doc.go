@@ -22,6 +22,6 @@
 //
 // connection.apiKey and the values of all headers are secrets: Read takes them out of the config, Draft.Seal encrypts them. In
 // the config that is stored and shown a header's value is Mask, and whoever sends Mask back keeps the value. A sealed secret
-// is about "<record key>/<path>", so it opens nowhere else. Credentials in other places are refused, ciphertext of a client
-// (apiKeyEnc) is dropped.
+// is about "<record key>/<path>", so it opens nowhere else. It goes only to the host that it was given for: Draft.Seal does not
+// keep one whose URL has moved (Origin). Credentials in other places are refused, ciphertext of a client (apiKeyEnc) is dropped.
 package definition

@@ -2,7 +2,6 @@ package definition
 
 import (
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -216,26 +215,21 @@ func ReadProvider(settings []byte, credentials map[string]*string, stored Sealed
 // Moved says whether settings name another host than those that are stored: what was given for one is no business of the other.
 // Settings that cannot be read have moved nothing.
 func Moved(stored, sent []byte) bool {
-	origin := func(raw []byte) (string, bool) {
-		var settings ProviderSettings
-		if json.Unmarshal(raw, &settings) != nil {
-			return "", false
-		}
-		target, err := url.Parse(strings.TrimSpace(settings.BaseURL))
-		if err != nil {
-			return "", false
-		}
-		return strings.ToLower(target.Scheme + "://" + target.Host), true
-	}
-	was, readable := origin(stored)
-	is, valid := origin(sent)
-	return readable && valid && was != is
+	was, err := ParseProviderSettings(stored)
+	is, broken := ParseProviderSettings(sent)
+	return err == nil && broken == nil && Origin(was.BaseURL) != Origin(is.BaseURL)
 }
 
 // ProviderDraft is a provider as a client sent it, made ready to be stored.
 type ProviderDraft struct {
 	Draft
 	Settings []byte
+}
+
+// Seal encrypts what the client gave and takes over from the stored secrets what it left as it was. Of a provider that has
+// moved none is to be handed over: see Moved.
+func (d *ProviderDraft) Seal(recordKey string, stored Sealed, seal func(secret []byte, about string) ([]byte, error)) (Sealed, error) {
+	return d.seal(recordKey, stored, seal)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"unicode"
 
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -108,7 +109,10 @@ func (d *Draft) readConnected(raw []byte) *machine.Failure {
 	case c.Model == "" && c.Protocol != "a2a":
 		return invalid("Model id is required for OpenAI-compatible connected agents")
 	}
-	var failure *machine.Failure
+	failure := plain("config.connection", c.Model, c.CredentialProviderKey, c.ResponsePath)
+	if failure != nil {
+		return failure
+	}
 	if c.Headers, failure = d.headers("connection", c.Headers); failure != nil {
 		return failure
 	}
@@ -160,6 +164,9 @@ func (d *Draft) readNative(raw []byte) *machine.Failure {
 	case len(config.Tools) > maxTools, len(config.MCPServers) > maxServers, len(config.ToolBindings) > maxBindings:
 		return invalid("config has more than %d tools, %d mcpServers or %d toolBindings", maxTools, maxServers, maxBindings)
 	}
+	if failure := config.plain(); failure != nil {
+		return failure
+	}
 	if failure := d.nativeSecrets(&config); failure != nil {
 		return failure
 	}
@@ -169,6 +176,37 @@ func (d *Draft) readNative(raw []byte) *machine.Failure {
 	}
 	d.Parsed = &config
 	return d.encode(&config, further)
+}
+
+// plain refuses keys and names that no log line and no header could show as they are.
+func (c *Config) plain() *machine.Failure {
+	failure := plain("config", c.ModelKey, c.PromptKey, c.KnowledgeKey, c.InputGuardrail, c.OutputGuardrail)
+	for i := range c.ToolBindings {
+		if failure == nil {
+			failure = plain("config.toolBindings", append([]string{c.ToolBindings[i].Source, c.ToolBindings[i].SourceKey}, c.ToolBindings[i].ToolNames...)...)
+		}
+	}
+	for i := range c.Tools {
+		if failure == nil {
+			failure = plain("config.tools", c.Tools[i].Name)
+		}
+	}
+	for i := range c.MCPServers {
+		if failure == nil {
+			failure = plain("config.mcpServers", append([]string{c.MCPServers[i].Name}, c.MCPServers[i].ToolNames...)...)
+		}
+	}
+	return failure
+}
+
+// plain refuses control characters in keys and names.
+func plain(at string, names ...string) *machine.Failure {
+	for _, name := range names {
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			return invalid("%s: %q holds control characters", at, name)
+		}
+	}
+	return nil
 }
 
 // nativeSecrets takes the values of the headers out of the config.

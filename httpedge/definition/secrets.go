@@ -3,6 +3,8 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -61,6 +63,66 @@ func (s Sealed) Open(recordKey string, open func(sealed []byte, about string) ([
 	return secrets, nil
 }
 
+// Stored is a definition as it is recorded: a config, and the secrets that belong to it.
+type Stored struct {
+	Config []byte
+	Sealed Sealed
+}
+
+// origins are where the stored secrets go. Of a config that cannot be read it is not known.
+func (s Stored) origins() map[string]string {
+	if len(s.Sealed) == 0 {
+		return nil
+	}
+	config, err := Parse(s.Config)
+	if err != nil {
+		return nil
+	}
+	return config.origins()
+}
+
+// origins are where the secrets of a config go, by path.
+func (c *Config) origins() map[string]string {
+	origins := map[string]string{}
+	add := func(path, url string) {
+		origin := Origin(url)
+		if other, twice := origins[path]; twice && other != origin {
+			origin = "" // two names that make one path: neither may have the other's
+		}
+		origins[path] = origin
+	}
+	if c.Connection != nil {
+		add(pathAPIKey, c.Connection.URL)
+		for name := range c.Connection.Headers {
+			add(headerPath("connection", name), c.Connection.URL)
+		}
+	}
+	for i := range c.Tools {
+		for name := range c.Tools[i].Headers {
+			add(headerPath(toolPath(c.Tools[i].Name), name), c.Tools[i].URL)
+		}
+	}
+	for i := range c.MCPServers {
+		for name := range c.MCPServers[i].Headers {
+			add(headerPath(serverPath(c.MCPServers[i].Name), name), c.MCPServers[i].URL)
+		}
+	}
+	return origins
+}
+
+// Origin is whom a URL calls: scheme, host and port, in one spelling. Of what is no URL it is "".
+func Origin(text string) string {
+	target, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || target.Host == "" {
+		return ""
+	}
+	scheme, port := strings.ToLower(target.Scheme), target.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	return scheme + "://" + net.JoinHostPort(strings.TrimSuffix(strings.ToLower(target.Hostname()), "."), port)
+}
+
 // Secrets is secrets in clear, by path.
 type Secrets map[string]string
 
@@ -93,8 +155,21 @@ func (s Secrets) headers(of string, masked map[string]string) map[string]string 
 	return headers
 }
 
-// Seal encrypts what the client gave and takes over from the stored secrets what it left as it was.
-func (d *Draft) Seal(recordKey string, stored Sealed, seal func(secret []byte, about string) ([]byte, error)) (Sealed, error) {
+// Seal encrypts what the client gave and takes over from the stored definition the secrets that it left as they were. A secret
+// was given for a host: one that would go to another host has to be given again.
+func (d *Draft) Seal(
+	recordKey string, stored Stored, seal func(secret []byte, about string) ([]byte, error),
+) (Sealed, error) {
+	was, is := stored.origins(), d.Parsed.origins()
+	for _, path := range d.kept {
+		if stored.Sealed[path] != nil && was[path] != is[path] {
+			return nil, invalid("%s: the stored value was given for another host and is not sent to this one: give it again", path)
+		}
+	}
+	return d.seal(recordKey, stored.Sealed, seal)
+}
+
+func (d *Draft) seal(recordKey string, stored Sealed, seal func(secret []byte, about string) ([]byte, error)) (Sealed, error) {
 	for _, path := range d.wanted {
 		if stored[path] == nil {
 			return nil, invalid("%s: there is no stored value to keep", path)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
+	"strconv"
 	"unicode/utf8"
 
 	"parley/actors/machine"
@@ -56,6 +58,51 @@ func tooDeep(body []byte, maxDepth int) bool {
 		}
 	}
 	return false
+}
+
+// vastNumber is a number in JSON that is none to most who read JSON, "" when there is none: what is too large for a double becomes
+// infinite there. What is kept as it was sent would be shown to them. It need not be right about what is not JSON.
+func vastNumber(body []byte) string {
+	quoted := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '-' || c >= '0' && c <= '9':
+			number := numberAt(body[i:])
+			if isVast(number) {
+				return string(number[:min(len(number), maxShown)])
+			}
+			i += len(number) - 1
+		}
+	}
+	return ""
+}
+
+// maxShown is how much of a number a refusal repeats.
+const maxShown = 40
+
+// numberAt is the number with which a text begins.
+func numberAt(text []byte) []byte {
+	for i, c := range text {
+		if (c < '0' || c > '9') && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// isVast says whether a number is larger than any double.
+func isVast(number []byte) bool {
+	const safe = 300 // digits that surely fit
+	if len(number) < safe && !bytes.ContainsAny(number, "eE") {
+		return false
+	}
+	value, _ := strconv.ParseFloat(string(number), 64) // what is no number at all was told before
+	return math.IsInf(value, 0)
 }
 
 func bodyFailure(err error) *machine.Failure {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"net"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -187,6 +188,16 @@ func TestEncodingWithoutAnAppender(t *testing.T) {
 	require.Contains(t, string(rc.Response.Body()), "<b>&</b>", "as it is, not escaped for HTML")
 	require.JSONEq(t, `{"text":"<b>&</b>"}`, string(rc.Response.Body()))
 	require.Equal(t, 500, ask(mux, "GET", "/x/bad", "").Response.StatusCode())
+}
+
+func TestVastNumbers(t *testing.T) {
+	for body, want := range map[string]string{
+		``: "", `{"a":1.7976931348623157e308,"b":-0,"c":"1e999","d":"\\","e":9007199254740993,"f":1e-999,"g":0e999}`: "",
+		`{"a":["\"1e999",1e400]}`: "1e400", `{"a":-1E+309}`: "-1E+309", strings.Repeat("9", 309): strings.Repeat("9", 40), `1e308`: "",
+		`0.` + strings.Repeat("9", 400): "",
+	} {
+		require.Equal(t, want, vastNumber([]byte(body)), body)
+	}
 }
 
 func FuzzDecodeBody(f *testing.F) {

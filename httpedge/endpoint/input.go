@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/actors/machine"
@@ -123,9 +124,10 @@ func planParam(field reflect.StructField) (Param, bool) {
 
 // decode fills an input: the body first, so that nothing in it can stand for a path or query field.
 func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
+	var body []byte
 	if p.hasBody {
-		body, err := x.wholeBody()
-		if err != nil {
+		var err error
+		if body, err = x.wholeBody(); err != nil {
 			return err
 		}
 		if failure := decodeBody(body, in, x.mux.config.MaxJSONDepth); failure != nil {
@@ -135,12 +137,13 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 	if failure := p.decodeParams(x, value); failure != nil {
 		return failure
 	}
-	if p.validates {
-		if v, ok := in.(Validator); ok {
-			if failure := v.Validate(); failure != nil {
-				return failure
-			}
+	if v, ok := in.(Validator); ok && p.validates {
+		if failure := v.Validate(); failure != nil {
+			return failure
 		}
+	}
+	if vast := vastNumber(body); vast != "" { // last: fields of their own have better words for it
+		return machine.Fail(failurepb.Code_VALIDATION, "the body holds a number that is out of range: %s", vast)
 	}
 	return nil
 }
@@ -188,6 +191,9 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 	}
 	if !utf8.ValidString(text) {
 		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q is not valid UTF-8", p.Source, p.Name)
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q must not hold control characters", p.Source, p.Name)
 	}
 	return text, nil
 }

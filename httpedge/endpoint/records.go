@@ -14,7 +14,19 @@ const (
 	Models        = "models"
 	Providers     = "providers"
 	RequestCounts = "request_counts"
+	Guards        = "guards" // see Records.Guarded; by scope
 )
+
+// Scope names what a collection holds of a tenant, for Records.Guarded.
+func Scope(collection, tenantID string) string { return collection + "/" + tenantID }
+
+// Write is one write of a record.
+type Write struct {
+	Collection, Key string
+	Expected        uint64 // version that is stored, 0 = none
+	Value           []byte
+	Delete          bool
+}
 
 // Record is one record of the directory. Its value is shared: do not change it.
 type Record struct {
@@ -38,6 +50,11 @@ type Records interface {
 	Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error)
 	// Delete removes a record whose stored version is expected, as Put.
 	Delete(ctx context.Context, collection, key string, expected uint64) error
+	// Guarded makes the write that decide returns, nil = none, if nothing was written in its scope since decide began to read:
+	// limits and names are kept by that, however many write at once on however many nodes. decide only reads; it is called
+	// again when somebody else was faster, whose record it then sees. Its error is Guarded's. Whatever else is to keep to the
+	// scope has to be written by Guarded with the same scope.
+	Guarded(ctx context.Context, scope string, decide func() (*Write, error)) (version uint64, err error)
 	// Watch returns a channel that holds a value whenever the collection has changed since it was last received from.
 	Watch(collection string) (changed <-chan struct{}, stop func())
 }

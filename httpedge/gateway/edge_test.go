@@ -32,6 +32,7 @@ func TestRefusals(t *testing.T) {
 		{"/chat/completions", `[]`, 400, "Invalid JSON body", "null"},
 		{"/chat/completions", `null`, 400, "Invalid JSON body", "null"},
 		{"/chat/completions", `{}`, 400, "`model` is required", `"model"`},
+		{"/chat/completions", `{"model":"m","messages":[],"request_id":"a\u0000"}`, 400, "`request_id` must not hold control characters", `"request_id"`},
 		{"/chat/completions", `{"model":5}`, 400, "`model` is required", `"model"`},
 		{"/chat/completions", `{"model":"relayed"}`, 400, "`messages` must be an array", `"messages"`},
 		{"/chat/completions", `{"model":"relayed","messages":{}}`, 400, "`messages` must be an array", `"messages"`},

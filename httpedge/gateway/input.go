@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
+	"unicode"
 
 	"parley/actors/machine"
 	"parley/actors/machine/rawjson"
@@ -30,6 +32,9 @@ func (f *fields) model() (string, *machine.Failure) {
 	key := f.Text("model")
 	if key == "" {
 		return "", invalid("model", "`model` is required")
+	}
+	if strings.ContainsFunc(f.Text("request_id"), unicode.IsControl) {
+		return "", invalid("request_id", "`request_id` must not hold control characters")
 	}
 	return key, nil
 }

@@ -32,7 +32,7 @@ import (
 // ErrConflict is wrapped by a *ConflictError.
 var ErrConflict = errors.New("record has another version")
 
-// ConflictError refuses a write whose expected version is not the stored one.
+// ConflictError refuses a write whose expected version, or that of its guard, is not the stored one.
 type ConflictError struct {
 	Collection, Key string
 	Stored          uint64 // 0 = there is no such record
@@ -127,16 +127,18 @@ func (c *collection) sort() []Record {
 // Put writes a record whose stored version is expected (0 = there is none) and returns its new version. When it
 // returns, this node reads the new value.
 func (d *Directory) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error) {
-	return d.propose(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
+	return d.Write(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
 }
 
 // Delete removes a record whose stored version is expected.
 func (d *Directory) Delete(ctx context.Context, collection, key string, expected uint64) error {
-	_, err := d.propose(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
+	_, err := d.Write(ctx, &logpb.Put{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
 	return err
 }
 
-func (d *Directory) propose(ctx context.Context, p *logpb.Put) (uint64, error) {
+// Write puts or deletes, if the record and its guard, where it has one, have the versions that are expected. The record's new
+// version is the guard's as well; that of a deletion is 0.
+func (d *Directory) Write(ctx context.Context, p *logpb.Put) (version uint64, err error) {
 	result, err := d.log.ProposePut(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("put %s/%s: %w", p.GetCollection(), p.GetKey(), err)

@@ -95,6 +95,30 @@ func TestDirectoryIsLoaded(t *testing.T) {
 	require.False(t, ok)
 }
 
+// TestGuards: who reads a guard's version finds what was written with it, and nobody writes by what is no more.
+func TestGuards(t *testing.T) {
+	d, l := open(t)
+	write := func(key string, guard uint64, remove bool, expected uint64) error {
+		_, err := d.Write(t.Context(), &logpb.Put{
+			Collection: "agents", Key: key, ExpectedVersion: expected, Delete: remove,
+			Guard: &logpb.Guard{Collection: "guards", Key: "agents", ExpectedVersion: guard},
+		})
+		return err
+	}
+	require.NoError(t, write("a", 0, false, 0))
+	require.ErrorIs(t, write("b", 0, false, 0), directory.ErrConflict)
+	require.NoError(t, write("b", 1, false, 0))
+	require.ErrorIs(t, write("b", 1, true, 3), directory.ErrConflict)
+	require.ErrorIs(t, write("b", 3, true, 1), directory.ErrConflict, "the guard does not stand for the record")
+	require.NoError(t, write("b", 3, true, 3))
+	require.Equal(t, []string{"a=@1"}, names(d, "agents"))
+	require.Equal(t, []string{"agents=@6"}, names(d, "guards"))
+	again := directory.New(l.db, l)
+	require.NoError(t, again.Refresh())
+	require.Equal(t, names(d, "guards"), names(again, "guards"))
+	require.Equal(t, uint64(6), again.Version())
+}
+
 func TestFailedWritesSaySo(t *testing.T) {
 	d, l := open(t)
 	l.err = errors.New("no leader")

@@ -30,9 +30,9 @@ import (
 )
 
 // Format is the entry format that this release writes; OldestFormat is the oldest that it applies. Format 2 knows sums, which a
-// release of format 1 would leave out of its rows without a word.
+// release of format 1 would leave out of its rows without a word; format 3 knows guards, which older ones would not ask.
 const (
-	Format       = 2
+	Format       = 3
 	OldestFormat = 1
 )
 

@@ -268,6 +268,10 @@ func parsePut(t *testing.T, words []string) *logpb.Entry {
 			p.Value = []byte(value)
 		case "delete":
 			p.Delete = true
+		case "guard": // collection/key@version
+			guard, version, _ := strings.Cut(value, "@")
+			p.Guard = &logpb.Guard{ExpectedVersion: number[uint64](t, version)}
+			p.Guard.Collection, p.Guard.Key, _ = strings.Cut(guard, "/")
 		}
 	}
 	return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Put{Put: p}}
@@ -310,8 +314,8 @@ func TestApplyRefusesForeignFormats(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"newer":       {newer, "apply entry 5 of group 3: entry format is not known to this release: it has format 7, known are 1 to 2"},
-		"unversioned": {nil, "it has format 0, known are 1 to 2"},
+		"newer":       {newer, "apply entry 5 of group 3: entry format is not known to this release: it has format 7, known are 1 to 3"},
+		"unversioned": {nil, "it has format 0, known are 1 to 3"},
 		"no body":     {bodiless, "unknown body"},
 		"garbage":     {[]byte{0xff}, "decode"},
 	} {
@@ -329,10 +333,16 @@ func TestApplyRefusesForeignFormats(t *testing.T) {
 func drawEntry(t *rapid.T) *logpb.Entry {
 	letter := rapid.SampledFrom([]string{"a", "b", "c"})
 	if rapid.IntRange(0, 9).Draw(t, "put") == 0 {
-		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Put{Put: &logpb.Put{
+		put := &logpb.Put{
 			Collection: letter.Draw(t, "collection"), Key: letter.Draw(t, "key"),
 			ExpectedVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Delete: rapid.Bool().Draw(t, "delete"), Value: []byte("v"),
-		}}}
+		}
+		if rapid.Bool().Draw(t, "guarded") {
+			put.Guard = &logpb.Guard{
+				Collection: letter.Draw(t, "guard collection"), Key: letter.Draw(t, "guard key"), ExpectedVersion: rapid.Uint64Range(0, 3).Draw(t, "guard version"),
+			}
+		}
+		return &logpb.Entry{Version: fsm.Format, Body: &logpb.Entry_Put{Put: put}}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "blob") == 0 {
 		return drawBlob(t)

@@ -130,14 +130,29 @@ func ValidateChunk(c *logpb.BlobChunk) error {
 
 // ValidatePut refuses a record that cannot be stored.
 func ValidatePut(p *logpb.Put) error {
-	if err := name("collection", p.GetCollection()); err != nil {
+	if err := recordName(p.GetCollection(), p.GetKey()); err != nil {
 		return err
 	}
-	if n := len(p.GetKey()); n == 0 || n > keys.MaxTail {
-		return fmt.Errorf("%w: record key of %d bytes", ErrLimit, n)
+	if guard := p.GetGuard(); guard != nil {
+		if err := recordName(guard.GetCollection(), guard.GetKey()); err != nil {
+			return err
+		}
+		if guard.GetCollection() == p.GetCollection() && guard.GetKey() == p.GetKey() {
+			return fmt.Errorf("%w: a record that is its own guard", ErrLimit)
+		}
 	}
 	if n := len(p.GetValue()); n > MaxRecord {
 		return fmt.Errorf("%w: record of %d bytes", ErrLimit, n)
+	}
+	return nil
+}
+
+func recordName(collection, key string) error {
+	if err := name("collection", collection); err != nil {
+		return err
+	}
+	if n := len(key); n == 0 || n > keys.MaxTail {
+		return fmt.Errorf("%w: record key of %d bytes", ErrLimit, n)
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func (d *Driver) cleanSpool() error {
 	if d.cfg.SpoolDir == "" {
 		return nil
 	}
-	if err := d.cfg.FS.MkdirAll(d.cfg.SpoolDir, 0o755); err != nil {
+	if err := d.cfg.FS.MkdirAll(d.cfg.SpoolDir, 0o700); err != nil {
 		return fmt.Errorf("create spool directory: %w", err)
 	}
 	// Without its own entry the directory would be lost in a power failure, with the file that an intent counts on.

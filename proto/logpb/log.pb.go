@@ -1000,6 +1000,7 @@ type Put struct {
 	ExpectedVersion uint64                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
 	Value           []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	Delete          bool                   `protobuf:"varint,5,opt,name=delete,proto3" json:"delete,omitempty"`
+	Guard           *Guard                 `protobuf:"bytes,6,opt,name=guard,proto3" json:"guard,omitempty"` // with it, all or nothing
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1069,6 +1070,76 @@ func (x *Put) GetDelete() bool {
 	return false
 }
 
+func (x *Put) GetGuard() *Guard {
+	if x != nil {
+		return x.Guard
+	}
+	return nil
+}
+
+// Guard is another record on which a Put depends: it must have the expected version (0 = must not exist), too, and is written,
+// empty, by the same entry. Whoever decides by many records what may be written (how many there are, whether a name is taken)
+// reads the guard of that scope first: it has moved if anything of the scope was written meanwhile.
+type Guard struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Collection      string                 `protobuf:"bytes,1,opt,name=collection,proto3" json:"collection,omitempty"`
+	Key             string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	ExpectedVersion uint64                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Guard) Reset() {
+	*x = Guard{}
+	mi := &file_logpb_log_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Guard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Guard) ProtoMessage() {}
+
+func (x *Guard) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Guard.ProtoReflect.Descriptor instead.
+func (*Guard) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Guard) GetCollection() string {
+	if x != nil {
+		return x.Collection
+	}
+	return ""
+}
+
+func (x *Guard) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Guard) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
 // Result is what applying an entry said, computed alike on every replica.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1081,7 +1152,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1164,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1177,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{12}
+	return file_logpb_log_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -1205,7 +1276,7 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x04sums\x18\x01 \x03(\v2\x0f.parley.log.SumR\x04sums\":\n" +
 	"\bTrimSums\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x16\n" +
-	"\x06before\x18\x02 \x01(\tR\x06before\"\x90\x01\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\"\xb9\x01\n" +
 	"\x03Put\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -1213,7 +1284,14 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
 	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x16\n" +
-	"\x06delete\x18\x05 \x01(\bR\x06delete\"_\n" +
+	"\x06delete\x18\x05 \x01(\bR\x06delete\x12'\n" +
+	"\x05guard\x18\x06 \x01(\v2\x11.parley.log.GuardR\x05guard\"d\n" +
+	"\x05Guard\x12\x1e\n" +
+	"\n" +
+	"collection\x18\x01 \x01(\tR\n" +
+	"collection\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
+	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\"_\n" +
 	"\x06Result\x12-\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x13.parley.log.OutcomeR\aoutcome\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -1240,7 +1318,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1255,7 +1333,8 @@ var file_logpb_log_proto_goTypes = []any{
 	(*Sums)(nil),       // 10: parley.log.Sums
 	(*TrimSums)(nil),   // 11: parley.log.TrimSums
 	(*Put)(nil),        // 12: parley.log.Put
-	(*Result)(nil),     // 13: parley.log.Result
+	(*Guard)(nil),      // 13: parley.log.Guard
+	(*Result)(nil),     // 14: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
 	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
@@ -1270,12 +1349,13 @@ var file_logpb_log_proto_depIdxs = []int32{
 	3,  // 9: parley.log.Append.blobs:type_name -> parley.log.BlobChange
 	9,  // 10: parley.log.Append.sums:type_name -> parley.log.Sum
 	9,  // 11: parley.log.Sums.sums:type_name -> parley.log.Sum
-	0,  // 12: parley.log.Result.outcome:type_name -> parley.log.Outcome
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	13, // 12: parley.log.Put.guard:type_name -> parley.log.Guard
+	0,  // 13: parley.log.Result.outcome:type_name -> parley.log.Outcome
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_logpb_log_proto_init() }
@@ -1297,7 +1377,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

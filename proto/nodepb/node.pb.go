@@ -2813,6 +2813,7 @@ type PutRecord struct {
 	ExpectedVersion uint64                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // 0 = there is none
 	Value           []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	Delete          bool                   `protobuf:"varint,5,opt,name=delete,proto3" json:"delete,omitempty"`
+	Guard           *logpb.Guard           `protobuf:"bytes,6,opt,name=guard,proto3" json:"guard,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2880,6 +2881,13 @@ func (x *PutRecord) GetDelete() bool {
 		return x.Delete
 	}
 	return false
+}
+
+func (x *PutRecord) GetGuard() *logpb.Guard {
+	if x != nil {
+		return x.Guard
+	}
+	return nil
 }
 
 type PutRecordReply struct {
@@ -3449,7 +3457,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\fSetNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\"\x06\n" +
-	"\x04Done\"\x96\x01\n" +
+	"\x04Done\"\xbf\x01\n" +
 	"\tPutRecord\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -3457,7 +3465,8 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
 	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x16\n" +
-	"\x06delete\x18\x05 \x01(\bR\x06delete\"^\n" +
+	"\x06delete\x18\x05 \x01(\bR\x06delete\x12'\n" +
+	"\x05guard\x18\x06 \x01(\v2\x11.parley.log.GuardR\x05guard\"^\n" +
 	"\x0ePutRecordReply\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1a\n" +
 	"\bconflict\x18\x02 \x01(\bR\bconflict\x12\x16\n" +
@@ -3563,7 +3572,8 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*taskpb.Result)(nil),             // 60: parley.task.Result
 	(*runpb.State)(nil),               // 61: parley.run.State
 	(*conversationpb.TurnResult)(nil), // 62: parley.conversation.TurnResult
-	(*logpb.Sum)(nil),                 // 63: parley.log.Sum
+	(*logpb.Guard)(nil),               // 63: parley.log.Guard
+	(*logpb.Sum)(nil),                 // 64: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
@@ -3591,12 +3601,13 @@ var file_nodepb_node_proto_depIdxs = []int32{
 	61, // 22: parley.node.RunReply.run:type_name -> parley.run.State
 	62, // 23: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
 	1,  // 24: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	63, // 25: parley.node.AddSums.sums:type_name -> parley.log.Sum
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	63, // 25: parley.node.PutRecord.guard:type_name -> parley.log.Guard
+	64, // 26: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }

@@ -194,6 +194,20 @@ func (p Providers) Close() {
 	}
 }
 
+// Home is where a kind of provider is called that no other URL is known of, "" = nowhere.
+func Home(kind agentpb.Provider) string {
+	switch kind {
+	case agentpb.Provider_OPENAI:
+		return openAIChat{}.home()
+	case agentpb.Provider_OPENAI_RESPONSES:
+		return openAIResponses{}.home()
+	case agentpb.Provider_ANTHROPIC:
+		return anthropicMessages{}.home()
+	default:
+		return ""
+	}
+}
+
 // providerName is the name of a provider in metrics and logs, as the configuration spells it.
 func providerName(kind agentpb.Provider) string {
 	switch kind {

@@ -79,7 +79,10 @@ func (c *compiler) agent(from *source) (*agentpb.Agent, error) {
 // broken is an agent that cannot be compiled: it is there, and its turns end in an error.
 func (c *compiler) broken(from *source, settings *definition.Config) *agentpb.Agent {
 	agent := c.frame(from)
-	agent.Model = &agentpb.Model{Key: settings.ModelKey}
+	agent.Model = &agentpb.Model{Key: settings.ModelKey} // which the turn's error names
+	if to := settings.Connection; to != nil {
+		agent.Model.Key = cmp.Or(to.CredentialProviderKey, to.Model, to.Protocol)
+	}
 	return agent
 }
 
@@ -317,7 +320,7 @@ func (c *compiler) providerSecrets(provider *directorypb.Provider) (definition.S
 	return sealed.Open(definition.ProviderRecordKey(provider.GetProjectId(), provider.GetKey()), c.open)
 }
 
-// CheckAgent says what is wrong with a config before it is stored: tools that could not be run.
+// CheckAgent says what is wrong with a config: tools that could not be run.
 func (c *compiler) CheckAgent(from *definition.Config) error {
 	if from.IsConnected() {
 		return nil

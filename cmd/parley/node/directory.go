@@ -18,6 +18,7 @@ import (
 	"parley/persistence"
 	"parley/persistence/directory"
 	"parley/proto/failurepb"
+	"parley/proto/logpb"
 	"parley/proto/nodepb"
 )
 
@@ -31,12 +32,17 @@ type records struct {
 	others    func() []string // the other nodes that are alive, by name
 	wait      time.Duration   // bounds the time without an owner that answers
 	fresh     freshness
+	turns     turns // by scope of guarded writes
 }
 
 const (
 	// recordTimeout bounds a write where the caller sets no narrower bound; what of it may pass without an owner that answers
 	// says the configuration.
 	recordTimeout = 10 * time.Second
+	// guardedTimeout bounds a guarded write with its wait for those before it.
+	guardedTimeout = 20 * time.Second
+	// guardedTries bounds how often it is decided anew: each time another node has written in the scope.
+	guardedTries = 100
 	// spreadTimeout bounds how long a write waits for the other nodes to have it.
 	spreadTimeout = 250 * time.Millisecond
 	// recordPause is first between two attempts at an owner that did not answer.
@@ -133,6 +139,32 @@ func (r *records) Put(ctx context.Context, collection, key string, expected uint
 func (r *records) Delete(ctx context.Context, collection, key string, expected uint64) error {
 	_, err := r.write(ctx, &nodepb.PutRecord{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
 	return err
+}
+
+// Guarded writes what decide says if nothing of the scope was written meanwhile. Those of one node take turns, so that they do
+// not stand in each other's way; those of other nodes are found out by the guard, which is read before anything else.
+func (r *records) Guarded(ctx context.Context, scope string, decide func() (*endpoint.Write, error)) (version uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, guardedTimeout)
+	defer cancel()
+	leave, err := r.turns.take(ctx, scope)
+	if err != nil {
+		return 0, directoryFault("wait to write", err)
+	}
+	defer leave()
+	for try := 1; ; try++ {
+		guard, _ := r.Get(endpoint.Guards, scope)
+		write, err := decide()
+		if err != nil || write == nil {
+			return 0, err
+		}
+		version, err = r.write(ctx, &nodepb.PutRecord{
+			Collection: write.Collection, Key: write.Key, ExpectedVersion: write.Expected, Value: write.Value, Delete: write.Delete,
+			Guard: &logpb.Guard{Collection: endpoint.Guards, Key: scope, ExpectedVersion: guard.Version},
+		})
+		if !isConflict(err) || try == guardedTries || ctx.Err() != nil {
+			return version, err
+		}
+	}
 }
 
 func (r *records) write(ctx context.Context, put *nodepb.PutRecord) (version uint64, err error) {

@@ -13,6 +13,7 @@ import (
 	"parley/persistence"
 	"parley/persistence/directory"
 	"parley/proto/failurepb"
+	"parley/proto/logpb"
 	"parley/proto/nodepb"
 )
 
@@ -36,14 +37,13 @@ func (n *Node) callRecords(ctx context.Context, request proto.Message) (answer p
 
 // putRecord writes a record, if this node leads the directory.
 func (n *Node) putRecord(ctx context.Context, put *nodepb.PutRecord) (*nodepb.PutRecordReply, error) {
-	var version uint64
-	var err error
 	records := n.store.Directory()
-	if put.GetDelete() {
-		err = records.Delete(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion())
+	version, err := records.Write(ctx, &logpb.Put{
+		Collection: put.GetCollection(), Key: put.GetKey(), ExpectedVersion: put.GetExpectedVersion(), Value: put.GetValue(),
+		Delete: put.GetDelete(), Guard: put.GetGuard(),
+	})
+	if put.GetDelete() && err == nil {
 		version = records.Version()
-	} else {
-		version, err = records.Put(ctx, put.GetCollection(), put.GetKey(), put.GetExpectedVersion(), put.GetValue())
 	}
 	var conflict *directory.ConflictError
 	if errors.As(err, &conflict) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,6 +187,76 @@ func TestLostAnswers(t *testing.T) {
 			require.Equal(t, !tc.mine, reply.GetConflict())
 		})
 	}
+}
+
+// TestGuardedWrites: of what is written at once through all nodes as much is written as there is room for, and one of a name.
+func TestGuardedWrites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three whole nodes")
+	}
+	f := newFleet(t, "n1", "n2", "n3")
+	f.grown()
+	const each, limit = 8, 5
+	full := machine.Fail(failurepb.Code_QUOTA_REACHED, "full")
+	all := f.directories()
+	scope := endpoint.Scope(endpoint.Models, "t")
+	var made, refused atomic.Int64
+	var writing sync.WaitGroup
+	for name, r := range all {
+		for i := range each {
+			writing.Go(func() {
+				_, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
+					if len(r.List(endpoint.Models, "")) >= limit {
+						return nil, full
+					}
+					return &endpoint.Write{Collection: endpoint.Models, Key: fmt.Sprintf("%s/%d", name, i), Value: []byte("v")}, nil
+				})
+				switch {
+				case err == nil:
+					made.Add(1)
+				case errors.Is(err, full):
+					refused.Add(1)
+				default:
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+	}
+	writing.Wait()
+	require.Equal(t, []int64{limit, 3*each - limit}, []int64{made.Load(), refused.Load()})
+	for _, r := range all {
+		require.Len(t, r.List(endpoint.Models, ""), limit)
+		require.Empty(t, r.turns.lines)
+	}
+
+	// A write that was decided by what is no more the state is decided anew, one that is not decided writes nothing.
+	r, asked := all["n1"], 0
+	_, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
+		_, there := r.Get(endpoint.Models, "between")
+		if asked++; asked == 1 {
+			_, err := all["n2"].Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
+				return &endpoint.Write{Collection: endpoint.Models, Key: "between"}, nil
+			})
+			require.NoError(t, err)
+		}
+		require.Equal(t, asked == 2, there)
+		return &endpoint.Write{Collection: endpoint.Models, Key: "own"}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, asked)
+	version, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) { return nil, nil }) //nolint:nilnil // that is the case
+	require.NoError(t, err)
+	require.Zero(t, version)
+
+	// Whose turn never comes leaves no trace.
+	leave, err := r.turns.take(t.Context(), scope)
+	require.NoError(t, err)
+	brief, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = r.Guarded(brief, scope, func() (*endpoint.Write, error) { return nil, errors.New("not its turn") })
+	require.ErrorIs(t, err, context.Canceled)
+	leave()
+	require.Empty(t, r.turns.lines)
 }
 
 // newAlone is a fleet of one node that is no cluster.

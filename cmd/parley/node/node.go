@@ -267,6 +267,7 @@ func (n *Node) openStore(ctx context.Context) error {
 		options.TickInterval = n.config.Cluster.ElectionTimeout / electionTicks
 		options.Transport, options.OnChange = logTransport{n.links.peers}, n.links.poke
 	}
+	n.tighten(n.config.DataDir)
 	store, err := persistence.Open(ctx, options)
 	if err != nil {
 		return err

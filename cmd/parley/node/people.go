@@ -1,9 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -150,6 +152,19 @@ func (p *people) put(ctx context.Context, collection, key string, version uint64
 	return err
 }
 
+// create makes a record of a scope if check, which may read what the scope holds, has nothing against it: what it has seen still
+// holds when the record is made.
+func (p *people) create(ctx context.Context, scope string, made *endpoint.Write, check func() error) error {
+	_, err := p.records.Guarded(ctx, scope, func() (*endpoint.Write, error) { return made, check() })
+	return err
+}
+
+// write is a new record.
+func write(collection, key string, value proto.Message) (*endpoint.Write, error) {
+	encoded, err := proto.Marshal(value)
+	return &endpoint.Write{Collection: collection, Key: key, Value: encoded}, err
+}
+
 // Create makes one.
 func (p *people) Create(ctx context.Context, kind opsapi.PeopleKind, body json.RawMessage) (any, error) {
 	s, err := readSaid(body)
@@ -217,26 +232,42 @@ func (p *people) updateUser(ctx context.Context, id string, s *said) (any, error
 	if err != nil {
 		return nil, err
 	}
-	user := found.value
-	if s.Name == "" {
-		s.Name = user.GetName()
-	}
-	if s.Role == "" {
-		s.Role = user.GetRole()
-	}
-	if err := checkUser(s); err != nil {
+	var user *directorypb.User
+	_, err = p.records.Guarded(ctx, endpoint.Scope(endpoint.Users, found.value.GetTenantId()), func() (*endpoint.Write, error) {
+		stored, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+		if err != nil {
+			return nil, err
+		}
+		user = stored.value
+		if err := p.changeUser(ctx, user, *s); err != nil {
+			return nil, err
+		}
+		changed, err := write(endpoint.Users, id, user)
+		changed.Expected = stored.version
+		return changed, err
+	})
+	if err != nil {
 		return nil, err
+	}
+	return userView(user), nil
+}
+
+// changeUser puts what was said into a user.
+func (p *people) changeUser(ctx context.Context, user *directorypb.User, s said) error {
+	s.Name, s.Role = cmp.Or(s.Name, user.GetName()), cmp.Or(s.Role, user.GetRole())
+	if err := checkUser(&s); err != nil {
+		return err
 	}
 	if s.Role != access.RoleOwner {
 		if err := p.keepsOwner(ctx, user); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	user.Name, user.Role, user.UpdatedAt = s.Name, s.Role, p.now().UnixMilli()
 	if s.ServicePermissions != nil {
 		user.ServicePermissions = s.ServicePermissions
 	}
-	return userView(user), p.put(ctx, endpoint.Users, id, found.version, user)
+	return nil
 }
 
 // Delete removes one. A user's tokens go with him, and the last owner of a tenant stays; a project or a tenant has to be empty of tokens, and the first ones stay.
@@ -245,37 +276,58 @@ func (p *people) Delete(ctx context.Context, kind opsapi.PeopleKind, id string) 
 	case opsapi.Tokens:
 		return p.deleteTokens(ctx, "token", id, func(t *directorypb.Token) bool { return t.GetId() == id })
 	case opsapi.Users:
-		found, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
-		if err != nil {
-			return err
-		}
-		if err := p.keepsOwner(ctx, found.value); err != nil {
-			return err
-		}
-		if err := p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
-			return err
-		}
-		return p.records.Delete(ctx, endpoint.Users, id, found.version)
+		return p.deleteUser(ctx, id)
 	case opsapi.Projects:
 		found, err := one[directorypb.Project](ctx, p, endpoint.Projects, id, "project")
 		if err != nil {
 			return err
 		}
-		if id == firstProject || p.inUse(func(t *directorypb.Token) bool { return t.GetProjectId() == id }) {
-			return invalid("project %s is the first one, or has API tokens", id)
-		}
-		return p.records.Delete(ctx, endpoint.Projects, id, found.version)
+		return p.deleteUnused(ctx, endpoint.Projects, id, found.value.GetTenantId(), func(t *directorypb.Token) bool { return t.GetProjectId() == id })
 	case opsapi.Tenants:
-		found, err := one[directorypb.Tenant](ctx, p, endpoint.Tenants, id, "tenant")
-		if err != nil {
+		if _, err := one[directorypb.Tenant](ctx, p, endpoint.Tenants, id, "tenant"); err != nil {
 			return err
 		}
-		if id == firstTenant || p.inUse(func(t *directorypb.Token) bool { return t.GetTenantId() == id }) {
-			return invalid("tenant %s is the first one, or has API tokens", id)
-		}
-		return p.records.Delete(ctx, endpoint.Tenants, id, found.version)
+		return p.deleteUnused(ctx, endpoint.Tenants, id, id, func(t *directorypb.Token) bool { return t.GetTenantId() == id })
 	}
 	return missing("kind", string(kind))
+}
+
+// deleteUnused removes a tenant, or a record of it, that is not the first one and that no API token needs. It keeps to the scope
+// of the tokens, so that none is made meanwhile.
+func (p *people) deleteUnused(ctx context.Context, collection, id, tenantID string, needs func(*directorypb.Token) bool) error {
+	_, err := p.records.Guarded(ctx, endpoint.Scope(endpoint.Tokens, tenantID), func() (*endpoint.Write, error) {
+		if id == firstTenant || id == firstProject || slices.ContainsFunc(all[directorypb.Token](p, endpoint.Tokens), needs) {
+			return nil, invalid("%s %s is the first one, or has API tokens", strings.TrimSuffix(collection, "s"), id)
+		}
+		stored, _, err := p.records.Find(ctx, collection, id)
+		return &endpoint.Write{Collection: collection, Key: id, Expected: stored.Version, Delete: true}, err
+	})
+	return err
+}
+
+// deleteUser removes a user and his tokens.
+func (p *people) deleteUser(ctx context.Context, id string) error {
+	found, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+	if err != nil {
+		return err
+	}
+	if err := p.keepsOwner(ctx, found.value); err != nil {
+		return err
+	}
+	if err := p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
+		return err
+	}
+	_, err = p.records.Guarded(ctx, endpoint.Scope(endpoint.Users, found.value.GetTenantId()), func() (*endpoint.Write, error) {
+		stored, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+		if err != nil {
+			return nil, err
+		}
+		if err = p.keepsOwner(ctx, stored.value); err != nil { // two owners may be deleted at once
+			return nil, err
+		}
+		return &endpoint.Write{Collection: endpoint.Users, Key: id, Expected: stored.version, Delete: true}, nil
+	})
+	return err
 }
 
 // keepsOwner refuses to take its last owner from a tenant: nobody could manage it any more.
@@ -291,10 +343,6 @@ func (p *people) keepsOwner(ctx context.Context, user *directorypb.User) error {
 		return err
 	}
 	return invalid("user %s is the last owner of tenant %s", user.GetId(), user.GetTenantId())
-}
-
-func (p *people) inUse(by func(*directorypb.Token) bool) bool {
-	return slices.ContainsFunc(all[directorypb.Token](p, endpoint.Tokens), by)
 }
 
 // deleteTokens removes those that match. what, if not empty, is missed when there is none.

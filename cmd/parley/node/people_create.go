@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/actors/machine"
@@ -41,10 +42,8 @@ func (p *people) createTenant(ctx context.Context, s *said) (any, error) {
 	if err := checkTier(s.Tier); err != nil {
 		return nil, err
 	}
-	for _, other := range all[directorypb.Tenant](p, endpoint.Tenants) {
-		if other.GetSlug() == s.Slug {
-			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a tenant with the slug %q", s.Slug)
-		}
+	if err := p.freeSlug(s.Slug); err != nil {
+		return nil, err
 	}
 	if s.Owner == "" {
 		s.Owner = defaultName
@@ -67,13 +66,24 @@ func (p *people) createTenant(ctx context.Context, s *said) (any, error) {
 	); err != nil {
 		return nil, err
 	}
-	if err := p.put(ctx, endpoint.Tenants, tenant.GetId(), 0, tenant); err != nil {
-		return nil, err
+	made, err := write(endpoint.Tenants, tenant.GetId(), tenant)
+	if err == nil {
+		err = p.create(ctx, endpoint.Tenants, made, func() error { return p.freeSlug(s.Slug) })
+	}
+	if err != nil {
+		return nil, err // the owner and the project belong to no tenant then, and count for nobody
 	}
 	return struct {
 		tenantJSON
 		ProjectID string `json:"projectId"`
 	}{p.tenant(tenant), project.GetId()}, nil
+}
+
+func (p *people) freeSlug(slug string) error {
+	if slices.ContainsFunc(all[directorypb.Tenant](p, endpoint.Tenants), func(t *directorypb.Tenant) bool { return t.GetSlug() == slug }) {
+		return machine.Fail(failurepb.Code_CONFLICT, "there is a tenant with the slug %q", slug)
+	}
+	return nil
 }
 
 func checkTier(tier string) error {
@@ -97,15 +107,22 @@ func (p *people) createProject(ctx context.Context, s *said) (any, error) {
 	if s.Name == "" {
 		s.Name = s.Key
 	}
-	for _, other := range all[directorypb.Project](p, endpoint.Projects) {
-		if other.GetTenantId() == tenant.GetId() && other.GetKey() == s.Key {
-			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a project with the key %q", s.Key)
-		}
-	}
 	project := &directorypb.Project{
 		Id: p.ids.NewID("proj"), TenantId: tenant.GetId(), Key: s.Key, Name: s.Name, CreatedAt: p.now().UnixMilli(),
 	}
-	return projectView(project), p.put(ctx, endpoint.Projects, project.GetId(), 0, project)
+	made, err := write(endpoint.Projects, project.GetId(), project)
+	if err != nil {
+		return nil, err
+	}
+	taken := func(other *directorypb.Project) bool {
+		return other.GetTenantId() == tenant.GetId() && other.GetKey() == s.Key
+	}
+	return projectView(project), p.create(ctx, endpoint.Scope(endpoint.Projects, tenant.GetId()), made, func() error {
+		if slices.ContainsFunc(all[directorypb.Project](p, endpoint.Projects), taken) {
+			return machine.Fail(failurepb.Code_CONFLICT, "there is a project with the key %q", s.Key)
+		}
+		return nil
+	})
 }
 
 func (p *people) tenantOf(ctx context.Context, id string) (*directorypb.Tenant, error) {
@@ -134,20 +151,30 @@ func (p *people) createUser(ctx context.Context, s *said) (any, error) {
 			projects = append(projects, project.GetId())
 		}
 	}
-	for _, other := range all[directorypb.User](p, endpoint.Users) {
-		if email != "" && other.GetTenantId() == tenant.GetId() && other.GetEmail() == email {
-			return nil, machine.Fail(failurepb.Code_CONFLICT, "there is a user with the address %q", email)
-		}
-	}
 	now := p.now().UnixMilli()
 	user := &directorypb.User{
 		Id: p.ids.NewID("usr"), TenantId: tenant.GetId(), Name: s.Name, Email: email, Role: s.Role, ProjectIds: projects,
 		ServicePermissions: s.ServicePermissions, CreatedAt: now, UpdatedAt: now,
 	}
-	return userView(user), p.put(ctx, endpoint.Users, user.GetId(), 0, user)
+	made, err := write(endpoint.Users, user.GetId(), user)
+	if err != nil {
+		return nil, err
+	}
+	taken := func(other *directorypb.User) bool {
+		return email != "" && other.GetTenantId() == tenant.GetId() && other.GetEmail() == email
+	}
+	return userView(user), p.create(ctx, endpoint.Scope(endpoint.Users, tenant.GetId()), made, func() error {
+		if slices.ContainsFunc(all[directorypb.User](p, endpoint.Users), taken) {
+			return machine.Fail(failurepb.Code_CONFLICT, "there is a user with the address %q", email)
+		}
+		return nil
+	})
 }
 
 func checkUser(s *said) error {
+	if strings.ContainsFunc(s.Email, unicode.IsControl) {
+		return invalid("email: %q holds control characters", s.Email)
+	}
 	if strings.TrimSpace(s.Name) == "" {
 		return invalid("a user needs a name")
 	}
@@ -203,7 +230,15 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 			return nil, err
 		}
 	}
-	if err := p.put(ctx, endpoint.Tokens, token.Key(made.GetHash()), 0, made); err != nil {
+	record, err := write(endpoint.Tokens, token.Key(made.GetHash()), made)
+	if err != nil {
+		return nil, err
+	}
+	err = p.create(ctx, endpoint.Scope(endpoint.Tokens, tenantID), record, func() error {
+		_, err := one[directorypb.Project](ctx, p, endpoint.Projects, s.ProjectID, "project") // it may be gone meanwhile
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	view := p.token(made)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/turn"
+	"parley/actors/turn/model"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
@@ -166,7 +168,9 @@ func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Age
 	case !config.IsConnected():
 		source.model = a.model(from, name.project, config.ModelKey).model
 	case config.Connection.CredentialProviderKey != "":
-		source.credential = a.credential(from, name.project, config.Connection.CredentialProviderKey)
+		if source.credential, err = a.credential(from, name.project, config.Connection); err != nil {
+			return a.compiler.broken(source, config), a.complain(key, err)
+		}
 	}
 	agent, err := a.compiler.agent(source)
 	if err != nil {
@@ -229,15 +233,35 @@ func (a *recordedAgents) provider(from *recipe, project, key string, into *direc
 	return a.decode(raw, into, name) && into.GetStatus() != providerDisabled
 }
 
-// credential is a provider's, "" when there is none.
-func (a *recordedAgents) credential(from *recipe, project, key string) string {
+// credential is that of a connection's provider, "" when there is none. It only goes to the provider's own host. This is asked
+// whenever an agent is made to run: a version that was published long ago must not get what the provider has been given since.
+func (a *recordedAgents) credential(from *recipe, project string, to *definition.Connection) (string, error) {
 	provider := new(directorypb.Provider)
-	if !a.provider(from, project, key, provider) {
-		return ""
+	if !a.provider(from, project, to.CredentialProviderKey, provider) {
+		return "", nil
+	}
+	settings, err := definition.ParseProviderSettings(provider.GetSettings())
+	if err != nil {
+		return "", err
+	}
+	own := definition.Origin(cmp.Or(settings.BaseURL, model.Home(driver(provider.GetDriver()))))
+	if own == "" || own != definition.Origin(to.URL) {
+		return "", fmt.Errorf("connection.url is not on the host of provider %q, whose credential is sent nowhere else",
+			to.CredentialProviderKey)
 	}
 	secrets, err := a.compiler.providerSecrets(provider)
 	if err != nil {
-		a.complain(project+"/"+key, err)
+		a.complain(project+"/"+to.CredentialProviderKey, err)
 	}
-	return secrets.Credential()
+	return secrets.Credential(), nil
+}
+
+// CheckAgent says what is wrong with a config before it is stored: a credential that would go to a stranger, or tools that
+// could not be run.
+func (a *recordedAgents) CheckAgent(projectID string, config *definition.Config) error {
+	if config.IsConnected() && config.Connection.CredentialProviderKey != "" {
+		_, err := a.credential(&recipe{records: a.records}, projectID, config.Connection)
+		return err
+	}
+	return a.compiler.CheckAgent(config)
 }

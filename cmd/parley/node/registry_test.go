@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func (s *shelf) define(record, configText string) *directorypb.Definition {
 	s.t.Helper()
 	draft, failure := definition.Read([]byte(configText))
 	require.Nil(s.t, failure)
-	sealed, err := draft.Seal(record, nil, s.sealer.Seal)
+	sealed, err := draft.Seal(record, definition.Stored{}, s.sealer.Seal)
 	require.NoError(s.t, err)
 	return &directorypb.Definition{Name: "Agent", Config: draft.Config, Sealed: sealed.Encode()}
 }
@@ -75,8 +76,13 @@ func (s *shelf) model(key, provider string) {
 
 func (s *shelf) provider(key, status string) {
 	s.t.Helper()
+	s.providerAt(key, status, `{"baseUrl":"https://a.test/v1","headers":{"X-A":"h"}}`)
+}
+
+func (s *shelf) providerAt(key, status, settings string) {
+	s.t.Helper()
 	secret := "sk-1"
-	draft, failure := definition.ReadProvider([]byte(`{"baseUrl":"https://a.test/v1","headers":{"X-A":"h"}}`), map[string]*string{"apiKey": &secret}, nil)
+	draft, failure := definition.ReadProvider([]byte(settings), map[string]*string{"apiKey": &secret}, nil)
 	require.Nil(s.t, failure)
 	sealed, err := draft.Seal(definition.ProviderRecordKey("default", key), nil, s.sealer.Seal)
 	require.NoError(s.t, err)
@@ -155,7 +161,7 @@ func TestConnectedAgentIsCompiled(t *testing.T) {
 	s.provider("acme", "active")
 	s.agent("other", `{"kind":"external","connection":{"protocol":"openai-chat","url":"https://x.test","model":"m","apiKey":"inline",
 		"headers":{"X-A":"h"},"responsePath":"a[0].b","runtimeHeaders":{"allow":true}}}`, nil)
-	s.agent("keyed", `{"kind":"external","connection":{"protocol":"a2a","url":"https://x.test","apiKey":"inline","credentialProviderKey":"acme"}}`, nil)
+	s.agent("keyed", `{"kind":"external","connection":{"protocol":"a2a","url":"https://a.test/agents/7","apiKey":"inline","credentialProviderKey":"acme"}}`, nil)
 
 	model := s.found("other", 0).GetModel()
 	require.Equal(t, agentpb.Provider_CONNECTED, model.GetProvider())
@@ -166,6 +172,55 @@ func TestConnectedAgentIsCompiled(t *testing.T) {
 		ResponsePath: "a[0].b", RuntimeHeaders: &agentpb.RuntimeHeaders{Allow: true},
 	}, model.GetConnection()))
 	require.Equal(t, "sk-1", s.found("keyed", 0).GetModel().GetConnection().GetApiKey(), "a provider's credential comes first")
+}
+
+// TestCredentialsStayWithTheirHost: a provider's key goes to the provider's own host, at whatever time whichever of both moves.
+func TestCredentialsStayWithTheirHost(t *testing.T) {
+	s := newShelf(t)
+	s.provider("acme", "active")
+	s.providerAt("home", "active", `{}`) // of an OpenAI driver
+	const text = `{"kind":"external","connection":{"protocol":"openai-chat","model":"m","url":"%s","credentialProviderKey":"%s"}}`
+	for url, want := range map[string]bool{
+		"https://a.test": true, "https://A.test:443/other": true, "http://a.test": false, "https://a.test:8443": false,
+		"https://a.test.evil.test": false, "https://evil.test/a.test": false,
+	} {
+		said := fmt.Sprintf(text, url, "acme")
+		s.agent("keyed", said, nil)
+		model := s.found("keyed", 0).GetModel()
+		require.Equal(t, want, model.GetProvider() == agentpb.Provider_CONNECTED, url)
+		require.Equal(t, want, model.GetConnection().GetApiKey() == "sk-1", url)
+		draft, failure := definition.Read([]byte(said))
+		require.Nil(t, failure)
+		err := s.recorded.CheckAgent("default", draft.Parsed)
+		require.Equal(t, want, err == nil, url)
+		if !want {
+			require.EqualError(t, err, `connection.url is not on the host of provider "acme", whose credential is sent nowhere else`)
+		}
+	}
+	s.agent("keyed", fmt.Sprintf(text, "https://api.openai.com/v1", "home"), nil)
+	require.Equal(t, "sk-1", s.found("keyed", 0).GetModel().GetConnection().GetApiKey())
+	s.agent("keyed", fmt.Sprintf(text, "https://a.test", "home"), nil)
+	require.Empty(t, s.found("keyed", 0).GetModel().GetConnection().GetApiKey())
+
+	// A version never changes; the provider does. Neither an old URL with a new key, nor the other way round.
+	s.put(endpoint.AgentVersions, endpoint.VersionKey("default/keyed", 1), &directorypb.AgentVersion{
+		Version: 1, Definition: s.define("default/keyed", fmt.Sprintf(text, "https://a.test", "acme")),
+	})
+	require.Equal(t, "sk-1", s.found("keyed", 1).GetModel().GetConnection().GetApiKey())
+	s.providerAt("acme", "active", `{"baseUrl":"https://b.test"}`)
+	require.Nil(t, s.found("keyed", 1).GetModel().GetConnection())
+}
+
+// TestUsersOfTheDirectoryAreTheirOwn: whatever id a user may get here, nobody from outside has it.
+func TestUsersOfTheDirectoryAreTheirOwn(t *testing.T) {
+	for _, id := range []string{firstOwner, mint(t).NewID("usr")} {
+		outside := endpoint.OutsideUser(id)
+		require.Equal(t, "ext:"+id, outside)
+		require.Equal(t, "ext:"+outside, endpoint.OutsideUser(outside), "no two become one")
+	}
+	for _, id := range []string{"", "alice", "usr_17", "user_0123456789abcdefghijk", "ext:alice", "xusr_default", "usr_DEFAULT"} {
+		require.Equal(t, id, endpoint.OutsideUser(id))
+	}
 }
 
 // TestVersions: which config runs (document 3, 7.8).

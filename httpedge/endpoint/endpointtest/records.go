@@ -2,6 +2,7 @@ package endpointtest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ type Records struct {
 	// OnPut, when set, is asked before each Put and Delete; its error is theirs.
 	OnPut func(collection, key string) error
 
+	guard       sync.Mutex // held by who decides
 	mu          sync.Mutex
 	collections map[string]map[string]endpoint.Record
 	watchers    map[string][]chan struct{}
@@ -90,6 +92,31 @@ func (r *Records) Delete(_ context.Context, collection, key string, expected uin
 	r.version++
 	r.changedLocked(collection)
 	return nil
+}
+
+// guardedTries is how often Guarded meets a conflict before it gives up.
+const guardedTries = 5
+
+// Guarded writes what decide says, one at a time.
+func (r *Records) Guarded(ctx context.Context, _ string, decide func() (*endpoint.Write, error)) (version uint64, err error) {
+	r.guard.Lock()
+	defer r.guard.Unlock()
+	for range guardedTries {
+		write, refused := decide()
+		if refused != nil || write == nil {
+			return 0, refused
+		}
+		if write.Delete {
+			err = r.Delete(ctx, write.Collection, write.Key, write.Expected)
+		} else {
+			version, err = r.Put(ctx, write.Collection, write.Key, write.Expected, write.Value)
+		}
+		var failure *machine.Failure
+		if !errors.As(err, &failure) || failure.Code != failurepb.Code_CONFLICT {
+			break
+		}
+	}
+	return version, err
 }
 
 // Watch returns a channel that holds a value whenever the collection has changed.
