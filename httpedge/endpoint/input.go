@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"parley/actors/machine"
@@ -181,6 +182,9 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 	}
 	if !utf8.ValidString(text) {
 		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q is not valid UTF-8", p.Source, p.Name)
+	}
+	if p.Source == FromHeader && strings.ContainsFunc(text, unicode.IsControl) {
+		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q holds a control character", p.Source, p.Name)
 	}
 	return text, nil
 }
