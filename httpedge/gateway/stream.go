@@ -25,8 +25,8 @@ const (
 	streamHead = "Content-Type: text/event-stream\r\n" +
 		"Cache-Control: no-cache, no-transform\r\n" +
 		"X-Accel-Buffering: no\r\n"
-	inChunks = "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
-	plainly  = "Connection: close\r\n\r\n" // to a client of HTTP/1.0
+	inChunks  = "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+	plainly   = "Connection: close\r\n\r\n" // to a client of HTTP/1.0
 	endMark   = "data: [DONE]\n\n"
 	lastChunk = "0\r\n\r\n"
 	pingText  = "ping"
