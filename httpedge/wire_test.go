@@ -26,6 +26,7 @@ func TestBodyThatIsNotAskedFor(t *testing.T) {
 	}{
 		"too_large":         {"POST /desk/echo/a", 413},
 		"too_large_for_row": {"POST /desk/large", 413},
+		"too_large_upload":  {"POST /desk/upload", 413},
 		"no_route":          {"POST /desk/nothing", 404},
 		"no_method":         {"PUT /desk/echo/a", 405},
 	} {
@@ -77,6 +78,8 @@ func TestAmbiguousHeaders(t *testing.T) {
 		"folded":                "X-A: 1\r\n 2\r\n",
 		"folded_with_a_tab":     "X-A: 1\r\n\t2\r\n",
 		"folded_credential":     "Authorization: Bearer\r\n a\r\n",
+		"control_in_a_field":    "X-Trace: a\tb\r\n",
+		"control_of_latin1":     "X-Trace: a\u0085b\r\n",
 		"nul":                   "X-A: a\x00b\r\n",
 		"bare_return":           "X-A: a\rb\r\n",
 		"delete":                "X-A: a\x7fb\r\n",
@@ -88,7 +91,9 @@ func TestAmbiguousHeaders(t *testing.T) {
 			a := w.answer()
 			require.Equal(t, 400, a.status, "%s", a.raw)
 			require.Equal(t, "VALIDATION_ERROR", a.body["code"])
-			w.ended()
+			if !strings.HasPrefix(name, "control_") { // where only a value is wrong, nothing behind it is in doubt
+				w.ended()
+			}
 		})
 	}
 	require.Equal(t, 200, b.do(get("/desk/echo/a", "Authorization", "Bearer a", "X-Token", "b", "X-B", "1", "X-B", "2")).status)

@@ -28,7 +28,7 @@ type Upload struct {
 }
 
 // RawBody is an input of an OnUpload row that decides itself which bodies are bytes. It is asked when the fields that
-// are not in the body have been filled.
+// are not in the body have been filled. JSON in a request without a query is never bytes.
 type RawBody interface {
 	TakesRaw(contentType string) bool
 }
@@ -289,7 +289,7 @@ func (m *Mux) Foresee(header *fasthttp.RequestHeader) {
 	if length == 0 || length == none || len(uri) == 0 || uri[0] != '/' {
 		return
 	}
-	path, _, _ := bytes.Cut(uri, []byte("?"))
+	path, query, _ := bytes.Cut(uri, []byte("?"))
 	probe, _ := m.probes.Get().(*fasthttp.RequestCtx)
 	if probe == nil {
 		probe = new(fasthttp.RequestCtx)
@@ -297,12 +297,17 @@ func (m *Mux) Foresee(header *fasthttp.RequestHeader) {
 	found := m.find(string(header.Method()), string(path), probe)
 	probe.ResetUserValues()
 	m.probes.Put(probe)
-	if found != nil && (length <= m.largestBody(found.row) || found.row.Kind == Uploads) {
+	if found != nil && (length <= m.largestBody(found.row) || found.row.mayBeRaw(string(header.ContentType()), len(query) > 0)) {
 		return
 	}
 	header.Del(fasthttp.HeaderExpect)
 	header.SetContentLength(0)
 	header.SetCanonical([]byte(headerUnread), []byte("1"))
+}
+
+// mayBeRaw says that a body may be taken as bytes, which have no limit here.
+func (r *Row) mayBeRaw(contentType string, query bool) bool {
+	return r.Kind == Uploads && (query || !isJSON(contentType))
 }
 
 // declined says that the request's body is not read.
