@@ -21,6 +21,8 @@ type listener struct {
 	*accept.Listener
 	bounds  bounds
 	body    func(dst []byte) []byte // of the refusal
+	logger  *slog.Logger
+	logged  time.Time // the last refusal; by Accept
 	refused atomic.Int64
 	shed    atomic.Int64
 	ended   atomic.Bool
@@ -41,6 +43,9 @@ type bounds struct {
 	streams     func() int64 // that are open
 }
 
+// logPause is between two lines about refused connections.
+const logPause = time.Minute
+
 // Refused connections stay open for a moment, a few at a time: see linger. Idle ones are closed so many at a time.
 const (
 	maxRefusing = 8
@@ -48,7 +53,7 @@ const (
 )
 
 func newListener(inner net.Listener, logger *slog.Logger, bounds bounds, body func([]byte) []byte) *listener {
-	l := &listener{bounds: bounds, body: body}
+	l := &listener{bounds: bounds, body: body, logger: logger}
 	l.Listener = accept.New(inner, "main", logger, l.shedIdle)
 	l.mu.open = make(map[net.Conn]*list.Element)
 	l.mu.idle = list.New()
@@ -66,6 +71,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		l.refuse(conn)
+		if now := time.Now(); now.Sub(l.logged) >= logPause {
+			l.logged = now
+			l.logger.Warn("connections are refused: too many are open", slog.Int("open", l.connections()),
+				slog.Int64("streams", l.bounds.streams()), slog.Int64("refused", l.refused.Load()))
+		}
 	}
 }
 
