@@ -60,7 +60,7 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 	if err = os.WriteFile(settings, text, 0o644); err != nil {
 		return nil, fmt.Errorf("settings of the nodes: %w", err)
 	}
-	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000"}
+	flags := []string{"--config", settings, "--log-level", o.LogLevel, "--http-max-connections", "30000", "--limits-streams-per-caller", "0"}
 	c.Fleet, err = nodes.New(ctx, nodes.Config{
 		Binary: binary, Dir: c.dir, Count: o.Nodes, Network: o.Network, Alone: o.Nodes == 1 && !o.Network,
 		Flags: append(flags, strings.Fields(o.NodeFlags)...), Environ: o.environ, ReadyWithin: time.Minute,

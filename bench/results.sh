@@ -15,7 +15,7 @@ ulimit -n "$(ulimit -Hn)"
 start() { # start the server on its data and wait until it is ready; prints the milliseconds that took
   local began
   began=$(date +%s%N)
-  "$parley" serve --config bench/bench.yaml --data-dir "$out/data" --listen "$listen" --ops-listen "$ops" --log-level warn --http-max-connections 30000 \
+  "$parley" serve --config bench/bench.yaml --data-dir "$out/data" --listen "$listen" --ops-listen "$ops" --log-level warn --http-max-connections 30000 --limits-streams-per-caller 0 \
     >"$out/server.log" 2>&1 &
   server=$!
   until curl -fs -o "$out/ready" "http://$ops/readyz"; do

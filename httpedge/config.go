@@ -45,11 +45,16 @@ type Config struct {
 	// MaxJSONDepth is how deep a body may nest; more is 400. Default 64.
 	MaxJSONDepth int
 	// MaxConnections is how many connections may be open, event streams not counted; more are answered 503 and
-	// closed. Default 16384. It must stay, with MaxStreams, under the process's file limit.
+	// closed. Default 16384.
 	MaxConnections int
+	// MaxSockets is how many connections may be open, event streams counted; more are answered 503 and closed. Default 0:
+	// only MaxConnections and MaxStreams bound them. It must stay under the process's file limit.
+	MaxSockets int
 	// MaxStreams is how many event streams may be open; more are 503. Default 50000. How many one
 	// caller may hold is for the Limiter to say.
 	MaxStreams int
+	// Credentials are the headers, besides Authorization, that say who asks; a request that has one twice is 400. Default none.
+	Credentials []string
 	// CORS lets pages of other origins call. Default off.
 	CORS endpoint.CORS
 }
@@ -104,6 +109,7 @@ func (c Config) Validate() error {
 		{"max_json_depth", c.MaxJSONDepth, 2},
 		{"max_connections", c.MaxConnections, 1},
 		{"max_streams", c.MaxStreams, 1},
+		{"max_sockets", c.MaxSockets, 0},
 	} {
 		if size.value < size.least {
 			errs = append(errs, fmt.Errorf("%s is %d, must be at least %d", size.name, size.value, size.least))

@@ -50,6 +50,7 @@ type desk struct {
 type echoIn struct {
 	Name  string `path:"name"`
 	Query string `query:"q"`
+	Trace string `header:"X-Trace"`
 	Text  string `json:"text"`
 }
 

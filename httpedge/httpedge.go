@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,8 +72,11 @@ func New(config Config, parts Parts) (*Server, error) {
 		Idempotency:    parts.Idempotency,
 		Observer:       s,
 		Reuse:          s.serveAgain,
+		Part:           s.part,
+		Credentials:    config.Credentials,
 	})
-	s.listener = newListener(parts.Listener, config.MaxConnections, func(dst []byte) []byte {
+	bounds := bounds{connections: config.MaxConnections, sockets: config.MaxSockets, streams: s.mux.Streams}
+	s.listener = newListener(parts.Listener, parts.Logger, bounds, func(dst []byte) []byte {
 		return s.mux.AppendUnavailable(dst, "too many connections")
 	})
 	s.metrics = newMetrics(parts.Registerer, s)
@@ -81,6 +85,7 @@ func New(config Config, parts Parts) (*Server, error) {
 	const slack = 1 << 16
 	s.http = &fasthttp.Server{
 		Handler:         s.mux.Serve,
+		HeaderReceived:  s.headerReceived,
 		ErrorHandler:    s.refuseBroken,
 		ConnState:       s.connState,
 		Logger:          quiet{parts.Logger},
@@ -180,25 +185,46 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) serveAgain(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped || !s.listener.adopt(conn) {
+	if s.stopped {
 		_ = conn.Close() // nothing was promised on it
 		return
 	}
+	s.listener.adopt(conn)
 	s.serving.Go(func() {
 		// To fasthttp it is a new connection, whose first request is due at once.
-		if !awaitRequest(conn, s.config.IdleTimeout) {
+		if came, err := endpoint.AwaitData(conn, s.config.IdleTimeout); err != nil || !came {
 			s.listener.forget(conn)
 			_ = conn.Close() // as between any two requests
 			return
 		}
 		if err := s.http.ServeConn(conn); err != nil {
-			s.log.Debug("connection ended", slog.Any("err", err))
+			s.log.Debug("connection ended", slog.String("reason", reason(err)))
 		}
 	})
 }
 
+// part closes a connection that was answered for the last time, and whose client may still be sending.
+func (s *Server) part(conn net.Conn) {
+	s.mu.Lock()
+	stopped := s.stopped
+	if !stopped {
+		s.serving.Add(1)
+		s.listener.adopt(conn)
+	}
+	s.mu.Unlock()
+	if stopped {
+		_ = conn.Close()
+		return
+	}
+	defer s.serving.Done()
+	defer s.listener.forget(conn)
+	linger(conn, patience)
+}
+
 func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
 	switch state {
+	case fasthttp.StateActive, fasthttp.StateIdle:
+		s.listener.turn(conn, state)
 	case fasthttp.StateClosed:
 		s.listener.forget(conn)
 		s.mux.ConnClosed(conn)
@@ -206,6 +232,12 @@ func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
 		s.listener.forget(conn)
 	default:
 	}
+}
+
+// headerReceived is called before anything of a body is read.
+func (s *Server) headerReceived(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	s.mux.Foresee(header)
+	return fasthttp.RequestConfig{}
 }
 
 // refuseBroken answers a request that could not be read. What the client is still sending of a header that is too large
@@ -225,12 +257,41 @@ func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
 	s.mux.RefuseBroken(rc, err)
 }
 
-// quiet is where fasthttp logs what it has no other way to say: broken connections, nothing an operator must see.
+// quiet is where fasthttp logs what it has no other way to say: broken connections, nothing an operator must see. What it
+// would say holds pieces of requests, credentials among them: only the reason is kept.
 type quiet struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger.
 func (q quiet) Printf(format string, args ...any) {
-	if q.log.Enabled(context.Background(), slog.LevelDebug) {
-		q.log.Debug("connection trouble", slog.String("detail", fmt.Sprintf(format, args...)))
+	if !q.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	said := make([]any, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case error:
+			said[i] = reason(arg)
+		case net.Addr, int, uint32:
+			said[i] = arg
+		default:
+			said[i] = "..."
+		}
+	}
+	q.log.Debug("connection trouble", slog.String("detail", fmt.Sprintf(format, said...)))
+}
+
+// reason says why a connection ended, and nothing of what was sent on it.
+func reason(err error) string {
+	var network *net.OpError
+	var system syscall.Errno
+	switch {
+	case errors.As(err, &network): // addresses
+		return network.Error()
+	case errors.As(err, &system):
+		return system.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF.Error()
+	default:
+		return "request could not be read or answered"
 	}
 }

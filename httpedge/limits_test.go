@@ -156,6 +156,7 @@ func TestTooManyConnections(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return b.dial().send(get("/desk/echo/a")).answer().status == 200
 	}, 30*time.Second, 10*time.Millisecond, "a closed connection makes room")
+	require.Len(t, b.log.with("connections are refused: too many are open"), 1)
 }
 
 func TestMalformedRequests(t *testing.T) {

@@ -1,31 +1,62 @@
 package httpedge
 
 import (
+	"container/list"
+	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/httpedge/accept"
 )
 
 // listener bounds the open connections and knows them, so that Stop can close what does not close by itself. It hands
 // out the connections as they are, because the event streams need the real thing.
 type listener struct {
-	net.Listener
-	limit   int
+	*accept.Listener
+	bounds  bounds
 	body    func(dst []byte) []byte // of the refusal
+	logger  *slog.Logger
+	logged  time.Time // the last refusal; by Accept
 	refused atomic.Int64
+	shed    atomic.Int64
 	ended   atomic.Bool
+	leaving sync.WaitGroup // refused connections that are not closed yet
 
 	mu struct {
 		sync.Mutex
-		open map[net.Conn]struct{}
+		open     map[net.Conn]*list.Element // of idle; nil = not between two requests
+		idle     *list.List                 // of net.Conn: kept open between two requests, the longest first
+		refusing int
 	}
 }
 
-func newListener(inner net.Listener, limit int, body func([]byte) []byte) *listener {
-	l := &listener{Listener: inner, limit: limit, body: body}
-	l.mu.open = make(map[net.Conn]struct{})
+// bounds are how many connections there may be.
+type bounds struct {
+	connections int          // without streams
+	sockets     int          // with streams; 0 = no bound
+	streams     func() int64 // that are open
+}
+
+// logPause is between two lines about refused connections.
+const logPause = time.Minute
+
+// Refused connections stay open for a moment, a few at a time: see linger. Idle ones are closed so many at a time.
+const (
+	maxRefusing = 8
+	shedAtOnce  = 64
+)
+
+func newListener(inner net.Listener, logger *slog.Logger, bounds bounds, body func([]byte) []byte) *listener {
+	l := &listener{bounds: bounds, body: body, logger: logger}
+	l.Listener = accept.New(inner, "main", logger, l.shedIdle)
+	l.mu.open = make(map[net.Conn]*list.Element)
+	l.mu.idle = list.New()
 	return l
 }
 
@@ -36,29 +67,79 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.adopt(conn) {
+		if l.admit(conn) {
 			return conn, nil
 		}
 		l.refuse(conn)
+		if now := time.Now(); now.Sub(l.logged) >= logPause {
+			l.logged = now
+			l.logger.Warn("connections are refused: too many are open", slog.Int("open", l.connections()),
+				slog.Int64("streams", l.bounds.streams()), slog.Int64("refused", l.refused.Load()))
+		}
 	}
 }
 
-// adopt counts a connection as open, unless there are too many.
-func (l *listener) adopt(conn net.Conn) bool {
+// admit counts a connection as open, unless there are too many.
+func (l *listener) admit(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.mu.open) >= l.limit {
+	open := len(l.mu.open)
+	if open >= l.bounds.connections || l.bounds.sockets > 0 && open+int(l.bounds.streams()) >= l.bounds.sockets {
 		return false
 	}
-	l.mu.open[conn] = struct{}{}
+	l.mu.open[conn] = nil
 	return true
+}
+
+// adopt counts a connection that is there in any case: one that a stream has given back, or that is about to be closed.
+func (l *listener) adopt(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.open[conn] = nil
 }
 
 // forget takes a connection out of the count: it was closed, or has become a stream.
 func (l *listener) forget(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wakeLocked(conn)
 	delete(l.mu.open, conn)
+}
+
+// turn takes note of a connection that waits for its next request, or has got it.
+func (l *listener) turn(conn net.Conn, state fasthttp.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.mu.open[conn]; !known {
+		return
+	}
+	l.wakeLocked(conn)
+	if state == fasthttp.StateIdle {
+		l.mu.open[conn] = l.mu.idle.PushBack(conn)
+	}
+}
+
+func (l *listener) wakeLocked(conn net.Conn) {
+	if element := l.mu.open[conn]; element != nil {
+		l.mu.idle.Remove(element)
+		l.mu.open[conn] = nil
+	}
+}
+
+// shedIdle closes connections that have waited longest for another request, as any server may do between two requests. It says
+// whether there were any.
+func (l *listener) shedIdle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for ; n < shedAtOnce && l.mu.idle.Len() > 0; n++ {
+		oldest := l.mu.idle.Front()
+		conn := oldest.Value.(net.Conn) //nolint:errcheck,forcetypeassert // the list holds nothing else
+		l.wakeLocked(conn)
+		_ = conn.Close() // HTTP takes it out when it notices
+	}
+	l.shed.Add(int64(n))
+	return n > 0
 }
 
 // refuse answers before anything was asked. The few bytes fit into the socket's buffer, so the accept loop does not
@@ -71,7 +152,56 @@ func (l *listener) refuse(conn net.Conn) {
 	if conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
 		_, _ = conn.Write(append([]byte(head), body...)) // a courtesy: the connection is closed either way
 	}
-	_ = conn.Close()
+	l.mu.Lock()
+	waits := l.mu.refusing < maxRefusing && !l.ended.Load()
+	if waits {
+		l.mu.refusing++
+		l.leaving.Add(1)
+	}
+	l.mu.Unlock()
+	if !waits {
+		_ = conn.Close()
+		return
+	}
+	go func() {
+		defer l.leaving.Done()
+		linger(conn, silence)
+		l.mu.Lock()
+		l.mu.refusing--
+		l.mu.Unlock()
+	}()
+}
+
+// Bounds of linger.
+const (
+	silence  = 500 * time.Millisecond
+	patience = 5 * time.Second
+	unread   = 256 << 20
+)
+
+// linger closes a connection that was answered for the last time. What the client is still sending is taken first, within
+// bounds: closing over unread data would reset the connection, and the client might never see the answer.
+func linger(conn net.Conn, patience time.Duration) {
+	defer func() { _ = conn.Close() }() // nothing depends on it any more
+	half, ok := conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	const piece = 64 << 10
+	last := time.Now().Add(patience)
+	for left := int64(unread); left > 0; {
+		until := time.Now().Add(silence)
+		if until.After(last) {
+			until = last
+		}
+		if conn.SetReadDeadline(until) != nil {
+			return
+		}
+		taken, err := io.CopyN(io.Discard, conn, min(piece, left))
+		if left -= taken; err != nil && (taken == 0 || !time.Now().Before(last)) {
+			return
+		}
+	}
 }
 
 func (l *listener) connections() int {
@@ -82,7 +212,9 @@ func (l *listener) connections() int {
 
 // Close stops accepting.
 func (l *listener) Close() error {
+	l.mu.Lock()
 	l.ended.Store(true)
+	l.mu.Unlock()
 	return l.Listener.Close()
 }
 
@@ -91,8 +223,9 @@ func (l *listener) closed() bool { return l.ended.Load() }
 // closeAll cuts every connection that is still open.
 func (l *listener) closeAll() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for conn := range l.mu.open {
 		_ = conn.Close() // it is being cut off: nobody is left to tell
 	}
+	l.mu.Unlock()
+	l.leaving.Wait()
 }

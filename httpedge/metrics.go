@@ -51,6 +51,12 @@ func newMetrics(registerer prometheus.Registerer, s *Server) *metrics {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "parley_http_connections_refused_total", Help: "Connections refused because too many were open.",
 		}, func() float64 { return float64(s.listener.refused.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "parley_http_accept_failures_total", Help: "Connections that could not be accepted: no file descriptor or memory was left.",
+		}, func() float64 { return float64(s.listener.Failures()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "parley_http_connections_shed_total", Help: "Idle connections closed because no file descriptor was left.",
+		}, func() float64 { return float64(s.listener.shed.Load()) }),
 	)
 	return m
 }

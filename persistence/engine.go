@@ -43,8 +43,11 @@ func openEngine(opts Options, c *condition, space *space, cache *blockCache, isN
 	dir := opts.FS.PathJoin(opts.Dir, engineDir)
 	defer cache.cache.Unref()
 	logger := &engineLogger{logger: opts.Logger, condition: c}
+	// The engine's own cache would hold 64 tables at least, more than a process with few descriptors has.
+	tables := pebble.NewFileCache(max(1, min(runtime.GOMAXPROCS(0), opts.MaxOpenFiles/minOpenFiles)), opts.MaxOpenFiles)
+	defer tables.Unref() // the engine has a reference of its own
 	o := &pebble.Options{
-		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c},
+		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c, spare: space.spare},
 		FormatMajorVersion:          engineFormat,
 		ErrorIfExists:               isNew,
 		ErrorIfNotExists:            !isNew,
@@ -57,7 +60,7 @@ func openEngine(opts Options, c *condition, space *space, cache *blockCache, isN
 		L0CompactionFileThreshold:   l0FileTrigger,
 		L0StopWritesThreshold:       l0Stop,
 		LBaseMaxBytes:               max(baseBytes, opts.MemtableBytes),
-		MaxOpenFiles:                opts.MaxOpenFiles,
+		FileCache:                   tables,
 		BytesPerSync:                bytesPerSync,
 		WALBytesPerSync:             bytesPerSync,
 		CompactionConcurrencyRange: func() (lower, upper int) {

@@ -25,6 +25,7 @@ import (
 type gate struct {
 	vfs.FS
 	condition *condition
+	spare     *spare
 }
 
 // Bounds of the waits in gate: descriptors come back when connections close, space when something is removed; an engine
@@ -44,7 +45,7 @@ func (g *gate) do(op, path string, f func() error) (forget bool, err error) {
 	if err = g.condition.known(); err != nil {
 		return !isTable(path), err
 	}
-	err = withDescriptor(f)
+	err = g.withDescriptor(f)
 	if err == nil || !fatal(op, path, err) {
 		return false, err
 	}
@@ -73,15 +74,17 @@ func outOfDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// withDescriptor tries again for a while when the process has no file descriptor left: a burst of connections must not
-// be the end of the store.
-func withDescriptor(f func() error) error {
+// withDescriptor tries again when the process has no file descriptor left, with those that are held for it, then for a
+// while: a burst of connections must not be the end of the store.
+func (g *gate) withDescriptor(f func() error) error {
 	err := f()
 	for range descriptorRetries {
 		if !outOfDescriptors(err) {
 			break
 		}
-		time.Sleep(descriptorWait)
+		if !g.spare.give() {
+			time.Sleep(descriptorWait)
+		}
 		err = f()
 	}
 	return err
@@ -128,7 +131,7 @@ func (g *gate) file(op, name string, open func() (vfs.File, error)) (vfs.File, e
 // Open opens a file for reading.
 func (g *gate) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	var f vfs.File
-	err := withDescriptor(func() (err error) {
+	err := g.withDescriptor(func() (err error) {
 		f, err = g.FS.Open(name, opts...)
 		return err
 	})

@@ -36,8 +36,11 @@ type Options struct {
 	// MemtableBytes is the size of a write buffer. Default 16 MiB. Larger means fewer flushes, more memory (up to four
 	// of them under load, two for good) and a longer restart, which reads the write-ahead log of the unflushed ones.
 	MemtableBytes int64
-	// MaxOpenFiles bounds the open tables. Default 512. Descriptors are shared with sockets.
+	// MaxOpenFiles bounds the tables that are kept open, at least 8. Default 512. Descriptors are shared with sockets.
 	MaxOpenFiles int
+	// SpareFiles is how many file descriptors are held back, for the files that must be opened when the rest of the
+	// process has taken all others. Default none.
+	SpareFiles int
 
 	// MinFreeBytes is the free space below which writes are refused. Default 256 MiB. They are accepted again a quarter
 	// above it.
@@ -95,6 +98,7 @@ const (
 	defaultCacheBytes    = 128 << 20
 	defaultMemtableBytes = 16 << 20
 	defaultMaxOpenFiles  = 512
+	minOpenFiles         = 8
 	defaultMinFreeBytes  = 256 << 20
 	defaultReserveBytes  = 32 << 20
 	defaultSpaceInterval = 500 * time.Millisecond
@@ -144,8 +148,10 @@ func (o *Options) validate() error {
 		return fmt.Errorf("cache bytes must be at least 1 MiB, not %d", o.CacheBytes)
 	case o.MemtableBytes < 256<<10 || o.MemtableBytes > 2<<30:
 		return fmt.Errorf("memtable bytes must be 256 KiB..2 GiB, not %d", o.MemtableBytes)
-	case o.MaxOpenFiles < 64:
-		return fmt.Errorf("max open files must be at least 64, not %d", o.MaxOpenFiles)
+	case o.MaxOpenFiles < minOpenFiles:
+		return fmt.Errorf("max open files must be at least %d, not %d", minOpenFiles, o.MaxOpenFiles)
+	case o.SpareFiles < 0:
+		return fmt.Errorf("spare files must not be negative, not %d", o.SpareFiles)
 	case o.MinFreeBytes < 1<<20:
 		return fmt.Errorf("min free bytes must be at least 1 MiB, not %d", o.MinFreeBytes)
 	case o.ReserveBytes > o.MinFreeBytes/2:

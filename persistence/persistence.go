@@ -332,6 +332,7 @@ func (s *Store) close() error {
 			return err
 		}
 	}
+	s.space.spare.end()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}

@@ -14,7 +14,7 @@ import (
 // reserveName is the file that is given up when the disk is full.
 const reserveName = "RESERVE"
 
-// space watches the free space of the disk: below the watermark writes are refused, a quarter above it they are
+// space watches what the store may run out of. Of the disk: below the watermark writes are refused, a quarter above it they are
 // accepted again, so that it does not flicker.
 type space struct {
 	fs        vfs.FS
@@ -25,6 +25,7 @@ type space struct {
 	interval  time.Duration
 	condition *condition
 	logger    *slog.Logger
+	spare     *spare
 	kick      chan struct{}
 	seen      atomic.Uint64 // free bytes when last looked
 
@@ -38,6 +39,7 @@ func newSpace(o Options, c *condition) *space {
 		fs: o.FS, path: o.FS.PathJoin(o.Dir, reserveName), reserve: o.ReserveBytes, free: o.FreeBytes,
 		low: uint64(o.MinFreeBytes), high: uint64(o.MinFreeBytes) + uint64(o.MinFreeBytes)/4,
 		interval: o.SpaceInterval, condition: c, logger: o.Logger, kick: make(chan struct{}, 1),
+		spare: newSpare(o.SpareFiles),
 	}
 }
 
@@ -53,6 +55,7 @@ func (s *space) watch(ctx context.Context) {
 		case <-s.kick:
 		}
 		s.check()
+		s.spare.fill()
 	}
 }
 
@@ -87,6 +90,9 @@ func (s *space) hold(free uint64) {
 	f, err := s.fs.Create(s.path, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		err = errors.Join(f.Preallocate(0, s.reserve), f.Close())
+	}
+	if outOfDescriptors(err) {
+		return
 	}
 	if err != nil {
 		s.reserve = 0

@@ -17,6 +17,7 @@ import (
 
 // accept takes connections until the listener is closed.
 func (t *Transport) accept(ctx context.Context) {
+	var logged time.Time
 	for {
 		conn, err := t.cfg.Listener.Accept()
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
@@ -26,7 +27,11 @@ func (t *Transport) accept(ctx context.Context) {
 			return
 		}
 		if err != nil { // out of descriptors, for instance
-			t.logger.Error("connection not accepted", slog.Any("err", err))
+			t.metrics.notAccepted.Inc()
+			if now := time.Now(); now.Sub(logged) >= time.Minute {
+				logged = now
+				t.logger.Error("connection not accepted", slog.Any("err", err))
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(t.cfg.MinBackoff):

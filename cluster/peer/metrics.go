@@ -10,7 +10,7 @@ import (
 type metrics struct {
 	sentBytes, sentWrites, sentBatches prometheus.Counter
 	receivedBytes, receivedBatches     prometheus.Counter
-	droppedFrames                      prometheus.Counter
+	droppedFrames, notAccepted         prometheus.Counter
 	dials, streams                     *prometheus.CounterVec
 	connected                          prometheus.Gauge
 	all                                []prometheus.Collector
@@ -34,6 +34,7 @@ func newMetrics() *metrics {
 	m.receivedBytes = counter("parley_peer_received_bytes_total", "Bytes of batches from other nodes.")
 	m.receivedBatches = counter("parley_peer_received_batches_total", "Batches from other nodes.")
 	m.droppedFrames = counter("parley_peer_dropped_frames_total", "Frames for other nodes that were not queued or were queued in vain.")
+	m.notAccepted = counter("parley_peer_accept_failures_total", "Connections of other nodes that could not be accepted.")
 	m.dials = vector("parley_peer_dials_total", "Attempts to connect to another node by outcome.", "outcome")
 	m.streams = vector("parley_peer_streams_total", "Snapshots and fetches by side and outcome.", "purpose", "side", "outcome")
 	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{

@@ -59,6 +59,7 @@ type process struct {
 	ops     string
 	config  string
 	base    string    // path of the API; empty = the default
+	files   int       // that it may open; 0 = as many as this process
 	greets  io.Writer // takes what it says to people; nil = nobody
 	command *exec.Cmd
 	log     *processLog
@@ -143,7 +144,11 @@ func (p *process) launch() {
 	binary, err := builtBinary()
 	require.NoError(p.t, err)
 	p.log = &processLog{}
-	p.command = exec.CommandContext(context.Background(), binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops, patientCancel)
+	line := []string{binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops, patientCancel}
+	if p.files > 0 {
+		line = limited(p.files, line[0], line[1:]...)
+	}
+	p.command = exec.CommandContext(context.Background(), line[0], line[1:]...)
 	p.command.Stderr, p.command.Stdout = p.log, p.greets
 	require.NoError(p.t, p.command.Start())
 	exited := make(chan error, 1)

@@ -98,7 +98,7 @@ func (c *Callout) ask(ctx context.Context, token string) (verdict, error) {
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.client.Do(request)
 	if err != nil {
-		return verdict{}, fmt.Errorf("ask authentication service: %w", err)
+		return verdict{}, fmt.Errorf("ask authentication service: %w", withoutURL(err))
 	}
 	defer func() { _ = response.Body.Close() }() // only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxVerdict+1))

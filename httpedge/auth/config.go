@@ -129,6 +129,14 @@ func checkServiceURL(u *url.URL) error {
 	return errors.New("service URL must be https (plain http is for loopback only)")
 }
 
+// withoutURL takes the URL from an error of net/http, which is logged: its query may be a secret.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
 func parseServiceURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

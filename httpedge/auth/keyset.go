@@ -217,7 +217,7 @@ func (s *keySet) fetch() error {
 	request.Header.Set("Accept", "application/json")
 	response, err := s.client.Do(request)
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	defer func() { _ = response.Body.Close() }() // only read
 	if response.StatusCode != http.StatusOK {

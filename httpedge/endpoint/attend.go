@@ -29,7 +29,7 @@ func (x *exchange) attended(ctx context.Context) context.Context {
 
 // closed says whether the other side has closed a connection, and takes nothing from it.
 func closed(conn net.Conn) (yes bool) {
-	socket, ok := conn.(syscall.Conn)
+	socket, ok := bare(conn).(syscall.Conn)
 	if !ok {
 		return false
 	}
@@ -38,8 +38,7 @@ func closed(conn net.Conn) (yes bool) {
 		return true
 	}
 	err = raw.Control(func(fd uintptr) {
-		var one [1]byte
-		n, _, failed := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		n, failed := peek(fd)
 		yes = n == 0 && failed == nil || errors.Is(failed, syscall.ECONNRESET)
 	})
 	return yes || err != nil

@@ -62,6 +62,10 @@ func (x *exchange) writeFile(file *File) error {
 		x: x, source: source, left: chosen.length,
 		method: x.Method(), path: string(x.rc.URI().PathOriginal()), status: x.rc.Response.StatusCode(),
 	}
+	if chosen.length < 0 && http10(x.rc) {
+		x.sendUnchunked(x.down)
+		return nil
+	}
 	x.rc.Response.SetBodyStream(x.down, int(chosen.length))
 	return nil
 }

@@ -46,6 +46,7 @@ type exchange struct {
 	leave    func()    // gives back the room for a large body
 	down     *download // the file that is sent when the handler has returned
 	release  func()    // of the place for a stream
+	unread   bool      // some of the body is still to come
 	moves    bool      // holds a place for a file that is sent or received
 	serve    func(Takeover)
 	code     string // wire code of the problem that was answered
@@ -284,8 +285,7 @@ func (x *exchange) fail(err error) {
 	response.SwapBody(x.surface.AppendProblem(response.SwapBody(nil)[:0], problem))
 }
 
-// handOver takes the connection out of HTTP. fasthttp calls the hijack handler on its own goroutine once this handler
-// has returned, unless the connection dies in between; then Mux.ConnClosed does.
+// handOver gives the connection to the receiver of the stream.
 func (x *exchange) handOver() {
 	var head strings.Builder
 	x.eachHeader(func(name, value string) {
@@ -294,44 +294,16 @@ func (x *exchange) handOver() {
 		head.WriteString(value)
 		head.WriteString("\r\n")
 	})
-	handover := &handover{
-		serve: x.serve,
-		take:  Takeover{Head: []byte(head.String()), Release: x.release, Reuse: x.mux.config.Reuse, Still: x.still()},
-	}
+	take := Takeover{Head: []byte(head.String()), Release: x.release, Still: x.still(), Plain: http10(x.rc)}
 	x.release = nil
-	m, rc, conn := x.mux, x.rc, x.rc.Conn()
-	m.handovers.Store(conn, handover)
-	x.rc.HijackSetNoResponse(true)
-	x.rc.Hijack(func(hijacked net.Conn) {
-		if _, ok := m.handovers.LoadAndDelete(conn); !ok {
-			return
+	serve, reuse, rc := x.serve, x.mux.config.Reuse, x.rc
+	x.takeConn(func(conn net.Conn, ahead []byte) {
+		take.Conn = conn
+		if reuse != nil && !take.Plain && !rc.Response.ConnectionClose() {
+			take.Reuse = func(conn net.Conn) { reuse(prime(conn, ahead)) }
 		}
-		if rc.Response.ConnectionClose() || overread(hijacked) {
-			handover.take.Reuse = nil
-		}
-		if h, ok := hijacked.(interface{ UnsafeConn() net.Conn }); ok {
-			hijacked = h.UnsafeConn()
-		}
-		handover.take.Conn = hijacked
-		handover.serve(handover.take)
+		serve(take)
 	})
-}
-
-// overread says that HTTP has read more from a connection than the request: what is in its buffer would be missing from the
-// client's next request.
-func overread(hijacked net.Conn) bool {
-	if hijacked.SetReadDeadline(time.Unix(1, 0)) != nil { // so that only the buffer answers
-		return true
-	}
-	var one [1]byte
-	n, _ := hijacked.Read(one[:])
-	return hijacked.SetReadDeadline(time.Time{}) != nil || n > 0
-}
-
-// handover is a connection on its way from HTTP to the receiver of its stream.
-type handover struct {
-	serve func(Takeover)
-	take  Takeover
 }
 
 // end is what follows on the handler, whatever became of it. A panic is turned into a fault.
@@ -347,6 +319,9 @@ func (x *exchange) end() {
 	x.settleBody()
 	if x.down == nil { // else the download does it
 		x.finish()
+	}
+	if x.unread {
+		x.part()
 	}
 }
 

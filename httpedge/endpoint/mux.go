@@ -42,6 +42,11 @@ type MuxConfig struct {
 	Observer       Observer    // nil = nobody looks
 	// Reuse serves a connection that a stream has given back.
 	Reuse func(conn net.Conn)
+	// Part closes a connection that was answered for the last time, when its client may still be sending. It may wait. nil = it
+	// is just closed.
+	Part func(conn net.Conn)
+	// Credentials are the headers, besides Authorization, that say who asks: a request may have each only once.
+	Credentials []string
 }
 
 // What a mux without these settings has; package httpedge always sets them.
@@ -73,24 +78,27 @@ type Done struct {
 
 // Mux answers requests with the routes that were mounted on it. Mount everything before the first request.
 type Mux struct {
-	config    MuxConfig
-	cors      *cors
-	router    *router.Router
-	surfaces  []*mounted // longest prefix first
-	first     *mounted   // words what is below no prefix
-	routes    []Route
-	taken     map[string]string
-	base      context.Context //nolint:containedctx // parent of every request's context; ended by Abort
-	abort     context.CancelFunc
-	stopping  atomic.Bool
-	inFlight  atomic.Int64
-	idle      chan struct{} // told when a stopping mux has answered its last request
-	streams   atomic.Int64
-	room      chan struct{} // places for bodies above MaxBodyBytes
-	transfer  chan struct{} // places for files that are sent or received
-	handovers sync.Map      // net.Conn -> *handover
-	idPrefix  string
-	idCounter atomic.Uint64
+	config MuxConfig
+	cors   *cors
+	// credentials are the headers that may be there once.
+	credentials [][]byte
+	router      *router.Router
+	surfaces    []*mounted // longest prefix first
+	first       *mounted   // words what is below no prefix
+	routes      []Route
+	taken       map[string]string
+	base        context.Context //nolint:containedctx // parent of every request's context; ended by Abort
+	abort       context.CancelFunc
+	stopping    atomic.Bool
+	inFlight    atomic.Int64
+	idle        chan struct{} // told when a stopping mux has answered its last request
+	streams     atomic.Int64
+	room        chan struct{} // places for bodies above MaxBodyBytes
+	transfer    chan struct{} // places for files that are sent or received
+	handovers   sync.Map      // net.Conn -> func(), to be called when the connection dies on its way out of HTTP
+	probes      sync.Pool     // of *fasthttp.RequestCtx, to look for routes with
+	idPrefix    string
+	idCounter   atomic.Uint64
 }
 
 // mounted is a surface at its place.
@@ -116,12 +124,19 @@ func NewMux(config MuxConfig) *Mux {
 	if config.RecheckEvery <= 0 {
 		config.RecheckEvery = defaultRecheck
 	}
+	credentials := [][]byte{[]byte(fasthttp.HeaderAuthorization)}
+	for _, name := range config.Credentials {
+		if !strings.EqualFold(name, fasthttp.HeaderAuthorization) {
+			credentials = append(credentials, []byte(name))
+		}
+	}
 	return &Mux{
-		config: config,
-		cors:   newCORS(config.CORS),
-		router: router.New(),
-		taken:  make(map[string]string),
-		base:   base, abort: abort,
+		config:      config,
+		credentials: credentials,
+		cors:        newCORS(config.CORS),
+		router:      router.New(),
+		taken:       make(map[string]string),
+		base:        base, abort: abort,
 		room:     make(chan struct{}, config.MaxLargeBodies),
 		transfer: make(chan struct{}, config.MaxTransfers),
 		idle:     make(chan struct{}, 1),
@@ -161,7 +176,8 @@ func (m *Mux) register(at *mounted, row *Row) error {
 	}
 	m.taken[key] = row.Source
 	m.routes = append(m.routes, Route{Surface: at.Name, Method: row.Method, Path: path, Row: row})
-	handle := func(rc *fasthttp.RequestCtx) { m.run(rc, at, row) }
+	found := &route{at, row}
+	handle := func(rc *fasthttp.RequestCtx) { rc.SetUserValue(routeKey, found) }
 	m.router.Handle(row.Method, path, handle)
 	if row.Method == fasthttp.MethodGet && row.Kind != Events {
 		m.router.Handle(fasthttp.MethodHead, path, handle)
@@ -180,11 +196,31 @@ type Route struct {
 // Routes lists what is mounted, in the order of mounting.
 func (m *Mux) Routes() []Route { return m.routes }
 
+// route is what the router finds.
+type route struct {
+	at  *mounted
+	row *Row
+}
+
+// routeKey is where the router leaves it. No parameter of a path has such a name.
+const routeKey = "/route"
+
+// find looks for the route of a request, nil = there is none. The fields of its path are left in rc.
+func (m *Mux) find(method, path string, rc *fasthttp.RequestCtx) *route {
+	handle, _ := m.router.Lookup(method, path, rc)
+	if handle == nil {
+		return nil
+	}
+	handle(rc)
+	found, _ := rc.UserValue(routeKey).(*route)
+	return found
+}
+
 // Serve answers one request.
 func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
-	if framedTwice(rc) {
+	if complaint := m.ambiguous(rc); complaint != "" {
 		rc.SetConnectionClose()
-		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "Content-Length and Transfer-Encoding cannot be used together"))
+		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "%s", complaint))
 		return
 	}
 	path := rc.URI().PathOriginal()
@@ -195,26 +231,37 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 		})
 		return
 	}
-	if handle, _ := m.router.Lookup(string(rc.Method()), string(path), rc); handle != nil {
-		handle(rc)
+	if found := m.find(string(rc.Method()), string(path), rc); found != nil {
+		m.run(rc, found.at, found.row)
 		return
 	}
 	m.unmatched(rc)
 }
 
-// framedTwice says that a body in chunks came with a length, too: a proxy in front may have taken the other for the
-// end of the request (RFC 9112, section 6.3).
-func framedTwice(rc *fasthttp.RequestCtx) bool {
+// ambiguous says what in a header somebody in front may have read otherwise than this server, "" = nothing: a body in chunks
+// that came with a length, too (RFC 9112, section 6.3), a line that goes on in the next one (section 5.2), and two credentials.
+func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) string {
 	const inChunks = -1
-	if rc.Request.Header.ContentLength() != inChunks {
-		return false
-	}
+	chunked, seen := rc.Request.Header.ContentLength() == inChunks, 0
 	for line := range bytes.Lines(rc.Request.Header.RawHeaders()) {
-		if name, _, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
-			return true
+		if line[0] == ' ' || line[0] == '\t' {
+			return "a header field must be one line"
+		}
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		if chunked && bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)) {
+			return "Content-Length and Transfer-Encoding cannot be used together"
+		}
+		for i, credential := range m.credentials {
+			if !bytes.EqualFold(name, credential) {
+				continue
+			}
+			if seen&(1<<i) != 0 {
+				return string(credential) + " must be there only once"
+			}
+			seen |= 1 << i
 		}
 	}
-	return false
+	return ""
 }
 
 func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
@@ -323,8 +370,8 @@ func (m *Mux) openStream(x *exchange) (func(), *machine.Failure) {
 // ConnClosed must hear of every connection that the server has closed.
 func (m *Mux) ConnClosed(conn net.Conn) {
 	if value, ok := m.handovers.LoadAndDelete(conn); ok {
-		if handover, ok := value.(*handover); ok {
-			handover.serve(handover.take)
+		if died, ok := value.(func()); ok {
+			died()
 		}
 	}
 }

@@ -34,9 +34,12 @@ type Takeover struct {
 	Release func()
 	// Reuse gives a connection on which the response has ended cleanly back to HTTP, for the client's next request.
 	// Whoever calls it must not touch the connection afterwards. It does not block. It is nil when the connection must be
-	// closed: the client has said so, sent its next request too soon, or not all of this one's body.
+	// closed: the client has said so, or has not sent all of this request's body. What the client has sent meanwhile of its next
+	// request must be left unread; what HTTP had read of it is not lost.
 	Reuse func(conn net.Conn)
 	// Still says why the caller would not be let in any more, nil = it would; a nil function = it always would. The receiver
 	// asks at least as often as it pings, and ends the stream. It does not wait.
 	Still func() *machine.Failure
+	// Plain says that the client speaks HTTP/1.0: the response must not be in chunks, it ends with the connection.
+	Plain bool
 }

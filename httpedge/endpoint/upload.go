@@ -28,7 +28,7 @@ type Upload struct {
 }
 
 // RawBody is an input of an OnUpload row that decides itself which bodies are bytes. It is asked when the fields that
-// are not in the body have been filled.
+// are not in the body have been filled. JSON in a request without a query is never bytes.
 type RawBody interface {
 	TakesRaw(contentType string) bool
 }
@@ -176,14 +176,14 @@ func (x *exchange) wholeBody() ([]byte, error) {
 	if x.held != nil {
 		return x.held, nil
 	}
+	usual, most := x.mux.config.MaxBodyBytes, x.mux.largestBody(x.row)
+	if x.declined() {
+		return nil, x.tooLarge(most)
+	}
 	if x.rc.Request.BodyStream() == nil {
 		return x.rc.Request.Body(), nil
 	}
 	const firstPiece = 512
-	usual, most := x.mux.config.MaxBodyBytes, x.mux.config.MaxBodyBytes
-	if x.row != nil && x.row.MaxBody > 0 {
-		most = x.row.MaxBody
-	}
 	body := x.openBody()
 	size := body.length
 	switch {
@@ -253,38 +253,72 @@ func (x *exchange) takeTransfer() *machine.Failure {
 	}
 }
 
-// settleBody takes what is left of a body that was not read to its end: the connection cannot go on with it, and closing
-// over unread data would reset it before the client has seen the answer. A client that pauses, or has very much left,
-// is not waited for.
+// settleBody looks after a body that was not read to its end: the connection cannot go on with it. What is little is taken, if
+// it is there or about to come; else the connection ends with the answer.
 func (x *exchange) settleBody() {
-	const (
-		silence  = 500 * time.Millisecond
-		patience = 5 * time.Second // in all
-		most     = 256 << 20
-	)
+	const briefly = 500 * time.Millisecond
 	if x.leave != nil {
 		x.leave()
 		x.leave = nil
+	}
+	if x.declined() {
+		x.unread = true
+		return
 	}
 	if x.rc.Request.BodyStream() == nil {
 		return
 	}
 	body := x.openBody()
 	body.patient = false
-	for began, left := time.Now(), int64(most); left > 0 && !body.ended && body.broken == nil; {
-		until := time.Now().Add(silence)
-		if last := began.Add(patience); last.Before(until) {
-			until = last
-		}
-		if x.rc.Conn().SetReadDeadline(until) != nil {
-			break
-		}
-		taken, _ := io.CopyN(io.Discard, body, progress) // whatever ends it, the answer is next
-		left -= taken
+	little := body.length-body.read <= progress && !x.rc.Response.ConnectionClose()
+	if !body.ended && body.broken == nil && little && x.rc.Conn().SetReadDeadline(time.Now().Add(briefly)) == nil {
+		_, _ = io.CopyN(io.Discard, body, progress+1) // whatever ends it, the answer is next
 	}
-	if !body.ended {
-		x.rc.SetConnectionClose()
+	x.unread = !body.ended
+}
+
+// headerUnread marks a request whose body is not going to be read. No client can send a header of that name.
+const headerUnread = ":unread"
+
+// Foresee looks at a header before anything of the body is read, or the client is told to send it: one that nobody would
+// read, or that is too large, is not waited for. The answer follows at once, and ends the connection.
+func (m *Mux) Foresee(header *fasthttp.RequestHeader) {
+	const none = -2
+	length := header.ContentLength()
+	uri := header.RequestURI()
+	if length == 0 || length == none || len(uri) == 0 || uri[0] != '/' {
+		return
 	}
+	path, query, _ := bytes.Cut(uri, []byte("?"))
+	probe, _ := m.probes.Get().(*fasthttp.RequestCtx)
+	if probe == nil {
+		probe = new(fasthttp.RequestCtx)
+	}
+	found := m.find(string(header.Method()), string(path), probe)
+	probe.ResetUserValues()
+	m.probes.Put(probe)
+	if found != nil && (length <= m.largestBody(found.row) || found.row.mayBeRaw(string(header.ContentType()), len(query) > 0)) {
+		return
+	}
+	header.Del(fasthttp.HeaderExpect)
+	header.SetContentLength(0)
+	header.SetCanonical([]byte(headerUnread), []byte("1"))
+}
+
+// mayBeRaw says that a body may be taken as bytes, which have no limit here.
+func (r *Row) mayBeRaw(contentType string, query bool) bool {
+	return r.Kind == Uploads && (query || !isJSON(contentType))
+}
+
+// declined says that the request's body is not read.
+func (x *exchange) declined() bool { return len(x.rc.Request.Header.Peek(headerUnread)) > 0 }
+
+// largestBody is how much of a row's requests may be held in memory.
+func (m *Mux) largestBody(row *Row) int {
+	if row != nil && row.MaxBody > 0 {
+		return row.MaxBody
+	}
+	return m.config.MaxBodyBytes
 }
 
 // brokenRequest is what to answer when a request could not be read.

@@ -154,16 +154,62 @@ data: [DONE]
 	require.NoError(t, response.Body.Close())
 }
 
-// TestPipelined: a client that does not wait for the end of a stream gets that stream whole, and then the end.
+// TestPipelined: a client that does not wait for the end of a stream gets that stream whole, and then its next answers.
 func TestPipelined(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		begun, goOn := make(chan struct{}, 9), make(chan struct{}, 9)
+		k := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}`+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+			begun <- struct{}{}
+			<-goOn
+			_, _ = io.WriteString(w, "data: [DONE]\n\n")
+		}, func(c *gateway.Config) { c.PingEvery = 20 * time.Millisecond })
+		const path = "api/client/v1"
+		conn, reader := k.raw(streamedHello)
+		if !together {
+			<-begun
+		}
+		for range 2 {
+			k.ask(conn, path, streamedHello)
+		}
+		for range 3 {
+			if together {
+				<-begun
+			}
+			together = true
+			goOn <- struct{}{}
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, 200, response.StatusCode)
+			body, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, 1, bytes.Count(body, []byte("data: [DONE]\n\n")))
+		}
+	}
+}
+
+// TestFirstVersion: a client of HTTP/1.0 gets the stream as plain text, which ends with the connection.
+func TestFirstVersion(t *testing.T) {
 	k := serve(t, streams(`{"choices":[{"index":0,"delta":{"content":"Hi"}}]}`, `[DONE]`))
-	conn, reader := k.raw(streamedHello)
-	k.ask(conn, "api/client/v1", streamedHello)
-	response, err := http.ReadResponse(reader, nil)
+	host, path, _ := strings.Cut(strings.TrimPrefix(k.url, "http://"), "/")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
 	require.NoError(t, err)
-	body, err := io.ReadAll(response.Body)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = fmt.Fprintf(conn, "POST /%s/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer me\r\nContent-Length: %d\r\n\r\n%s",
+		path, len(streamedHello), streamedHello)
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	raw, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	head, body, found := bytes.Cut(raw, []byte("\r\n\r\n"))
+	require.True(t, found)
+	require.NotContains(t, string(head), "Transfer-Encoding")
+	require.Contains(t, string(head), "Connection: close")
+	require.NotContains(t, string(body), "\r\n")
+	require.True(t, bytes.HasPrefix(body, []byte("data: ")))
 	require.True(t, bytes.HasSuffix(body, []byte("data: [DONE]\n\n")))
 }
 

@@ -24,9 +24,9 @@ const (
 	statusLine = "HTTP/1.1 200 OK\r\n"
 	streamHead = "Content-Type: text/event-stream\r\n" +
 		"Cache-Control: no-cache, no-transform\r\n" +
-		"Connection: keep-alive\r\n" +
-		"X-Accel-Buffering: no\r\n" +
-		"Transfer-Encoding: chunked\r\n\r\n"
+		"X-Accel-Buffering: no\r\n"
+	inChunks  = "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+	plainly   = "Connection: close\r\n\r\n" // to a client of HTTP/1.0
 	endMark   = "data: [DONE]\n\n"
 	lastChunk = "0\r\n\r\n"
 	pingText  = "ping"
@@ -34,6 +34,9 @@ const (
 
 // fullBuffer is how many bytes are held back at most while more chunks follow at once.
 const fullBuffer = 16 << 10
+
+// sendBuffer is what the kernel takes for a stream whose client does not read; it counts twice that much.
+const sendBuffer = 64 << 10
 
 // firstChunk is the room for a chunk behind the head.
 const firstChunk = 512
@@ -151,8 +154,15 @@ func (s *stream) begin() error {
 	if s.take.Conn == nil {
 		return errClientGone
 	}
-	head := make([]byte, 0, len(statusLine)+len(s.take.Head)+len(streamHead)+firstChunk)
-	s.mu.head = append(append(append(head, statusLine...), s.take.Head...), streamHead...)
+	framing := inChunks
+	if s.take.Plain {
+		framing = plainly
+	}
+	head := make([]byte, 0, len(statusLine)+len(s.take.Head)+len(streamHead)+len(framing)+firstChunk)
+	s.mu.head = append(append(append(append(head, statusLine...), s.take.Head...), streamHead...), framing...)
+	if tcp, ok := s.take.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // else the kernel takes megabytes for a client that does not read
+	}
 	s.mu.wrote = time.Now()
 	s.buffer = sse.Begin(fullBuffer)
 	s.room = len(s.buffer)
@@ -165,12 +175,16 @@ func (s *stream) flush(tail string) error {
 	if len(s.buffer) == s.room {
 		return nil
 	}
-	piece := append([]byte(sse.Seal(s.buffer)), tail...)
+	piece := append(sse.Seal(s.buffer), tail...)
 	s.buffer = s.buffer[:s.room]
 	return s.write(piece)
 }
 
-func (s *stream) write(data []byte) error {
+func (s *stream) write(piece sse.Frame) error {
+	if s.take.Plain {
+		piece = sse.Unchunked(piece)
+	}
+	data := []byte(piece)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(context.Cause(s.ctx), errClientGone) { // perhaps in the middle of a ping
@@ -228,8 +242,7 @@ func (s *stream) end(err error) {
 	if s.take.Conn == nil {
 		return
 	}
-	// Before the end is sent: the next request may follow it at once, and is not the watch's to read.
-	unread := s.watch.stop()
+	s.watch.stop()
 	if failure, ok := errors.AsType[*machine.Failure](context.Cause(s.ctx)); ok && err != nil {
 		err = failure
 	}
@@ -242,7 +255,7 @@ func (s *stream) end(err error) {
 		s.buffer = append(s.buffer, endMark...)
 		clean = s.flush(lastChunk) == nil
 	}
-	if _, plain := s.take.Conn.(*net.TCPConn); clean && plain && unread && s.take.Reuse != nil && s.ctx.Err() == nil {
+	if _, plain := s.take.Conn.(*net.TCPConn); clean && plain && s.take.Reuse != nil && s.ctx.Err() == nil {
 		_ = s.take.Conn.SetDeadline(time.Time{}) // of a dead connection: the next read says so
 		s.take.Reuse(s.take.Conn)
 		return
@@ -283,33 +296,37 @@ func (s *stream) report(err error) {
 	s.buffer = append(s.buffer, '\n', '\n')
 }
 
-// watch notices that a client has left while it is being answered, or may not stay, and breaks the silence meanwhile.
+// watch notices that a client has left while it is being answered, or may not stay, and breaks the silence meanwhile. What the
+// client sends is left unread: it is its next request.
 type watch struct {
-	conn   net.Conn
-	done   chan struct{}
-	unread bool // nothing came
+	conn net.Conn
+	done chan struct{}
 
 	mu struct {
 		sync.Mutex
-		stopped bool
+		stopped chan struct{}
 	}
 }
 
 func newWatch(s *stream) *watch {
 	w := &watch{conn: s.take.Conn, done: make(chan struct{})}
+	w.mu.stopped = make(chan struct{})
 	go func() {
 		defer close(w.done)
-		var sink [512]byte
-		w.unread = true
+		asked := false // the next request has come: what follows it is not seen
 		for wait := s.api.config.PingEvery; w.arm(wait); wait = s.ping() {
 			if s.refused() {
 				return
 			}
-			n, err := w.conn.Read(sink[:])
+			if asked {
+				w.sleep(wait)
+				continue
+			}
+			came, err := endpoint.AwaitData(w.conn, 0)
 			var timeout net.Error
 			switch {
-			case n > 0: // the next request, before this one was answered
-				w.unread = false
+			case came:
+				asked = true
 			case !errors.As(err, &timeout) || !timeout.Timeout():
 				s.cancel(errClientGone)
 				return
@@ -319,22 +336,34 @@ func newWatch(s *stream) *watch {
 	return w
 }
 
-// arm bounds the next read, unless the watch is to end.
+// arm bounds the next look, unless the watch is to end.
 func (w *watch) arm(wait time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.mu.stopped {
-		_ = w.conn.SetReadDeadline(time.Now().Add(wait)) // of a dead connection: the read says so
+	select {
+	case <-w.mu.stopped:
+		return false
+	default:
+		_ = w.conn.SetReadDeadline(time.Now().Add(wait)) // of a dead connection: the look says so
+		return true
 	}
-	return !w.mu.stopped
 }
 
-// stop ends the watch and says whether the connection can go on as it is.
-func (w *watch) stop() bool {
+// sleep waits, but not longer than the watch lasts.
+func (w *watch) sleep(wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.mu.stopped:
+	}
+}
+
+// stop ends the watch.
+func (w *watch) stop() {
 	w.mu.Lock()
-	w.mu.stopped = true
-	_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // of a dead connection: the read has ended
+	close(w.mu.stopped)
+	_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // of a dead connection: the look has ended
 	w.mu.Unlock()
 	<-w.done
-	return w.unread
 }

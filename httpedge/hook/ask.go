@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -102,10 +103,18 @@ func (a *asker) put(ctx context.Context, question any) (*answer, error) {
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask: %w", err)
+		return nil, fmt.Errorf("ask: %w", withoutURL(err))
 	}
 	defer func() { _ = response.Body.Close() }() // only read
 	return read(response)
+}
+
+// withoutURL takes the URL from an error of net/http, which is logged: its query may be a secret.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
 }
 
 func read(response *http.Response) (*answer, error) {

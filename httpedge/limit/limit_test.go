@@ -101,9 +101,16 @@ func TestOffAndTrusted(t *testing.T) {
 		_, failure := l.OpenStream(user("a"), from("1.1.1.1"))
 		require.Nil(t, failure)
 		require.Nil(t, tight.Allow(endpoint.Caller{Trusted: true}, from("1.1.1.1"), nil))
-		_, failure = tight.OpenStream(endpoint.Caller{Trusted: true}, from("1.1.1.1"))
+		_, failure = tight.OpenStream(endpoint.Caller{Trusted: true, Identified: true, UserID: "backend"}, from("1.1.1.1"))
 		require.Nil(t, failure)
 	}
+	nobody := endpoint.Caller{Trusted: true} // authentication is off
+	_, failure := tight.OpenStream(nobody, from("1.1.1.1"))
+	require.Nil(t, failure)
+	_, failure = tight.OpenStream(nobody, from("1.1.1.1"))
+	require.NotNil(t, failure, "streams of an address are bounded all the same")
+	_, failure = tight.OpenStream(nobody, from("1.1.1.2"))
+	require.Nil(t, failure)
 }
 
 func TestWhoIsOneCaller(t *testing.T) {

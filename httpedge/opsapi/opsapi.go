@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"parley/httpedge/accept"
 )
 
 // Config is about the operations listener. Start from DefaultConfig.
@@ -97,7 +99,8 @@ func (s *Server) Start() error {
 	}
 	go func() {
 		defer close(s.served)
-		err := s.server.Serve(limitListener(s.parts.Listener, s.config.MaxConnections))
+		patient := accept.New(s.parts.Listener, "operations", s.parts.Logger, nil)
+		err := s.server.Serve(limitListener(patient, s.config.MaxConnections))
 		if !errors.Is(err, http.ErrServerClosed) {
 			s.parts.Logger.Error("operations listener ended", slog.Any("err", err))
 		}

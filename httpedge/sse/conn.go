@@ -80,6 +80,7 @@ type conn struct {
 	finishing bool // the last chunk is queued
 	dead      bool
 	lean      bool // Options.Lean
+	plain     bool // Handover.Plain
 	clean     bool // everything queued was written
 	why       ending
 }
@@ -189,7 +190,16 @@ func (c *conn) awaitRoom() bool {
 	return false
 }
 
+// enqueue puts a frame behind what waits.
 func (c *conn) enqueue(f Frame) {
+	if c.plain {
+		f = Unchunked(f)
+	}
+	c.begin(f)
+}
+
+// begin is enqueue for bytes as they are to be sent.
+func (c *conn) begin(f Frame) {
 	c.queued += int32(len(f))
 	if c.first == nil {
 		c.first = f
@@ -272,7 +282,9 @@ func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 	}
 	if n > 0 {
 		c.stalled = 0
-		c.consume(int32(n))
+	}
+	if n >= 0 {
+		c.consume(int32(n)) // of a frame without text, too
 	}
 	if err != nil {
 		if !errors.Is(err, syscall.EAGAIN) {

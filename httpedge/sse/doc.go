@@ -13,8 +13,8 @@
 // fan-outs wait behind streams of small ones, so that one event to thousands of followers does not hold up tokens.
 //
 // The queue of a stream is bounded in frames and bytes. A durable event that does not fit ends the stream (the client
-// returns with Last-Event-ID); running text is merged instead, because it can be said later in one piece. A client
-// that takes nothing at all is cut off after a while. Every stream gets ": ping" at a fixed interval, spread evenly, and is
+// returns with Last-Event-ID); running text is merged instead, because it can be said later. A client
+// that reads nothing costs at most 256 KiB in queue and kernel (and a frame that is larger), and is cut off after a while. Every stream gets ": ping" at a fixed interval, spread evenly, and is
 // asked at the same time whether its client may stay (Handover.Still).
 //
 // # Hub
@@ -29,7 +29,7 @@
 //   - A cursor ahead of the topic is checked against the log, not clamped: another node may have served it something
 //     that is still on its way here. Beyond the end of the log it follows from the actual end.
 //   - Running text carries byte offsets and goes only to streams that hold exactly the text before it. While a stream
-//     catches up or its client lags, text is not queued: it gets one piece with what it misses.
+//     catches up or its client lags, text is not queued: it gets what it misses in larger pieces, as it takes them.
 //   - Text that restarts or no longer continues what was sent (a recovered run) is said again as a snapshot, which
 //     replaces what the client held.
 //   - Any doubt upstream (gap, closed, other epoch) means: subscribe anew, and let every stream continue from its own

@@ -263,6 +263,7 @@ type edge struct {
 	still    atomic.Pointer[func() *machine.Failure] // of the streams that are opened next
 	released sync.WaitGroup
 	serving  sync.WaitGroup
+	plain    bool // clients speak HTTP/1.0
 }
 
 // hidden is anything but a *net.TCPConn, as a *tls.Conn is: it gets goroutines of its own.
@@ -377,7 +378,7 @@ func (e *edge) serve(conn net.Conn) {
 		conn = e.wrap(conn)
 	}
 	e.released.Add(1)
-	handover := Handover{Conn: conn, Head: []byte("X-Test: 1\r\n"), Release: e.released.Done, Reuse: e.reuse}
+	handover := Handover{Conn: conn, Head: []byte("X-Test: 1\r\n"), Release: e.released.Done, Reuse: e.reuse, Plain: e.plain}
 	if still := e.still.Load(); still != nil {
 		handover.Still = *still
 	}

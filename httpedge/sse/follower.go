@@ -1,6 +1,8 @@
 package sse
 
 import (
+	"unicode/utf8"
+
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -91,42 +93,60 @@ func (f *follower) greet(t *topic) {
 	if t.run.ID == "" || f.cursor > t.lastSeq {
 		return
 	}
-	f.holds(t)
+	f.holds(t.run, t.gen)
 	if frame := f.view.Snapshot(t.run); frame != nil {
 		f.conn.push(frame, urgent)
 	}
 }
 
-func (f *follower) holds(t *topic) {
-	f.run, f.gen, f.offset = t.run.ID, t.gen, int32(len(t.run.Text))
+// holds notes what the client has of the running text.
+func (f *follower) holds(run Run, gen uint32) {
+	f.run, f.gen, f.offset = run.ID, gen, int32(len(run.Text))
 }
 
-// say sends what the client misses of the running text, unless it lags: then it is said in one piece once the client
+// say sends what the client misses of the running text, unless it lags: then it is said in larger pieces, each once the client
 // has taken what waits for it.
 func (f *follower) say(t *topic, said *sayings, on lane) {
 	if t.run.ID == "" || f.cursor > t.lastSeq {
 		return
 	}
+	for f.conn.awaitRoom() && f.sayPiece(t, said, on) {
+	}
+}
+
+// sayPiece is false when the client has heard all.
+func (f *follower) sayPiece(t *topic, said *sayings, on lane) (more bool) {
 	var frame Frame
-	switch replaced := f.gen != t.gen && f.run == t.run.ID && f.offset > 0; {
-	case !f.conn.awaitRoom():
-		return
-	case replaced:
-		frame = f.view.Snapshot(t.run)
-	default:
+	run := t.run
+	if f.gen != t.gen && f.run == t.run.ID && f.offset > 0 {
+		frame = f.view.Snapshot(run)
+	} else {
 		offset := 0
 		if f.gen == t.gen {
 			offset = int(f.offset)
 		}
-		if offset == len(t.run.Text) {
-			return
+		if offset == len(run.Text) {
+			return false
 		}
-		frame = said.delta(f, t.run, offset)
+		run.Text = upTo(run.Text, offset+t.hub.cfg.QueueBytes/2)
+		frame = said.delta(f, run, offset)
 	}
-	f.holds(t)
+	f.holds(run, t.gen)
 	if frame != nil {
 		f.conn.push(frame, on)
 	}
+	return len(run.Text) < len(t.run.Text)
+}
+
+// upTo cuts a text where a character begins.
+func upTo(text []byte, end int) []byte {
+	if end >= len(text) {
+		return text
+	}
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
 
 // sayings keeps the renderings of one delta while it is fanned out.

@@ -91,19 +91,36 @@ func Join(frames ...Frame) Frame {
 	return all
 }
 
+// Unchunked returns the text of frames as a client of HTTP/1.0 gets it.
+func Unchunked(f Frame) Frame {
+	text := make(Frame, 0, len(f))
+	for {
+		line, rest, found := bytes.Cut(f, []byte("\r\n"))
+		size, err := strconv.ParseUint(string(line), 16, 31)
+		if !found || err != nil || size == 0 || int(size)+2 > len(rest) {
+			return text
+		}
+		text = append(text, rest[:size]...)
+		f = rest[size+2:]
+	}
+}
+
 // lastChunk ends the response.
 const lastChunk = "0\r\n\r\n"
 
 // responseHead renders status line and headers; extra holds complete header lines.
-func responseHead(extra []byte) []byte {
+func responseHead(extra []byte, plain bool) []byte {
 	const status = "HTTP/1.1 200 OK\r\n"
 	const headers = "Content-Type: text/event-stream\r\n" +
 		"Cache-Control: no-cache\r\n" +
-		"Connection: keep-alive\r\n" +
-		"X-Accel-Buffering: no\r\n" +
-		"Transfer-Encoding: chunked\r\n\r\n"
-	b := make([]byte, 0, len(status)+len(extra)+len(headers))
+		"X-Accel-Buffering: no\r\n"
+	framing := "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+	if plain {
+		framing = "Connection: close\r\n\r\n"
+	}
+	b := make([]byte, 0, len(status)+len(extra)+len(headers)+len(framing))
 	b = append(b, status...)
 	b = append(b, extra...)
-	return append(b, headers...)
+	b = append(b, headers...)
+	return append(b, framing...)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,4 +82,21 @@ func FuzzParseCursor(f *testing.F) {
 		require.Zero(t, n)
 		require.True(t, !digits || len(s) >= 19)
 	})
+}
+
+func TestUnchunked(t *testing.T) {
+	require.Equal(t, ": a\n\n: b\n\n", string(Unchunked(Join(Comment("a"), Comment("b"), Frame(lastChunk)))))
+	require.Empty(t, Unchunked(Frame(lastChunk)))
+	require.Empty(t, Unchunked(nil))
+	require.NotContains(t, string(responseHead(nil, true)), "chunked")
+}
+
+func TestTextIsCutBetweenCharacters(t *testing.T) {
+	text := []byte("aäö€")
+	for end := range len(text) + 3 {
+		piece := upTo(text, end)
+		require.True(t, utf8.Valid(piece))
+		require.LessOrEqual(t, len(piece), end)
+		require.Greater(t, len(piece)+3, min(end, len(text)))
+	}
 }

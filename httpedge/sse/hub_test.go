@@ -659,9 +659,11 @@ func TestConnectionGoesBackToHTTP(t *testing.T) {
 			e.reuse = func(c net.Conn) { back <- c }
 			e.upstream.create("c")
 			c := e.follow("c", 0)
+			_, err := io.WriteString(c.conn, "ne") // the next request does not wait for the end
+			require.NoError(t, err)
 			e.upstream.publish("c", answered("r", "done")...)
 			c.expect(t, "answer", "r|done", 1)
-			_, err := c.next()
+			_, err = c.next()
 			require.ErrorIs(t, err, io.EOF)
 			var conn net.Conn
 			select {
@@ -671,7 +673,7 @@ func TestConnectionGoesBackToHTTP(t *testing.T) {
 			}
 			defer func() { _ = conn.Close() }()
 			require.Equal(t, c.conn.RemoteAddr(), conn.LocalAddr())
-			_, err = io.WriteString(c.conn, "next\n")
+			_, err = io.WriteString(c.conn, "xt\n")
 			require.NoError(t, err)
 			line, err := readLine(conn)
 			require.NoError(t, err)

@@ -23,6 +23,12 @@ type poller struct {
 	gen   uint32
 }
 
+// Receive buffers of a client that is only told things, and of one that may send something again. The kernel counts twice as much.
+const (
+	listenerBuffer = 16 << 10
+	senderBuffer   = 128 << 10
+)
+
 func newPoller() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -48,9 +54,14 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 	err = control.Control(func(own uintptr) {
 		fd = int(own)
 		if bare {
-			fd, inner = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
+			if fd, inner = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0); errors.Is(inner, unix.EMFILE) {
+				fd, inner, bare = int(own), nil, false // it costs a kilobyte, and no descriptor
+			}
 		}
 		if inner == nil {
+			if c.lean { // what a client sends that is told things waits in the kernel, for nothing
+				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, listenerBuffer)
+			}
 			// A client that vanished without a word is given up after this time, not after the kernel's 15 minutes.
 			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
 		}
@@ -89,6 +100,9 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 func (p *poller) forget(c *conn) bool {
 	p.drop(c)
 	_ = unix.SetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
+	if c.lean {
+		_ = unix.SetsockoptInt(int(c.fd), unix.SOL_SOCKET, unix.SO_RCVBUF, senderBuffer)
+	}
 	if unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
 		return false
 	}

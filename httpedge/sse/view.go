@@ -70,6 +70,8 @@ type Handover struct {
 	// Still, when set, is asked with every ping: a failure, AUTH_REQUIRED or what else refuses the client now, ends the
 	// stream. It must neither block nor allocate; streams of one token share it.
 	Still func() *machine.Failure
+	// Plain has the response without chunks: the client speaks HTTP/1.0.
+	Plain bool
 }
 
 // Options say what a stream follows.

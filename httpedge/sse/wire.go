@@ -76,9 +76,13 @@ func (w *wire) stop() {
 // adopt makes a connection a stream of a follower. Nothing is written before begin, so that head, opening and what
 // the follower has to say at once leave in one piece. On an error the connection is closed.
 func (w *wire) adopt(h Handover, f *follower, options Options) error {
-	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, lean: options.Lean, still: h.Still}
+	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, lean: options.Lean, still: h.Still, plain: h.Plain}
 	f.conn = c
-	c.enqueue(append(responseHead(h.Head), options.Opening...))
+	opening := options.Opening
+	if h.Plain {
+		opening = Unchunked(opening)
+	}
+	c.begin(append(responseHead(h.Head, h.Plain), opening...))
 	c.scheduled = true
 	w.open.Add(1)
 	w.metrics.streams.Inc()

@@ -101,7 +101,7 @@ type Storage struct {
 	// Bytes per second at which a copy of a shard is sent to another node and written there; two are sent at a time. More
 	// has a joining node serve sooner, less disturbs the others less meanwhile. Default 16MiB.
 	SnapshotRate Size `key:"snapshot_rate"`
-	// Files the store may hold open. Default 1000.
+	// Tables the store may hold open; an eighth of the process's file limit where that is less. Default 1000.
 	MaxOpenFiles int `key:"max_open_files"`
 }
 
@@ -135,7 +135,8 @@ type HTTP struct {
 	MaxPath Size `key:"max_path"`
 	// Deepest nesting of a JSON body; deeper ones are 400. Default 64.
 	MaxJSONDepth int `key:"max_json_depth"`
-	// Connections open at once; further ones are 503. The file limit of the process bounds them too. Default 65536.
+	// Connections open at once; further ones are 503. With the event streams they get no more of the process's file
+	// descriptors than the store, other nodes and outgoing calls leave (the share is logged at the start). Default 65536.
 	MaxConnections int `key:"max_connections"`
 
 	CORS CORS `key:"cors"`
@@ -153,8 +154,8 @@ type CORS struct {
 	MaxAge time.Duration `key:"max_age"`
 }
 
-// Limits bounds what one caller may do. A caller is an identified user, else a network address. With authentication
-// off (loopback only) there are no callers to tell apart and these limits do not apply.
+// Limits bounds what one caller may do. A caller is an identified user, else a network address. A backend with its own key
+// is not bound; where authentication is off, only the number of streams of an address is.
 type Limits struct {
 	// Requests per second of one caller, averaged; over it 429 with Retry-After. 0 = no limit. Default 0.
 	RequestsPerSecond float64 `key:"requests_per_second"`
@@ -241,7 +242,7 @@ type SSE struct {
 	SendBuffer Size `key:"send_buffer"`
 	// How long a client may take nothing of what waits for it. Default 30s.
 	WriteTimeout time.Duration `key:"write_timeout"`
-	// Streams open at once on this node; further ones are 503. The file limit of the process bounds them too.
+	// Streams open at once on this node; further ones are 503. They share the file descriptors of http.max_connections.
 	// Default 50000.
 	MaxStreams int `key:"max_streams"`
 }

@@ -43,9 +43,10 @@ import (
 
 // Node is a running node.
 type Node struct {
-	config  *config.Config
-	log     *slog.Logger
-	metrics *prometheus.Registry
+	config      *config.Config
+	log         *slog.Logger
+	metrics     *prometheus.Registry
+	descriptors descriptors
 
 	listener, opsListener net.Listener
 	serverTLS, clientTLS  *tls.Config   // between nodes; nil = in the clear
@@ -126,6 +127,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		name string
 		do   func(context.Context) error
 	}{
+		{"share file descriptors", n.takeDescriptors},
 		{"listen", n.listen},
 		{"operations listener", n.startOps},
 		{"join the cluster", n.joinCluster},
@@ -239,7 +241,7 @@ func (n *Node) listen(ctx context.Context) error {
 }
 
 func (n *Node) startOps(context.Context) error {
-	ops, err := opsapi.New(opsConfig(n.config), opsapi.Parts{
+	ops, err := opsapi.New(opsConfig(n.config, n.descriptors), opsapi.Parts{
 		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
 		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, People: &early{node: n}},
 	})
@@ -256,7 +258,7 @@ func (n *Node) startOps(context.Context) error {
 }
 
 func (n *Node) openStore(ctx context.Context) error {
-	options := storeOptions(n.config)
+	options := storeOptions(n.config, n.descriptors)
 	options.Logger, options.Registerer = n.log, n.metrics
 	n.changes = newChanges()
 	options.OnLeader = n.changes.add
@@ -448,7 +450,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 		return err
 	}
 	n.later(func(context.Context) { hooks.Stop() })
-	n.server, err = httpedge.New(httpConfig(n.config), httpedge.Parts{
+	n.server, err = httpedge.New(httpConfig(n.config, n.descriptors), httpedge.Parts{
 		Listener: n.listener, Node: n.config.Node.Name,
 		Authenticator: token.First(n.tokens, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),
 		Idempotency: &keptRequests{router: n.router, ids: mint, keep: n.config.Client.IdempotencyTTL},

@@ -20,13 +20,14 @@ import (
 // What follows gives each part its own settings out of the one tree of config. What the tree does not name keeps the
 // part's default.
 
-func storeOptions(c *config.Config) persistence.Options {
+func storeOptions(c *config.Config, d descriptors) persistence.Options {
 	return persistence.Options{
 		Dir:             c.DataDir,
 		Shards:          c.Storage.Shards,
 		CacheBytes:      int64(c.Storage.Cache),
 		MemtableBytes:   int64(c.Storage.Memtable),
-		MaxOpenFiles:    c.Storage.MaxOpenFiles,
+		MaxOpenFiles:    d.tables,
+		SpareFiles:      d.spare,
 		MinFreeBytes:    int64(c.Storage.MinFree),
 		SnapshotEntries: uint64(c.Storage.SnapshotEntries),
 		KeepEntries:     uint64(c.Storage.KeepEntries),
@@ -97,13 +98,14 @@ func limitConfig(c *config.Config) limit.Config {
 	}
 }
 
-func httpConfig(c *config.Config) httpedge.Config {
+func httpConfig(c *config.Config, d descriptors) httpedge.Config {
 	http := httpedge.DefaultConfig()
 	http.ReadTimeout, http.WriteTimeout, http.IdleTimeout = c.HTTP.ReadTimeout, c.HTTP.WriteTimeout, c.HTTP.IdleTimeout
 	http.RequestTimeout, http.RecheckEvery = c.HTTP.RequestTimeout, c.SSE.Ping
 	http.MaxHeaderBytes, http.MaxBodyBytes, http.MaxPathBytes = int(c.HTTP.MaxHeader), int(c.HTTP.MaxBody), int(c.HTTP.MaxPath)
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
-	http.MaxStreams = c.SSE.MaxStreams
+	http.MaxStreams, http.MaxSockets = c.SSE.MaxStreams, d.sockets
+	http.Credentials = []string{c.Auth.HeaderName}
 	http.CORS = endpoint.CORS{
 		Origins: c.HTTP.CORS.Origins, Headers: corsHeaders(c), MaxAge: c.HTTP.CORS.MaxAge,
 	}
@@ -120,8 +122,9 @@ func corsHeaders(c *config.Config) []string {
 	return append(slices.Clone(c.HTTP.CORS.Headers), c.Auth.HeaderName)
 }
 
-func opsConfig(c *config.Config) opsapi.Config {
+func opsConfig(c *config.Config, d descriptors) opsapi.Config {
 	ops := opsapi.DefaultConfig()
 	ops.RemotePprof, ops.RemoteAdmin = c.Ops.RemotePprof, c.Ops.RemoteAdmin
+	ops.MaxConnections = d.ops
 	return ops
 }

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"syscall"
+
+	"parley/cmd/parley/config"
+)
+
+// descriptors says what each part may take of the process's file descriptors, so that clients, who take as many as they get,
+// leave enough to the others. A tight limit is shared out, a large one hardly matters.
+type descriptors struct {
+	limit   int
+	tables  int // of the store, that are kept open
+	spare   int // held back for the store
+	ops     int // connections of the operations surface
+	sockets int // connections of clients, streams included
+}
+
+// What the process has open besides, and the bounds of the shares.
+const (
+	ownDescriptors     = 32 // listeners, logs, the store's log and directories, clients that are being refused
+	clusterDescriptors = 16 // more listeners, and the first connections to other nodes
+	leastShare         = 8
+	mostSpare          = 32
+	mostCalls          = 2048
+	mostOps            = 64
+	fewDescriptors     = 256
+)
+
+// shareDescriptors shares out what the process may open. The rest of the reserve is for other nodes and calls to models, tools
+// and hooks.
+func shareDescriptors(limit int, c *config.Config) descriptors {
+	eighth := max(leastShare, limit/8)
+	d := descriptors{
+		limit: limit, tables: min(eighth, c.Storage.MaxOpenFiles), spare: min(eighth, mostSpare), ops: min(eighth/2, mostOps),
+	}
+	own := ownDescriptors
+	if c.Cluster.Enabled() {
+		own += clusterDescriptors
+	}
+	d.sockets = max(leastShare, limit-own-d.tables-d.spare-d.ops-min(eighth, mostCalls))
+	return d
+}
+
+// takeDescriptors learns how many files the process may open. The runtime has raised the limit as far as it goes.
+func (n *Node) takeDescriptors(context.Context) error {
+	limit := 1 << 20 // when there is none
+	var told syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &told); err == nil && told.Cur < uint64(limit) {
+		limit = int(told.Cur)
+	}
+	n.descriptors = shareDescriptors(limit, n.config)
+	level := slog.LevelInfo
+	if limit < fewDescriptors {
+		level = slog.LevelWarn
+	}
+	n.log.Log(context.Background(), level, "file descriptors", slog.Int("limit", limit), slog.Int("clients", n.descriptors.sockets),
+		slog.Int("tables", n.descriptors.tables))
+	return nil
+}
