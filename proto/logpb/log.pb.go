@@ -1069,6 +1069,51 @@ func (x *Put) GetDelete() bool {
 	return false
 }
 
+// HandOver is the head of the one entity of a shard that tells of the shard itself: how its owners left it.
+type HandOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // owner generation that was given up in order, 0 = none since
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOver) Reset() {
+	*x = HandOver{}
+	mi := &file_logpb_log_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOver) ProtoMessage() {}
+
+func (x *HandOver) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOver.ProtoReflect.Descriptor instead.
+func (*HandOver) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HandOver) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // Result is what applying an entry said, computed alike on every replica.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1081,7 +1126,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1138,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[12]
+	mi := &file_logpb_log_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1151,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{12}
+	return file_logpb_log_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -1213,7 +1258,9 @@ const file_logpb_log_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
 	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x16\n" +
-	"\x06delete\x18\x05 \x01(\bR\x06delete\"_\n" +
+	"\x06delete\x18\x05 \x01(\bR\x06delete\" \n" +
+	"\bHandOver\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"_\n" +
 	"\x06Result\x12-\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x13.parley.log.OutcomeR\aoutcome\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -1240,7 +1287,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1255,7 +1302,8 @@ var file_logpb_log_proto_goTypes = []any{
 	(*Sums)(nil),       // 10: parley.log.Sums
 	(*TrimSums)(nil),   // 11: parley.log.TrimSums
 	(*Put)(nil),        // 12: parley.log.Put
-	(*Result)(nil),     // 13: parley.log.Result
+	(*HandOver)(nil),   // 13: parley.log.HandOver
+	(*Result)(nil),     // 14: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
 	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
@@ -1297,7 +1345,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
