@@ -16,6 +16,7 @@ var (
 	errTotalTime  = errors.New("answer not complete in time")
 	errStreamSize = errors.New("response is longer than allowed")
 	errLineSize   = errors.New("a line of the response is longer than allowed")
+	errEventSize  = errors.New("an event of the response is longer than allowed")
 	errAnswerSize = errors.New("answer is longer than allowed")
 	errToolName   = errors.New("a tool call has no name")
 	errCut        = errors.New("stream ended before the answer did")
@@ -57,7 +58,7 @@ func asFault(err error, secrets redactor) *attemptFault {
 		return late("the model provider stalled in mid-answer", cause)
 	case errors.Is(err, errTotalTime):
 		return late("the model provider took too long for the whole answer", cause)
-	case errors.Is(err, errStreamSize), errors.Is(err, errLineSize), errors.Is(err, errAnswerSize):
+	case errors.Is(err, errStreamSize), errors.Is(err, errLineSize), errors.Is(err, errEventSize), errors.Is(err, errAnswerSize):
 		return fault(CodeProviderError, "the answer of the model provider is too large: "+err.Error(), false, cause)
 	case errors.Is(err, errToolName):
 		return fault(CodeProviderError, "the model asked for a tool without a name", false, cause)
