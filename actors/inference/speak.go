@@ -206,6 +206,9 @@ func readChat(call *Call, t *target) (*model.Request, *Error) {
 	if number(call.Body.Get("n")) > 1 {
 		return nil, invalid("n", "`n` above 1 is not supported by this model")
 	}
+	if !rawjson.Modest(call.Body.Get("messages"), maxDepth, maxValues) {
+		return nil, invalid("messages", "`messages` nest too deep or have too many parts for this model")
+	}
 	var said []chatMessage
 	if json.Unmarshal(call.Body.Get("messages"), &said) != nil {
 		return nil, invalid("messages", "`messages` must be an array of messages")
@@ -338,6 +341,9 @@ func readImage(address string) (model.Image, bool) {
 func readTools(raw []byte) ([]model.Tool, *Error) {
 	if raw == nil {
 		return nil, nil
+	}
+	if !rawjson.Modest(raw, maxDepth, maxValues) {
+		return nil, invalid("tools", "`tools` nest too deep or have too many parts for this model")
 	}
 	var tools []struct {
 		Type     string `json:"type"`

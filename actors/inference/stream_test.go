@@ -72,6 +72,8 @@ func TestStreamErrors(t *testing.T) {
 		}, "provider_unavailable"},
 		{"length without an answer", streams(`{"id":"a","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`,
 			`{"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, "[DONE]"), "output_token_limit_exceeded"},
+		{"too many parts", streams(first, `{"choices":[`+strings.Repeat("{},", 600<<10)+`{}]}`), "inference_error"},
+		{"too deep", streams(first, `{"choices":[{"index":0,"delta":{"content":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}}]}`), "inference_error"},
 		{"too long a chunk", streams(first, `{"x":"`+strings.Repeat("y", 3<<20)+`"}`), "provider_error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package model
 import (
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -108,22 +109,54 @@ func TestEndlessTail(t *testing.T) {
 	require.Less(t, time.Since(start), 30*time.Second)
 }
 
-// TestDeepJSON: nesting that fits into a line is refused, and takes no stack.
-func TestDeepJSON(t *testing.T) {
-	const deep = 900 << 10
+// TestCostlyEvents: an event that fits into its limit, and of which a decoder makes a thousand times as much, is refused before
+// it is decoded.
+func TestCostlyEvents(t *testing.T) {
+	const deep, many = 900 << 10, 600 << 10
+	objects := strings.TrimSuffix(strings.Repeat("{},", many), ",")
 	for _, w := range wires() {
 		for name, event := range map[string]string{
 			"open":    "data: " + strings.Repeat("[", deep) + "\n\n",
 			"objects": "data: " + strings.Repeat(`{"a":`, deep/5) + "1" + strings.Repeat("}", deep/5) + "\n\n",
 			"closed":  strings.ReplaceAll(w.text("TEXT"), `"TEXT"`, strings.Repeat("[", deep)+strings.Repeat("]", deep)),
 			"error":   `data: {"error":` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + "}\n\n",
+			"choices": `data: {"choices":[` + objects + "]}\n\n",
+			"output":  `data: {"type":"response.completed","response":{"output":[` + objects + "]}}\n\n",
+			"lines":   "data: {\"choices\":[\n" + strings.Repeat("data: {},\r\n", maxValues) + "data: {}]}\n\n",
 		} {
 			t.Run(w.name+"/"+name, func(t *testing.T) {
 				server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) {
 					stream(response, w.start, w.text("some"), event, w.end)
 				})
-				_, _, _ = w.ask(t, Config{}, w.request(server)) // it may be passed over or refused
+				before := allocated()
+				_, _, err := w.ask(t, Config{}, w.request(server))
+				require.Contains(t, requireError(t, err, CodeProviderError).Message, "too deep or has too many values")
+				require.Less(t, allocated()-before, uint64(48<<20))
 			})
 		}
 	}
+}
+
+// TestCostlyReplies: the same of the document of a connected agent.
+func TestCostlyReplies(t *testing.T) {
+	for name, document := range map[string]string{
+		"arrays":  "[" + strings.TrimSuffix(strings.Repeat("[],", maxReply/3), ",") + "]",
+		"numbers": "[" + strings.TrimSuffix(strings.Repeat("0,", maxReply/2), ",") + "]",
+		"deep":    strings.Repeat("[", maxReply/2) + strings.Repeat("]", maxReply/2),
+	} {
+		before := allocated()
+		_, err := readReply([]byte(document), &agentpb.Connection{Protocol: "openai-chat"}, redactor{})
+		require.ErrorContains(t, err, "too deep or has too many values", name)
+		require.Less(t, allocated()-before, uint64(16<<20), name)
+	}
+	reply, err := readReply([]byte(`{"choices":[{"message":{"content":"`+strings.Repeat("[{,", maxReplyValues)+`"}}]}`),
+		&agentpb.Connection{Protocol: "openai-chat"}, redactor{})
+	require.NoError(t, err, "what stands in a text is no JSON")
+	require.Len(t, reply.text, 3*maxReplyValues)
+}
+
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/actors/deliver"
+	"parley/actors/machine/rawjson"
 )
 
 const (
@@ -23,6 +24,10 @@ const (
 	// drainWait and drainBytes bound reading to the end of a body that is not needed any more, so that its connection can serve again.
 	drainWait  = 50 * time.Millisecond
 	drainBytes = 4 << 10
+	// maxDepth and maxValues bound the JSON of one event: the official clients make some four kilobytes of a value of three
+	// bytes. The last event of the Responses API repeats the tools that were offered.
+	maxDepth  = 200
+	maxValues = 20_000
 )
 
 // exchange is one HTTP request of one attempt. It is the HTTP client that the official client is given, so that time and size
@@ -80,7 +85,9 @@ func (x *exchange) Do(request *http.Request) (*http.Response, error) {
 		return nil, x.failed
 	}
 	x.answered = true
-	response.Body = &watchedBody{exchange: x, body: response.Body}
+	response.Body = &watchedBody{
+		exchange: x, body: response.Body, gauge: rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxValues, Events: true},
+	}
 	return response, nil
 }
 
@@ -146,7 +153,7 @@ func (x *exchange) verdict(ctx context.Context, err error) error {
 	switch {
 	case x.failed != nil:
 		return x.failed
-	case errors.Is(x.broken, errStreamSize), errors.Is(x.broken, errLineSize), errors.Is(x.broken, errEventSize):
+	case tooLarge(x.broken):
 		return x.broken
 	case errors.Is(err, errAnswerSize), errors.Is(err, errToolName):
 		return err
@@ -169,6 +176,7 @@ type watchedBody struct {
 	total   int64
 	line    int       // bytes of the line that is being read
 	event   int       // bytes since the last empty line
+	gauge   rawjson.Gauge
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool
 }
@@ -183,8 +191,10 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.total += int64(n); b.total > b.config.MaxStreamBytes {
 		n, err = 0, errStreamSize
 	}
-	if long := b.count(p[:n]); long != nil {
-		n, err = 0, long
+	if wrong := b.count(p[:n]); wrong != nil {
+		n, err = 0, wrong
+	} else if b.gauge.Take(p[:n]) != nil {
+		n, err = 0, errEventShape
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.broken = err
