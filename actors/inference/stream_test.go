@@ -296,7 +296,9 @@ func TestTimeouts(t *testing.T) {
 // TestEndlessStreams: what is never silent and never ends is ended by its time or its size.
 func TestEndlessStreams(t *testing.T) {
 	const chunk = `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\n"
-	short := func(c *inference.Config) { c.RequestTimeout, c.StreamTimeout = 300*time.Millisecond, 600*time.Millisecond }
+	short := func(c *inference.Config) {
+		c.RequestTimeout, c.StreamTimeout = 300*time.Millisecond, 600*time.Millisecond
+	}
 	small := func(c *inference.Config) { c.MaxStreamBytes = 256 << 10 }
 	for _, c := range []struct {
 		name, first, piece string

@@ -174,8 +174,8 @@ type watchedBody struct {
 	*exchange
 	body    io.ReadCloser
 	total   int64
-	line    int       // bytes of the line that is being read
-	event   int       // bytes since the last empty line
+	line    int // bytes of the line that is being read
+	event   int // bytes since the last empty line
 	gauge   rawjson.Gauge
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool

@@ -45,7 +45,7 @@ func Default() *Config {
 		},
 		Gateway: Gateway{
 			RequestTimeout: 2 * time.Minute, StreamTimeout: 30 * time.Minute, MaxStream: 64 * MiB, MaxAttempts: 3,
-			RetryDelay: 200 * time.Millisecond,
+			RetryDelay:       200 * time.Millisecond,
 			BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxBody: 10 * MiB, MaxConcurrent: 4_096,
 		},
 		SSE: SSE{
