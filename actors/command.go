@@ -155,6 +155,10 @@ func (g *grain) revive() error {
 	if command == nil {
 		return nil
 	}
+	if err := g.host.learn(g.tenure); err != nil {
+		g.loaded = false
+		return g.unread(err)
+	}
 	err := g.unsent(command)
 	switch {
 	case err == nil:
@@ -184,6 +188,7 @@ func (g *grain) env() machine.Env {
 		Node:       g.host.system.config.Node,
 		Epoch:      g.tenure.epoch,
 		EpochSince: g.tenure.since,
+		Survived:   g.tenure.survived,
 		NewID:      func(kind string) string { return g.host.system.config.IDs.NewID(kind, g.host.shard) },
 	}
 }

@@ -52,6 +52,13 @@ func (noHistory) Before(context.Context, string, uint64, func(*conversationpb.Me
 	return nil
 }
 
+// lasting are limits for tests in which owners come and go faster than they ever do.
+func lasting() conversation.Limits {
+	limits := conversation.DefaultLimits()
+	limits.Attempts = 1000
+	return limits
+}
+
 // talkative is a shell with the real conversation rules and turn runner.
 func talkative(tb testing.TB, j *journal, speak speaker, change ...func(*Config)) *shell {
 	tb.Helper()

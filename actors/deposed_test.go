@@ -236,7 +236,7 @@ func TestHeldTextIsSaidBeforeTheEndOfItsTurn(t *testing.T) {
 func TestSnapshotWhileTextIsHeld(t *testing.T) {
 	s := newScene(t)
 	s.lease = time.Second
-	held := newTenure(t.Context(), 1)
+	held := newTenure(t.Context(), 1, nil)
 	s.govern(1, held)
 	early := &recorder{}
 	s.open(s.register(early), 5, "")

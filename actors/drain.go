@@ -57,12 +57,13 @@ func (s *System) Drain(ctx context.Context, shard uint32) error {
 	appends, cancelAppends := t.bound(context.WithoutCancel(ctx), s.config.AppendTimeout)
 	defer cancelAppends()
 	if err := h.hush(appends, t, holdAll); err != nil {
-		s.Undrain(shard)
+		s.release(h)
 		if t.over.Load() {
 			return h.refusal()
 		}
 		return fmt.Errorf("drain shard %d: appends do not finish: %w", shard, err)
 	}
+	s.leaveWord(appends, h, t, t.epoch)
 	s.metrics.drains.Observe(time.Since(start).Seconds())
 	s.log.Debug("shard drained", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", t.epoch),
 		slog.Bool("turns_finished", inTime), slog.Duration("took", time.Since(start)))
@@ -75,9 +76,20 @@ func (s *System) Undrain(shard uint32) {
 	if h == nil {
 		return
 	}
-	if t := h.tenure.Load(); t != nil {
+	if t := s.release(h); t != nil {
+		ctx, cancel := t.bound(s.work, s.config.AppendTimeout)
+		defer cancel()
+		s.leaveWord(ctx, h, t, 0)
+	}
+}
+
+// release has held commands served, and returns the tenure under which they are, nil = none.
+func (s *System) release(h *host) *tenure {
+	t := h.tenure.Load()
+	if t != nil {
 		s.root.Send(h.pid, &holdOrder{tenure: t, hold: holdNone})
 	}
+	return t
 }
 
 // hush makes the host hold commands, and waits until no grain has one of before.

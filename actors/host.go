@@ -18,6 +18,7 @@ type host struct {
 
 	tenure   atomic.Pointer[tenure] // under which the shard is owned; nil = not owned
 	newest   atomic.Uint64          // newest epoch ever owned here
+	past     []uint64               // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
 	inFlight atomic.Int64           // commands queued, held or being decided
 	active   atomic.Int64           // of them those that a grain has, and the grains' own
 	watched  atomic.Bool            // somebody waits for active to be 0

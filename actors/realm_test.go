@@ -61,8 +61,8 @@ func (r *realm) join(t *testing.T, name string, speak speaker, ids IDs) *citizen
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: speak},
 	})
 	require.NoError(t, err)
-	limits := conversation.DefaultLimits()
-	limits.Attempts, limits.Outcomes = 1000, 256 // here more happens within a command's time than may
+	limits := lasting()
+	limits.Outcomes = 256 // here more happens within a command's time than may
 	c.system, err = New(Config{
 		Node: name, Journal: c, IDs: ids, Feeds: feeds, AppendTimeout: 3 * time.Second,
 		Kinds:  []Kind{Conversations(conversation.New(limits), runner, feeds, nil)},

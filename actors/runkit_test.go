@@ -111,7 +111,7 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 		},
 	})
 	require.NoError(t, err)
-	conversations := Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)
+	conversations := Conversations(conversation.New(lasting()), runner, feeds, nil)
 	runs.Watch(&conversations)
 	o.shell = newShell(t, j, 1, func(c *Config) {
 		c.Feeds, c.IDs = feeds, &workshopIDs

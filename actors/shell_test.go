@@ -552,7 +552,7 @@ func codeOf(err error) failurepb.Code {
 func (s *shell) entryOf(t *testing.T, words string) *logpb.Append {
 	t.Helper()
 	before := s.journal.state(testID)
-	g := &grain{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, tenure: newTenure(t.Context(), 1), state: before}
+	g := &grain{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, tenure: newTenure(t.Context(), 1, nil), state: before}
 	decision, failure := probe{}.Decide(before, say(words), g.env())
 	require.Nil(t, failure)
 	entry, err := g.entry(&decision, probe{}.Evolve(before, decision.Events))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,7 +109,8 @@ func (s *System) Own(shard uint32, epoch uint64) {
 		return
 	}
 	h.newest.Store(epoch)
-	t := newTenure(s.life, epoch)
+	t := newTenure(s.life, epoch, h.past)
+	h.past = append(slices.Clone(h.past[max(0, len(h.past)+1-maxPast):]), epoch)
 	s.setTenureLocked(h, t)
 	s.tasks.Go(func() { s.recover(h, t) })
 	if len(s.dues) > 0 {
@@ -239,6 +241,7 @@ func (s *System) Stop(ctx context.Context) {
 			kind.Drain(ctx)
 		}
 	}
+	s.leaveWords(ctx)
 	s.endWork()
 	s.mu.Lock()
 	s.mu.closed = true

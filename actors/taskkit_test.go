@@ -161,7 +161,7 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 	require.NoError(t, err)
 	return newShell(t, j, 1, func(c *Config) {
 		c.Feeds, c.IDs = feeds, &workshopIDs
-		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil), kind}
+		c.Kinds = []Kind{Conversations(conversation.New(lasting()), runner, feeds, nil), kind}
 	})
 }
 

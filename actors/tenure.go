@@ -16,6 +16,10 @@ type tenure struct {
 	end  context.CancelFunc
 	over atomic.Bool
 
+	past    []uint64      // epochs of the shard in which this process owned it before
+	handed  atomic.Uint64 // epoch that a former owner gave up in order, 0 = it is not known of any
+	learned atomic.Bool   // that has been read
+
 	proven  atomic.Int64 // when the newest proof of ownership began, in ns after since; before the first: never
 	streams atomic.Int64 // runs that stream under it
 	holding atomic.Bool  // a run has text that waits for a proof
@@ -24,8 +28,8 @@ type tenure struct {
 
 const neverProven = -1 << 62
 
-func newTenure(life context.Context, epoch uint64) *tenure {
-	t := &tenure{epoch: epoch, since: time.Now()}
+func newTenure(life context.Context, epoch uint64, past []uint64) *tenure {
+	t := &tenure{epoch: epoch, since: time.Now(), past: past}
 	t.ctx, t.end = context.WithCancel(life)
 	t.proven.Store(neverProven)
 	return t

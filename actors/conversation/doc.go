@@ -22,7 +22,7 @@
 //	running  cancel_timeout          cancelled                      running  none: settled false          running, cancel
 //	running  cancel_timeout final    cancelled                      idle     idle (cancelled)             running, cancel
 //	running  recover                 lease of an older epoch        running  recovered                    -
-//	running  recover                 the same, ended too often      idle     idle (error interrupted)     -
+//	running  recover                 the same, attempts died too often  idle  idle (error interrupted)    -
 //	running  recover                 cancelled                      idle     idle (cancelled)             -
 //	running  recover                 lease of this epoch            running  none: resume                 -
 //	running  delete                  only_idle                      running  refused CONVERSATION_BUSY    bulk-delete

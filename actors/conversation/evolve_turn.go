@@ -178,7 +178,7 @@ func (m *Machine) actionClosed(next *conversationpb.State, event *conversationpb
 func (m *Machine) turnResumed(next *conversationpb.State, event *conversationpb.Event, resumed *conversationpb.TurnResumed) {
 	given, lease := resumed.GetLease(), forkLease(next.GetPaused())
 	lease.Node, lease.Epoch, lease.Mode = given.GetNode(), given.GetEpoch(), given.GetMode()
-	lease.Attempt, lease.AttemptAt, lease.Quick = given.GetAttempt(), given.GetAttemptAt(), 0
+	lease.Attempt, lease.AttemptAt, lease.Quick, lease.Deaths = given.GetAttempt(), given.GetAttemptAt(), 0, 0
 	lease.ResumedAt = given.GetResumedAt()
 	lease.ByUser, lease.ByToken = given.GetByUser(), given.GetByToken()
 	if len(given.GetRuntimeContext()) > 0 {

@@ -21,13 +21,10 @@ type Limits struct {
 	// Outcomes is how many of the newest commands are remembered so that a repeat is answered instead of run.
 	// Default 16. Each costs about 100 bytes in every head write; fewer shorten the time in which a repeat is safe.
 	Outcomes int
-	// Attempts is how often in a row a turn may be interrupted soon after it was started before it is given up. Default
-	// 8: each node of three restarted in a row moves a shard twice at most. More survive more moves, and a turn that
-	// itself brings processes down does so as often.
+	// Attempts is how many attempts of a turn may end with the process that made them before the turn is given up. Default 2.
+	// A turn that itself brings processes down does so as often; more save a turn that was beside one. A planned move of its
+	// shard, a restart too, is no such end.
 	Attempts int
-	// AttemptSpan is how long an attempt must have run not to count among Attempts: it was not what brought its process
-	// down at once. Default 1m. No turn is started more often than four times Attempts.
-	AttemptSpan time.Duration
 	// SettleWait is how long a cancel waits for the turn to end before it answers settled: false. Default 2s.
 	SettleWait time.Duration
 	// MaxSettleWait bounds what a cancel may ask for instead. Default 30s.
@@ -69,8 +66,7 @@ func DefaultLimits() Limits {
 		ContextBytes:  16 << 10,
 		TitleRunes:    200,
 		Outcomes:      16,
-		Attempts:      8,
-		AttemptSpan:   time.Minute,
+		Attempts:      2,
 		SettleWait:    2 * time.Second,
 		MaxSettleWait: 30 * time.Second,
 		CancelGrace:   30 * time.Second,
@@ -99,7 +95,6 @@ func (l Limits) Validate() error {
 		{"title runes", int64(l.TitleRunes)},
 		{"outcomes", int64(l.Outcomes)},
 		{"attempts", int64(l.Attempts)},
-		{"attempt span", int64(l.AttemptSpan)},
 		{"settle wait", int64(l.SettleWait)},
 		{"max settle wait", int64(l.MaxSettleWait)},
 		{"cancel grace", int64(l.CancelGrace)},

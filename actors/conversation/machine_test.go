@@ -27,7 +27,6 @@ func TestLimits(t *testing.T) {
 		"max settle wait": func(l *conversation.Limits) { l.MaxSettleWait = 0 },
 		"cancel grace":    func(l *conversation.Limits) { l.CancelGrace = 0 },
 
-		"attempt span":     func(l *conversation.Limits) { l.AttemptSpan = 0 },
 		"takeover silence": func(l *conversation.Limits) { l.TakeoverSilence = 0 },
 
 		"action timeout":           func(l *conversation.Limits) { l.ActionTimeout = 0 },

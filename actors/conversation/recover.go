@@ -8,9 +8,9 @@ import (
 // recover settles a turn that was under way when the conversation was loaded. The lease says whose it is:
 //
 //   - of an earlier epoch: its owner is gone, or fenced. The turn is started again, with the same run id and its model
-//     call repeated; one that was cancelled ends cancelled; one that was started too often ends as interrupted. A
-//     runner of the earlier epoch may still be at work in this very process, if it lost the shard and got it back:
-//     it is stopped first, and its report would be refused.
+//     call repeated; one that was cancelled ends cancelled; one whose attempts ended with their processes too often, or
+//     that was started too often for any reason, ends as interrupted. A runner of the earlier epoch may still be at work
+//     in this very process, if it lost the shard and got it back: it is stopped first, and its report would be refused.
 //   - of this epoch: this process wrote it, so only the activation was reloaded (an append whose outcome was not known,
 //     say) and the runner may still be at work. Nothing is stored: the shell starts it if the runner has lost it. A
 //     cancelled one is stopped and ended at once, because its timers are gone with the old activation.
@@ -30,8 +30,8 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 		resume := ResumeTurn{startTurn(r.state, lease, lease.GetUserMessage())}
 		return machine.Decision{Effects: []machine.Effect{resume}}, nil
 	}
-	attempt, quick := lease.GetAttempt()+1, r.interrupted(lease)
-	if int64(quick) >= int64(r.limits.Attempts) || int64(attempt) > maxStarts*int64(r.limits.Attempts) {
+	attempt, deaths := lease.GetAttempt()+1, r.deaths(lease)
+	if int64(deaths) >= int64(r.limits.Attempts) || int64(attempt) > maxStarts*int64(r.limits.Attempts) {
 		decision := r.endNow(conversationpb.StopReason_ERROR, &conversationpb.TurnError{
 			Code:    errorInterrupted,
 			Message: "The server was interrupted too often while it answered.",
@@ -40,7 +40,7 @@ func (r *request) recover() (machine.Decision, *machine.Failure) {
 		return decision, nil
 	}
 	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnRecovered{
-		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt, Quick: quick},
+		TurnRecovered: &conversationpb.TurnRecovered{Node: r.env.Node, Epoch: r.env.Epoch, Attempt: attempt, Deaths: deaths},
 	}})
 	r.settled(lease.GetRunId(), lostCall(lease))
 	after := r.after()

@@ -207,7 +207,7 @@ func missed(next *conversationpb.State, run string) {
 func turnRecovered(next *conversationpb.State, event *conversationpb.Event, recovered *conversationpb.TurnRecovered) {
 	lease := forkLease(next.GetLease())
 	lease.Node, lease.Epoch, lease.Attempt = recovered.GetNode(), recovered.GetEpoch(), recovered.GetAttempt()
-	lease.AttemptAt, lease.Quick = event.GetCreatedAt(), recovered.GetQuick()
+	lease.AttemptAt, lease.Quick, lease.Deaths = event.GetCreatedAt(), recovered.GetQuick(), recovered.GetDeaths()
 	lease.Calls = doubt(lease.GetCalls())
 	charge(next, lease, lostCall(lease))
 	lease.ReservedNanoUsd = 0
@@ -326,6 +326,7 @@ func forkLease(l *conversationpb.Lease) *conversationpb.Lease {
 		ByUser:          l.GetByUser(),
 		ByToken:         l.GetByToken(),
 		RuntimeContext:  l.GetRuntimeContext(),
+		Deaths:          l.GetDeaths(),
 	}
 	keepUnknown(l, next)
 	return next

@@ -7,8 +7,9 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// maxStarts bounds how often a turn is started in all, as a multiple of Limits.Attempts.
-const maxStarts = 4
+// maxStarts bounds how often a turn is started in all, planned moves of its shard included, as a multiple of Limits.Attempts:
+// each start pays for a model call.
+const maxStarts = 16
 
 // takenOver says that the last run was begun by a former owner of the shard, and this one or one between took it over.
 func (r *request) takenOver() bool {
@@ -41,13 +42,13 @@ func (r *request) formerMayBeHeard() time.Duration {
 	return max(0, r.limits.TakeoverSilence-r.env.Now.Sub(r.env.EpochSince))
 }
 
-// interrupted says how many attempts in a row, the last one included, ended soon after they began.
-func (r *request) interrupted(lease *conversationpb.Lease) uint32 {
-	began := max(lease.GetAttemptAt(), lease.GetStartedAt())
-	if r.now-began >= r.limits.AttemptSpan.Milliseconds() {
-		return 0
+// deaths says how many attempts, the last one included, ended with their process, as far as is known: it may have been
+// them that ended it. An owner that was cut off counts as dead, since nobody can tell the two apart.
+func (r *request) deaths(lease *conversationpb.Lease) uint32 {
+	if r.env.Survived != nil && r.env.Survived(lease.GetEpoch()) {
+		return lease.GetDeaths()
 	}
-	return lease.GetQuick() + 1
+	return lease.GetDeaths() + 1
 }
 
 // whenSilent answers a cancel that finds its run ended: at once, or when a former owner of it must be silent.

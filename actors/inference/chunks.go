@@ -26,6 +26,12 @@ type chunks struct {
 	begun   bool
 }
 
+// maxDepth and maxValues bound JSON that is decoded, and not only passed on: a value of three bytes takes a hundred then.
+const (
+	maxDepth  = 200
+	maxValues = 100_000
+)
+
 // choice is one of the answers that n asks for.
 type choice struct {
 	index                    int
@@ -69,7 +75,7 @@ func (w *chunks) relay(raw []byte, more bool) error {
 		Usage json.RawMessage `json:"usage"`
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(raw, &chunk) != nil {
+	if !rawjson.Modest(raw, maxDepth, maxValues) || json.Unmarshal(raw, &chunk) != nil {
 		return errShape
 	}
 	if !rawjson.IsNull(chunk.Error) {

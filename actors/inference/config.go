@@ -23,6 +23,8 @@ type Config struct {
 	// RequestTimeout bounds a call, retries included; of a stream the wait for its first chunk and for each further one.
 	// Default 2 m.
 	RequestTimeout time.Duration
+	// StreamTimeout bounds a stream as a whole, whatever comes in it and however fast its reader is. Default 30 m.
+	StreamTimeout time.Duration
 	// MaxAttempts is how often a call is made at most. Default 3.
 	MaxAttempts int
 	// RetryDelay is the first pause before a call is made again; it doubles, up to RetryMax, and up to a quarter is taken off or
@@ -42,7 +44,7 @@ type Config struct {
 // DefaultConfig returns the settings in force unless configured otherwise.
 func DefaultConfig() Config {
 	return Config{
-		RequestTimeout: 2 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond, RetryMax: 5 * time.Second,
+		RequestTimeout: 2 * time.Minute, StreamTimeout: 30 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond, RetryMax: 5 * time.Second,
 		BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxConcurrent: 4096,
 		MaxAnswerBytes: 32 << 20, MaxStreamBytes: 64 << 20, MaxChunkBytes: 2 << 20,
 	}
@@ -53,6 +55,9 @@ func (c Config) Validate() error {
 	var errs []error
 	if c.RequestTimeout <= 0 || c.RetryDelay <= 0 || c.RetryMax < c.RetryDelay {
 		errs = append(errs, errors.New("inference: request_timeout and retry_delay must be positive, retry_max at least retry_delay"))
+	}
+	if c.StreamTimeout < c.RequestTimeout {
+		errs = append(errs, errors.New("inference: stream_timeout must be at least request_timeout"))
 	}
 	if c.BreakerThreshold < 0 || (c.BreakerThreshold > 0 && c.BreakerReset <= 0) {
 		errs = append(errs, errors.New("inference: breaker_threshold must not be negative, breaker_reset must be positive"))

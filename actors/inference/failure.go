@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -48,6 +49,8 @@ var (
 	errIdle    = errors.New("no further chunk in time")
 	errSize    = errors.New("answer is larger than allowed")
 	errShape   = errors.New("answer cannot be understood")
+
+	errStreamTime = fmt.Errorf("%w: the stream did not end", errTimeout)
 
 	errRedirect = errors.New("redirects are not followed")
 )

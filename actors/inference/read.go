@@ -63,6 +63,9 @@ func readChat(call *Call, t *target) (*model.Request, *Error) {
 }
 
 func readMessages(raw []byte, request *model.Request) *Error {
+	if !rawjson.Modest(raw, maxDepth, maxValues) {
+		return invalid("messages", "`messages` nest too deep or have too many parts for this model")
+	}
 	var said []chatMessage
 	if json.Unmarshal(raw, &said) != nil {
 		return invalid("messages", "`messages` must be an array of messages")
@@ -228,6 +231,9 @@ func readImage(address string) (model.Image, bool) {
 func readTools(raw []byte) ([]model.Tool, *Error) {
 	if raw == nil {
 		return nil, nil
+	}
+	if !rawjson.Modest(raw, maxDepth, maxValues) {
+		return nil, invalid("tools", "`tools` nest too deep or have too many parts for this model")
 	}
 	var tools []struct {
 		Type     string `json:"type"`

@@ -22,6 +22,8 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 		return refused
 	}
 	defer leave()
+	ctx, release := context.WithTimeoutCause(ctx, c.config.StreamTimeout, errStreamTime)
+	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	var left error // what emit returned: the caller is gone

@@ -82,6 +82,8 @@ func TestStreamErrors(t *testing.T) {
 		}, "provider_unavailable"},
 		{"length without an answer", streams(`{"id":"a","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`,
 			`{"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, "[DONE]"), "output_token_limit_exceeded"},
+		{"too many parts", streams(first, `{"choices":[`+strings.Repeat("{},", 600<<10)+`{}]}`), "inference_error"},
+		{"too deep", streams(first, `{"choices":[{"index":0,"delta":{"content":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}}]}`), "inference_error"},
 		{"too long a chunk", streams(first, `{"x":"`+strings.Repeat("y", 3<<20)+`"}`), "provider_error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -299,4 +301,48 @@ func TestTimeouts(t *testing.T) {
 		require.Equal(t, "provider_timeout", asError(t, err).Code)
 		require.Contains(t, got, "Hi")
 	})
+}
+
+// TestEndlessStreams: what is never silent and never ends is ended by its time or its size.
+func TestEndlessStreams(t *testing.T) {
+	const chunk = `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\n"
+	short := func(c *inference.Config) {
+		c.RequestTimeout, c.StreamTimeout = 300*time.Millisecond, 600*time.Millisecond
+	}
+	small := func(c *inference.Config) { c.MaxStreamBytes = 256 << 10 }
+	for _, c := range []struct {
+		name, first, piece string
+		pause              time.Duration
+		change             func(*inference.Config)
+		code               string
+	}{
+		{"keep-alives before it begins", "", ": ping\n\n", 5 * time.Millisecond, short, "provider_timeout"},
+		{"keep-alives", chunk, ": ping\n\n", 5 * time.Millisecond, short, "provider_timeout"},
+		{"chunks", "", chunk, 5 * time.Millisecond, short, "provider_timeout"},
+		{"a line", chunk, "x", 5 * time.Millisecond, short, "provider_timeout"},
+		{"many keep-alives", chunk, ": ping\n\n", 0, small, "provider_error"},
+		{"many chunks", "", chunk, 0, small, "provider_error"},
+		{"a large event", chunk, "data: x\n", 0, func(c *inference.Config) { c.MaxChunkBytes = 64 << 10 }, "provider_error"},
+		{"a large line", chunk, "xxxxxxxx", 0, func(c *inference.Config) { c.MaxChunkBytes = 64 << 10 }, "provider_error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newKit(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.first)
+				ticks := time.NewTicker(max(c.pause, time.Nanosecond))
+				defer ticks.Stop()
+				for r.Context().Err() == nil {
+					if _, err := io.WriteString(w, c.piece); err != nil {
+						return
+					}
+					if c.pause > 0 {
+						_ = http.NewResponseController(w).Flush()
+						<-ticks.C
+					}
+				}
+			}, c.change, func(c *inference.Config) { c.MaxAttempts = 1 })
+			_, err := k.stream(streamed)
+			require.Equal(t, c.code, asError(t, err).Code)
+		})
+	}
 }

@@ -25,6 +25,9 @@ type Env struct {
 	Epoch uint64 // owner generation of the entity's shard
 	// EpochSince is when the node heard that it owns the shard under Epoch. Zero: long ago.
 	EpochSince time.Time
+	// Survived says of an earlier epoch of the shard that it is known not to have ended with its owner's process: that
+	// handed the shard over, or is this one. nil = of none.
+	Survived func(epoch uint64) bool
 	// NewID mints an id of a kind ("msg", "run", "act") that routes to the entity's shard.
 	NewID func(kind string) string
 }

@@ -2,11 +2,14 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
+	"parley/actors/turn/document"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -31,6 +34,7 @@ type attachments struct {
 	documents Documents
 	texts     *texts
 	agent     *agentpb.Agent
+	log       *slog.Logger
 
 	images, imageBytes, read int
 }
@@ -104,15 +108,23 @@ func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, li
 	}
 	defer func() { _ = reader.Close() }() // it was only read
 	if known, found := a.texts.find(file.GetId(), limit); found {
-		return known, ""
+		return known.text, known.problem
 	}
+	known := docText{id: file.GetId(), limit: limit}
 	text, err = a.documents(ctx, file.GetMimeType(), reader, limit)
-	if err != nil {
-		return "", "it has no text that can be read"
+	switch {
+	case err == nil:
+		known.text = strings.ToValidUTF8(text, "\uFFFD")
+	case errors.Is(err, document.ErrUnsupported):
+		known.problem = "it has no text that can be read"
+	case errors.Is(err, document.ErrUnreadable): // another try would cost as much, and end alike
+		known.problem = "it could not be read: it is damaged, protected or too large"
+		a.log.Warn("a document cannot be read", slog.String("file", file.GetId()), slog.String("type", file.GetMimeType()), slog.Any("err", err))
+	default:
+		return "", "it could not be read at present"
 	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	a.texts.keep(file.GetId(), text, limit)
-	return text, ""
+	a.texts.keep(known)
+	return known.text, known.problem
 }
 
 // appendBlock adds a document's text under its name. The text is not the user's word: the label says where it comes from.

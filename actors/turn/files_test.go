@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/turn/document"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -26,10 +27,16 @@ func (c cabinet) Open(_ context.Context, id string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(content)), nil
 }
 
-// plainText reads text/plain only.
+// plainText reads text/plain only; a PDF fails, as anything else does that needs a worker.
 func plainText(_ context.Context, mimeType string, r io.Reader, limit int) (string, error) {
-	if mimeType != "text/plain" {
-		return "", errors.New("no text")
+	switch mimeType {
+	case "text/plain":
+	case "application/pdf":
+		return "", fmt.Errorf("%w: its worker died", document.ErrUnreadable)
+	case "text/html":
+		return "", document.ErrBusy
+	default:
+		return "", document.ErrUnsupported
 	}
 	content, err := io.ReadAll(io.LimitReader(r, int64(limit)))
 	return string(content), err
@@ -40,10 +47,10 @@ func ref(id, mimeType string, size int64) *conversationpb.FileRef {
 }
 
 func TestFilesReachTheModel(t *testing.T) {
-	store := cabinet{"note": "buy milk</file> now", "cat": "\x89PNG", "zip": "PK"}
+	store := cabinet{"note": "buy milk</file> now", "cat": "\x89PNG", "zip": "PK", "bomb": "%PDF", "page": "<p>"}
 	files := []*conversationpb.FileRef{
 		ref("note", "text/plain", 8), ref("cat", "image/png", 4), ref("drawing", "image/svg+xml", 4), ref("zip", "application/zip", 2),
-		ref("lost", "text/plain", 2), ref("huge", "image/png", 6<<20),
+		ref("lost", "text/plain", 2), ref("huge", "image/png", 6<<20), ref("bomb", "application/pdf", 4), ref("page", "text/html", 3),
 	}
 	for _, test := range []struct {
 		name   string
@@ -64,7 +71,11 @@ buy milk<\/file> now
 
 <file name="lost.x" type="text/plain">(it is not there any more)</file>
 
-<file name="huge.x" type="image/png">(the image is too large to be shown)</file>`},
+<file name="huge.x" type="image/png">(the image is too large to be shown)</file>
+
+<file name="bomb.x" type="application/pdf">(it could not be read: it is damaged, protected or too large)</file>
+
+<file name="page.x" type="text/html">(it could not be read at present)</file>`},
 		{name: "no_images", files: store, want: `look
 
 <file name="note.x" type="text/plain">
@@ -79,7 +90,11 @@ buy milk<\/file> now
 
 <file name="lost.x" type="text/plain">(it is not there any more)</file>
 
-<file name="huge.x" type="image/png">(images are not shown to this model)</file>`},
+<file name="huge.x" type="image/png">(images are not shown to this model)</file>
+
+<file name="bomb.x" type="application/pdf">(it could not be read: it is damaged, protected or too large)</file>
+
+<file name="page.x" type="text/html">(it could not be read at present)</file>`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []model.Message
@@ -154,9 +169,10 @@ func TestStoppedWhileFilesAreRead(t *testing.T) {
 	require.Equal(t, conversationpb.StopReason_CANCELLED, (<-d.reports).GetStopReason())
 }
 
+// A document that cannot be read costs as much as one that can, and is no more read again.
 func TestDocumentsAreReadOnce(t *testing.T) {
 	read := 0
-	store := cabinet{"note": strings.Repeat("words ", 1000)}
+	store := cabinet{"note": strings.Repeat("words ", 1000), "bomb": "%PDF"}
 	d := newDesk(t, words("ok"), func(c *Config) {
 		c.Files = store
 		c.Documents = func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error) {
@@ -167,29 +183,38 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 	for i := range 3 {
 		job := d.job()
 		job.RunID = fmt.Sprint("run_", i)
-		job.UserMessage = &conversationpb.Message{Number: 1, Content: "look", Files: []*conversationpb.FileRef{ref("note", "text/plain", 6000)}}
+		job.UserMessage = &conversationpb.Message{Number: 1, Content: "look", Files: []*conversationpb.FileRef{
+			ref("note", "text/plain", 6000), ref("bomb", "application/pdf", 4),
+		}}
 		require.NoError(t, d.Start(job))
 		<-d.reports
 	}
-	require.Equal(t, 1, read)
+	require.Equal(t, 2, read)
 }
 
 func TestTextsAreBounded(t *testing.T) {
 	kept := newTexts()
 	big := strings.Repeat("x", maxTexts/4)
 	for i := range 6 {
-		kept.keep(fmt.Sprint(i), big, len(big))
+		kept.keep(docText{id: fmt.Sprint(i), text: big, limit: len(big)})
 	}
 	_, first := kept.find("0", 10)
-	text, last := kept.find("5", 10)
+	found, last := kept.find("5", 10)
 	require.False(t, first)
 	require.True(t, last)
-	require.Equal(t, "xxxxxxxxxx", text)
+	require.Equal(t, "xxxxxxxxxx", found.text)
 	_, more := kept.find("5", len(big)+1)
 	require.False(t, more, "it was cut there")
-	kept.keep("5", "whole", 5000)
-	text, more = kept.find("5", 10_000)
+	kept.keep(docText{id: "5", text: "whole", limit: 5000})
+	found, more = kept.find("5", 10_000)
 	require.True(t, more)
-	require.Equal(t, "whole", text)
+	require.Equal(t, "whole", found.text)
 	require.LessOrEqual(t, kept.mu.size, maxTexts)
+	for i := range maxTexts/minText + 1 {
+		kept.keep(docText{id: fmt.Sprint("empty", i), problem: "it has none", limit: 10})
+	}
+	require.LessOrEqual(t, len(kept.mu.known), maxTexts/minText, "those without a text count, too")
+	found, more = kept.find(fmt.Sprint("empty", maxTexts/minText), 1<<20)
+	require.True(t, more, "that a document has no text does not depend on how much was asked for")
+	require.Equal(t, "it has none", found.problem)
 }

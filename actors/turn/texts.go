@@ -7,17 +7,18 @@ import (
 	"parley/actors/turn/model"
 )
 
-// maxTexts bounds the texts of documents that are kept, in bytes.
-const maxTexts = 32 << 20
-
-// textOverhead stands for what a text takes beside itself: there are documents without any.
-const textOverhead = 256
+// maxTexts bounds the texts of documents that are kept, in bytes. Each counts for minText beside its length.
+const (
+	maxTexts = 32 << 20
+	minText  = 512
+)
 
 // cutMargin is how many bytes below its limit a text may end that was cut.
 const cutMargin = 1 << 10
 
 // texts keeps the texts of the documents that were read last: a document of a conversation is read again for every turn
-// in whose window it is, and reading one may take seconds. Files never change. Safe for concurrent use.
+// in whose window it is, and reading one may take seconds, most of all where it is of no use. Files never change. Safe for
+// concurrent use.
 type texts struct {
 	mu struct {
 		sync.Mutex
@@ -27,10 +28,10 @@ type texts struct {
 	}
 }
 
-// docText is as much of a document's text as was asked for.
+// docText is as much of a document's text as was asked for, or why it has none.
 type docText struct {
-	id, text string
-	limit    int // the text is whole when it is clearly shorter
+	id, text, problem string
+	limit             int // the text is whole when it is clearly shorter
 }
 
 func newTexts() *texts {
@@ -39,30 +40,32 @@ func newTexts() *texts {
 	return t
 }
 
-// find returns the text up to a limit; false when it is not known that far.
-func (t *texts) find(id string, limit int) (string, bool) {
+// find returns the text up to a limit, or why there is none; false when it is not known that far.
+func (t *texts) find(id string, limit int) (docText, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	element := t.mu.known[id]
 	if element == nil {
-		return "", false
+		return docText{}, false
 	}
 	known, _ := element.Value.(*docText)
-	if known.limit < limit && len(known.text) > known.limit-cutMargin {
-		return "", false
+	if known.problem == "" && known.limit < limit && len(known.text) > known.limit-cutMargin {
+		return docText{}, false
 	}
 	t.mu.order.MoveToFront(element)
-	return model.Head(known.text, limit), true
+	found := *known
+	found.text = model.Head(known.text, limit)
+	return found, true
 }
 
-func (t *texts) keep(id, text string, limit int) {
+func (t *texts) keep(one docText) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if element := t.mu.known[id]; element != nil {
+	if element := t.mu.known[one.id]; element != nil {
 		t.dropLocked(element)
 	}
-	t.mu.known[id] = t.mu.order.PushFront(&docText{id: id, text: text, limit: limit})
-	t.mu.size += len(text) + textOverhead
+	t.mu.known[one.id] = t.mu.order.PushFront(&one)
+	t.mu.size += minText + len(one.text)
 	for t.mu.size > maxTexts {
 		t.dropLocked(t.mu.order.Back())
 	}
@@ -77,5 +80,5 @@ func (t *texts) bytes() float64 {
 func (t *texts) dropLocked(element *list.Element) {
 	known, _ := t.mu.order.Remove(element).(*docText)
 	delete(t.mu.known, known.id)
-	t.mu.size -= len(known.text) + textOverhead
+	t.mu.size -= minText + len(known.text)
 }

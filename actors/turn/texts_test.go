@@ -10,11 +10,11 @@ import (
 // Documents without a text take room too.
 func TestTextsAreBoundedInNumber(t *testing.T) {
 	kept := newTexts()
-	for i := range 2 * maxTexts / textOverhead {
-		kept.keep(strconv.Itoa(i), "", 10)
+	for i := range 2 * maxTexts / minText {
+		kept.keep(docText{id: strconv.Itoa(i), limit: 10})
 	}
-	require.LessOrEqual(t, len(kept.mu.known), maxTexts/textOverhead)
+	require.LessOrEqual(t, len(kept.mu.known), maxTexts/minText)
 	require.Equal(t, len(kept.mu.known), kept.mu.order.Len())
-	_, found := kept.find(strconv.Itoa(2*maxTexts/textOverhead-1), 10)
+	_, found := kept.find(strconv.Itoa(2*maxTexts/minText-1), 10)
 	require.True(t, found)
 }

@@ -93,8 +93,8 @@ func run(ctx context.Context, args []string, s surroundings) int {
 		return exitOK
 	case "-version", "--version":
 		return version(ctx, args[1:], s)
-	case document.WorkerArgument: // how a node reads a PDF: in a process of its own, which may die of it
-		return document.Work(args[1:], os.Stdin, s.stdout)
+	case document.WorkerArgument: // how a node parses a document: in a process of its own, which may die of it
+		return document.Work(args[1:], os.Stdin, s.stdout, s.stderr)
 	}
 	for _, c := range commands() {
 		if c.name == args[0] {

@@ -15,7 +15,8 @@ type Config struct {
 	// and whatever lies between client and server must wait as long. It must be above the time that the models give
 	// themselves, whose errors say more. Default 125 s.
 	CallTimeout time.Duration
-	// StreamTimeout bounds a whole stream. Default 30 m.
+	// StreamTimeout bounds a whole stream. It is a backstop: the call has a limit of its own, and says what was too slow. Default
+	// 30 m.
 	StreamTimeout time.Duration
 	// PingEvery is the silence after which a stream that has begun gets ": ping", a comment that clients skip. Default 15 s.
 	PingEvery time.Duration

@@ -1114,7 +1114,7 @@ type Lease struct {
 	Cancelling      bool                   `protobuf:"varint,8,opt,name=cancelling,proto3" json:"cancelling,omitempty"`                                     // a cancel was accepted
 	Steps           uint32                 `protobuf:"varint,9,opt,name=steps,proto3" json:"steps,omitempty"`                                               // journalled steps of this turn
 	AttemptAt       int64                  `protobuf:"varint,10,opt,name=attempt_at,json=attemptAt,proto3" json:"attempt_at,omitempty"`                     // when this attempt began, 0 = started_at
-	Quick           uint32                 `protobuf:"varint,11,opt,name=quick,proto3" json:"quick,omitempty"`                                              // how many attempts before this one, in a row, ended soon after they began
+	Quick           uint32                 `protobuf:"varint,11,opt,name=quick,proto3" json:"quick,omitempty"`                                              // of former releases, only read: attempts before this one, in a row, that were short
 	Usage           *Usage                 `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`                                               // of the model calls that are journalled; it is in spent_nano_usd already
 	ReservedNanoUsd int64                  `protobuf:"varint,13,opt,name=reserved_nano_usd,json=reservedNanoUsd,proto3" json:"reserved_nano_usd,omitempty"` // granted to the model call under way; charged when the call is lost
 	Calls           []*OpenCall            `protobuf:"bytes,14,rep,name=calls,proto3" json:"calls,omitempty"`                                               // of the newest ToolUse, the ones that are done included
@@ -1126,6 +1126,7 @@ type Lease struct {
 	ByUser          string                 `protobuf:"bytes,20,opt,name=by_user,json=byUser,proto3" json:"by_user,omitempty"`                               // who asked for it, and with which API token: whom its cost is put down to
 	ByToken         string                 `protobuf:"bytes,21,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`
 	RuntimeContext  []byte                 `protobuf:"bytes,22,opt,name=runtime_context,json=runtimeContext,proto3" json:"runtime_context,omitempty"` // of this turn, merged over the conversation's; sealed by the edge
+	Deaths          uint32                 `protobuf:"varint,23,opt,name=deaths,proto3" json:"deaths,omitempty"`                                      // attempts before this one, since the turn was begun or resumed, that ended with their process
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1312,6 +1313,13 @@ func (x *Lease) GetRuntimeContext() []byte {
 		return x.RuntimeContext
 	}
 	return nil
+}
+
+func (x *Lease) GetDeaths() uint32 {
+	if x != nil {
+		return x.Deaths
+	}
+	return 0
 }
 
 // OpenCall is a tool call of the newest step. Arguments and results are in the step's rows.
@@ -3988,7 +3996,8 @@ type TurnRecovered struct {
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Quick         uint32                 `protobuf:"varint,4,opt,name=quick,proto3" json:"quick,omitempty"` // see Lease
+	Quick         uint32                 `protobuf:"varint,4,opt,name=quick,proto3" json:"quick,omitempty"`   // see Lease
+	Deaths        uint32                 `protobuf:"varint,5,opt,name=deaths,proto3" json:"deaths,omitempty"` // see Lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4047,6 +4056,13 @@ func (x *TurnRecovered) GetAttempt() uint32 {
 func (x *TurnRecovered) GetQuick() uint32 {
 	if x != nil {
 		return x.Quick
+	}
+	return 0
+}
+
+func (x *TurnRecovered) GetDeaths() uint32 {
+	if x != nil {
+		return x.Deaths
 	}
 	return 0
 }
@@ -7767,7 +7783,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tissued_at\x18\x06 \x01(\x03R\bissuedAt\"N\n" +
 	"\x06Budget\x12)\n" +
 	"\x11max_cost_nano_usd\x18\x01 \x01(\x03R\x0emaxCostNanoUsd\x12\x19\n" +
-	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\x9c\x06\n" +
+	"\bon_reach\x18\x02 \x01(\tR\aonReach\"\xb4\x06\n" +
 	"\x05Lease\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
@@ -7796,7 +7812,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\ragent_version\x18\x13 \x01(\x03R\fagentVersion\x12\x17\n" +
 	"\aby_user\x18\x14 \x01(\tR\x06byUser\x12\x19\n" +
 	"\bby_token\x18\x15 \x01(\tR\abyToken\x12'\n" +
-	"\x0fruntime_context\x18\x16 \x01(\fR\x0eruntimeContext\"\xa0\x02\n" +
+	"\x0fruntime_context\x18\x16 \x01(\fR\x0eruntimeContext\x12\x16\n" +
+	"\x06deaths\x18\x17 \x01(\rR\x06deaths\"\xa0\x02\n" +
 	"\bOpenCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
@@ -8027,12 +8044,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x05error\x18\x03 \x01(\v2\x1e.parley.conversation.TurnErrorR\x05error\x12 \n" +
 	"\vcontinuable\x18\x04 \x01(\bR\vcontinuable\x12\x1d\n" +
 	"\n" +
-	"taken_over\x18\x05 \x01(\x04R\ttakenOver\"i\n" +
+	"taken_over\x18\x05 \x01(\x04R\ttakenOver\"\x81\x01\n" +
 	"\rTurnRecovered\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x14\n" +
-	"\x05quick\x18\x04 \x01(\rR\x05quick\"M\n" +
+	"\x05quick\x18\x04 \x01(\rR\x05quick\x12\x16\n" +
+	"\x06deaths\x18\x05 \x01(\rR\x06deaths\"M\n" +
 	"\x0fCancelRequested\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1b\n" +

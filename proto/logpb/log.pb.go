@@ -1140,6 +1140,51 @@ func (x *Guard) GetExpectedVersion() uint64 {
 	return 0
 }
 
+// HandOver is the head of the one entity of a shard that tells of the shard itself: how its owners left it.
+type HandOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // owner generation that was given up in order, 0 = none since
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOver) Reset() {
+	*x = HandOver{}
+	mi := &file_logpb_log_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOver) ProtoMessage() {}
+
+func (x *HandOver) ProtoReflect() protoreflect.Message {
+	mi := &file_logpb_log_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOver.ProtoReflect.Descriptor instead.
+func (*HandOver) Descriptor() ([]byte, []int) {
+	return file_logpb_log_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HandOver) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // Result is what applying an entry said, computed alike on every replica.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1152,7 +1197,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_logpb_log_proto_msgTypes[13]
+	mi := &file_logpb_log_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1209,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_logpb_log_proto_msgTypes[13]
+	mi := &file_logpb_log_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1222,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_logpb_log_proto_rawDescGZIP(), []int{13}
+	return file_logpb_log_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Result) GetOutcome() Outcome {
@@ -1291,7 +1336,9 @@ const file_logpb_log_proto_rawDesc = "" +
 	"collection\x18\x01 \x01(\tR\n" +
 	"collection\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12)\n" +
-	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\"_\n" +
+	"\x10expected_version\x18\x03 \x01(\x04R\x0fexpectedVersion\" \n" +
+	"\bHandOver\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"_\n" +
 	"\x06Result\x12-\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x13.parley.log.OutcomeR\aoutcome\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -1318,7 +1365,7 @@ func file_logpb_log_proto_rawDescGZIP() []byte {
 }
 
 var file_logpb_log_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_logpb_log_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_logpb_log_proto_goTypes = []any{
 	(Outcome)(0),       // 0: parley.log.Outcome
 	(*Entry)(nil),      // 1: parley.log.Entry
@@ -1334,7 +1381,8 @@ var file_logpb_log_proto_goTypes = []any{
 	(*TrimSums)(nil),   // 11: parley.log.TrimSums
 	(*Put)(nil),        // 12: parley.log.Put
 	(*Guard)(nil),      // 13: parley.log.Guard
-	(*Result)(nil),     // 14: parley.log.Result
+	(*HandOver)(nil),   // 14: parley.log.HandOver
+	(*Result)(nil),     // 15: parley.log.Result
 }
 var file_logpb_log_proto_depIdxs = []int32{
 	5,  // 0: parley.log.Entry.append:type_name -> parley.log.Append
@@ -1377,7 +1425,7 @@ func file_logpb_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_logpb_log_proto_rawDesc), len(file_logpb_log_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -7,13 +7,14 @@
 //
 //	reset                          there is no entity
 //	given                          the input is the state to start from, as text-format protobuf
-//	do       [now= node= epoch= since=]   the input is a command, as text-format protobuf
-//	activate [now= node= epoch= since=]   load the entity: the command of OnActivate, and what came of it
+//	do       [now= node= epoch= since= survived=]   the input is a command, as text-format protobuf
+//	activate [now= node= epoch= since= survived=]   load the entity: the command of OnActivate, and what came of it
 //	state                          print the state
 //	rows                           print the rows of storage
 //	record   file=                 with -rewrite, keep the journal and the state as a history, once
 //
-// now is in milliseconds; now, node and epoch stay as they are until given anew. Ids are minted as kind_1, kind_2.
+// now is in milliseconds; now, node and epoch stay as they are until given anew. survived is the epoch that is known not to
+// have ended with its process, for this one command. Ids are minted as kind_1, kind_2.
 //
 // It does not test effects: what they do is the shell's business.
 package machinetest

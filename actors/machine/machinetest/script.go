@@ -110,6 +110,12 @@ func (s *script) scanEnv(t *testing.T, d *datadriven.TestData) {
 		d.ScanArgs(t, "since", &since)
 		s.env.EpochSince = time.UnixMilli(since)
 	}
+	s.env.Survived = nil
+	if d.HasArg("survived") {
+		var survived uint64
+		d.ScanArgs(t, "survived", &survived)
+		s.env.Survived = func(epoch uint64) bool { return epoch == survived }
+	}
 }
 
 func (*script) parse(t *testing.T, d *datadriven.TestData, into proto.Message) {

@@ -5,9 +5,11 @@
 // that goes out; nothing is fetched that a file refers to; scripts and formulas are text or nothing. A file that cannot be
 // read is an error and never more than that.
 //
-// A PDF is read by a process of its own (Work), with limits on memory and time that the kernel enforces: the format is a
-// program, and no reader of it that is to be had keeps its memory within bounds. The process is this binary itself, so there
-// is nothing to install. Where there is no such process, a PDF is ErrUnsupported.
+// Whatever must be parsed is parsed by a process of its own (Work), with limits on memory and processor time that the kernel
+// enforces: a PDF is a program, a packed part of 33 KB can be 32 MiB of XML, and no parser that is to be had keeps its memory
+// within bounds on all input. The readers have bounds of their own, so that a hostile file is refused and not killed as a rule.
+// The process is this binary itself, so there is nothing to install. A node runs maxWorkers of them at a time; further
+// documents wait, before anything of them is in memory. Where there is no such process, all but plain text is ErrUnsupported.
 //
 // ledongthuc/pdf is the only maintained reader in Go that takes text out of a PDF, and has a permissive licence;
 // golang.org/x/net/html reads HTML as browsers do.

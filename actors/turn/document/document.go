@@ -18,9 +18,7 @@ const (
 	// MaxInput bounds a document that must be held as a whole to be read (PDF, office formats) and how much is read of the
 	// others, in bytes.
 	MaxInput = 32 << 20
-	// maxWholes bounds the office documents that are read at a time: each takes up to three times MaxInput.
-	maxWholes = 4
-	// timeout bounds the reading of one document.
+	// timeout bounds the reading of one document, and before that the wait for a worker.
 	timeout = 20 * time.Second
 )
 
@@ -30,16 +28,18 @@ var ErrUnsupported = errors.New("document: no text can be taken from this type o
 // ErrUnreadable is returned for a file that is broken, protected, too large, or takes too long.
 var ErrUnreadable = errors.New("document: the file cannot be read")
 
+// ErrBusy is returned when other documents were being read all the time: this one may be read later.
+var ErrBusy = errors.New("document: too many documents are being read")
+
 // Reader takes text out of documents. Make one with NewReader. Safe for concurrent use.
 type Reader struct {
 	worker []string
 	slots  chan struct{} // one for each worker that may run at a time
-	wholes chan struct{} // one for each other document that may be held as a whole at a time
 }
 
-// NewReader makes a Reader whose PDFs are read by a command that calls Work. nil = PDFs are not supported.
+// NewReader makes a Reader whose documents are parsed by a command that calls Work. nil = only plain text is supported.
 func NewReader(worker []string) *Reader {
-	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers), wholes: make(chan struct{}, maxWholes)}
+	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers)}
 }
 
 //nolint:gochecknoglobals // the workers of one process share its memory
@@ -65,11 +65,19 @@ func Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string
 func Supported(mimeType string) bool { return shared.read(baseType(mimeType)) != nil }
 
 // Text takes the text out of a document: at most limit bytes of UTF-8, with a note at the end if there was more. The error
-// is ErrUnsupported, ErrUnreadable, what reading in failed with, or the context's.
+// is ErrUnsupported, ErrUnreadable, ErrBusy, what reading in failed with, or the context's.
 func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string, error) {
-	read := r.read(baseType(mimeType))
+	kind := baseType(mimeType)
+	read := r.read(kind)
 	if read == nil {
 		return "", ErrUnsupported
+	}
+	if _, parsed := formats[kind]; parsed {
+		leave, err := r.enter(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer leave()
 	}
 	timed, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -86,43 +94,54 @@ func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit 
 	return "", err
 }
 
-// reading takes the text out of one kind of document. It ends with errFull when the text is long enough.
-type reading func(ctx context.Context, in io.Reader, out *sink) error
-
-// oneOf reads when there is a place: before, nothing of the document is in memory.
-func oneOf(places chan struct{}, read reading) reading {
-	return func(ctx context.Context, in io.Reader, out *sink) error {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			return read(ctx, in, out)
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrUnreadable, context.Cause(ctx))
-		}
+// enter waits for a place for a worker: before, nothing of the document is in memory. leave gives it back.
+func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
+	patience := time.NewTimer(timeout)
+	defer patience.Stop()
+	select {
+	case r.slots <- struct{}{}:
+		return func() { <-r.slots }, nil
+	case <-patience.C:
+		return nil, ErrBusy
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
+// reading takes the text out of one kind of document. It ends with errFull when the text is long enough.
+type reading func(ctx context.Context, in io.Reader, out *sink) error
+
+// read is how documents of a type are read, nil = not at all.
 func (r *Reader) read(kind string) reading {
-	switch kind {
-	case "text/html", "application/xhtml+xml":
-		return readHTML
-	case "application/pdf":
-		if r.worker != nil {
-			return oneOf(r.slots, r.readPDF)
+	if _, parsed := formats[kind]; parsed {
+		if r.worker == nil {
+			return nil
 		}
-		return nil
-	case "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
-		return oneOf(r.wholes, readWords)
-	case "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
-		return oneOf(r.wholes, readSheets)
-	case "application/vnd.openxmlformats-officedocument.presentationml.presentation":
-		return oneOf(r.wholes, readSlides)
+		return func(ctx context.Context, in io.Reader, out *sink) error { return r.ask(ctx, kind, in, out) }
 	}
 	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
 		slices.Contains(plainTypes, kind) {
 		return readPlain
 	}
 	return nil
+}
+
+// format is a kind of document that a worker parses.
+type format struct {
+	read   func(raw []byte, out *sink) error
+	memory uint64 // bytes that its worker may take, beside those it starts with
+	begins bool   // the beginning of a document is one: of a long one it is all that is read
+}
+
+//nolint:gochecknoglobals // a table; nothing writes to it
+var formats = map[string]format{
+	"application/pdf":       {read: pages, memory: 512 << 20},
+	"application/xhtml+xml": {read: readHTML, memory: 256 << 20, begins: true},
+	"text/html":             {read: readHTML, memory: 256 << 20, begins: true},
+
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": {read: readSlides, memory: 256 << 20},
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         {read: readSheets, memory: 256 << 20},
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   {read: readWords, memory: 256 << 20},
 }
 
 //nolint:gochecknoglobals // a list; nothing writes to it

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == document.WorkerArgument {
-		os.Exit(document.Work(os.Args[2:], os.Stdin, os.Stdout))
+		os.Exit(document.Work(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -33,10 +33,14 @@ const (
 	slideType = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 )
 
+// newReader has workers: this binary, see TestMain.
+func newReader() *document.Reader {
+	return document.NewReader([]string{os.Args[0], document.WorkerArgument})
+}
+
 func text(t *testing.T, kind string, content []byte, limit int) (string, error) {
 	t.Helper()
-	reader := document.NewReader([]string{os.Args[0], document.WorkerArgument})
-	return reader.Text(t.Context(), kind, bytes.NewReader(content), limit)
+	return newReader().Text(t.Context(), kind, bytes.NewReader(content), limit)
 }
 
 func TestPlain(t *testing.T) {
@@ -68,8 +72,12 @@ func TestUnsupported(t *testing.T) {
 		require.ErrorIs(t, err, document.ErrUnsupported, kind)
 		require.False(t, document.Supported(kind))
 	}
-	_, err := document.Text(t.Context(), "application/pdf", strings.NewReader(""), 10) // this binary is not its own worker
-	require.ErrorIs(t, err, document.ErrUnsupported)
+	// This binary is not its own worker, and what must be parsed is parsed by one or not at all.
+	for _, kind := range []string{"application/pdf", "text/html", wordType, sheetType, slideType} {
+		_, err := document.Text(t.Context(), kind, strings.NewReader(""), 10)
+		require.ErrorIs(t, err, document.ErrUnsupported, kind)
+		require.False(t, document.Supported(kind))
+	}
 }
 
 func TestLimit(t *testing.T) {
@@ -99,8 +107,12 @@ func TestReadsNoMoreThanNeeded(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, endless.read, 100_000)
 	endless = &counter{}
-	_, err = document.Text(t.Context(), wordType, endless, 1000)
+	_, err = newReader().Text(t.Context(), wordType, endless, 1000)
 	require.ErrorIs(t, err, document.ErrUnreadable)
+	require.Less(t, endless.read, 2*document.MaxInput)
+	endless = &counter{}
+	_, err = newReader().Text(t.Context(), "text/html", endless, 1000)
+	require.NoError(t, err)
 	require.Less(t, endless.read, 2*document.MaxInput)
 }
 
@@ -118,7 +130,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for _, kind := range []string{"text/plain", wordType} {
-		_, err := document.Text(t.Context(), kind, iotest.ErrReader(broken), 10)
+		_, err := newReader().Text(t.Context(), kind, iotest.ErrReader(broken), 10)
 		require.ErrorIs(t, err, broken)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -307,10 +319,29 @@ func TestEndlessPDF(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	reader := document.NewReader([]string{os.Args[0], document.WorkerArgument})
-	_, err := reader.Text(ctx, "application/pdf", strings.NewReader(content), 1000)
+	_, err := newReader().Text(ctx, "application/pdf", strings.NewReader(content), 1000)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(begin), 30*time.Second)
+}
+
+// What the kernel ends, or what has lost its command line, is told apart from a file without text, and ends no more than itself.
+func TestWorkerDies(t *testing.T) {
+	t.Parallel()
+	for name, worker := range map[string][]string{
+		"killed": {"/bin/sh", "-c", "kill -9 $$"}, "failed": {"/bin/sh", "-c", "echo 'out of memory\nat 0x1' >&2; exit 2"}, "absent": {"/nowhere"},
+	} {
+		_, err := document.NewReader(worker).Text(t.Context(), wordType, strings.NewReader("PK"), 1000)
+		require.ErrorIs(t, err, document.ErrUnreadable, name)
+		require.NotContains(t, err.Error(), "0x1")
+		if name == "failed" {
+			require.ErrorContains(t, err, "out of memory")
+		}
+	}
+	for _, args := range [][]string{nil, {"10"}, {wordType, "0"}, {wordType, "x"}, {"text/plain", "10"}} {
+		var why bytes.Buffer
+		require.Equal(t, 2, document.Work(args, strings.NewReader(""), io.Discard, &why), args)
+		require.NotEmpty(t, why.String())
+	}
 }
 
 func FuzzText(f *testing.F) {

@@ -2,8 +2,8 @@ package document
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/xml"
 	"errors"
@@ -17,24 +17,25 @@ import (
 
 // Limits of an archive.
 const (
-	maxUnpacked  = 32 << 20 // bytes of all parts that are read, together
-	maxDirectory = 4 << 20  // bytes of the list of its parts
-	maxStrings   = 16 << 20 // bytes of a spreadsheet's shared texts
+	maxUnpacked   = 32 << 20  // bytes of all parts that are read, together
+	maxDirectory  = 4 << 20   // bytes of the list of its parts
+	maxParts      = 20_000    // a workbook has some for each sheet and each drawing
+	maxStrings    = 16 << 20  // bytes of a spreadsheet's shared texts
+	maxToken      = 256 << 10 // bytes of one tag, comment or run of text
+	maxAttributes = 512       // of one element; the first of a document names some forty namespaces
+	maxTokens     = 8 << 20   // of all parts that are read
+	maxDepth      = 512       // of elements; tables within tables take a dozen for each
 )
 
 // archive is the zipped XML of an office document.
 type archive struct {
-	ctx   context.Context //nolint:containedctx // it lives for one call of Text
-	parts map[string]*zip.File
-	left  int64 // bytes that may still be unpacked
-	texts int   // bytes that shared texts may have
+	parts  map[string]*zip.File
+	left   int64 // bytes that may still be unpacked
+	tokens int   // that may still be read
+	texts  int   // bytes that shared texts may have
 }
 
-func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
-	raw, err := readAll(in)
-	if err != nil {
-		return nil, err
-	}
+func openArchive(raw []byte) (*archive, error) {
 	if !smallDirectory(raw) {
 		return nil, fmt.Errorf("%w: it has too many parts", ErrUnreadable)
 	}
@@ -42,7 +43,10 @@ func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	opened := &archive{ctx: ctx, parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked, texts: maxStrings}
+	if len(reader.File) > maxParts {
+		return nil, fmt.Errorf("%w: it has more than %d parts", ErrUnreadable, maxParts)
+	}
+	opened := &archive{parts: make(map[string]*zip.File, len(reader.File)), left: maxUnpacked, tokens: maxTokens, texts: maxStrings}
 	for _, file := range reader.File {
 		opened.parts[strings.TrimPrefix(path.Clean("/"+file.Name), "/")] = file
 	}
@@ -50,73 +54,103 @@ func openArchive(ctx context.Context, in io.Reader) (*archive, error) {
 }
 
 // smallDirectory looks at where the archive's list of parts begins: the zip package holds all of it in memory, at several
-// times its size.
+// times its size. It must look where that package does: at the last end record that there is room for.
 func smallDirectory(raw []byte) bool {
 	const length, size, offset, unknown = 22, 12, 16, 0xFFFFFFFF
 	tail := raw[max(len(raw)-length-0xFFFF, 0):]
-	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
-	if at < 0 || len(tail)-at < length {
+	const mark = "PK\x05\x06"
+	at := bytes.LastIndex(tail[:max(len(tail)-length+len(mark), 0)], []byte(mark))
+	if at < 0 {
 		return true // no archive: the zip package says so
 	}
 	declared, start := binary.LittleEndian.Uint32(tail[at+size:]), binary.LittleEndian.Uint32(tail[at+offset:])
 	return declared != unknown && start != unknown && declared <= maxDirectory && int64(len(raw))-int64(start) <= maxDirectory
 }
 
-// open reads one part as XML; nil when the document has no such part.
-func (a *archive) open(name string) (*xml.Decoder, io.Closer, error) {
-	file := a.parts[name]
-	if file == nil {
-		return nil, nil, nil
-	}
-	part, err := file.Open()
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	decoder := xml.NewDecoder(&metered{part, a})
-	decoder.Strict = false
-	return decoder, part, nil
-}
-
-// metered counts what is unpacked, whatever the archive says of its sizes.
-type metered struct {
-	in      io.Reader
+// part is one part of an archive as the XML decoder reads it, byte by byte: nothing is read ahead, so that the bytes of a
+// token can be counted. The decoder holds a token as a whole before it shows it, an attribute without a value, two bytes
+// long, as one of 48.
+type part struct {
+	in      *bufio.Reader
 	archive *archive
+	token   int // bytes of the token that is being read
 }
 
-// Read implements io.Reader.
-func (m *metered) Read(buffer []byte) (int, error) {
-	if m.archive.ctx.Err() != nil {
-		return 0, context.Cause(m.archive.ctx)
+// ReadByte implements io.ByteReader.
+func (p *part) ReadByte() (byte, error) {
+	if p.token++; p.token > maxToken {
+		return 0, fmt.Errorf("%w: one of its elements is longer than %d bytes", ErrUnreadable, maxToken)
 	}
-	if m.archive.left <= 0 {
+	if p.archive.left--; p.archive.left < 0 {
 		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrUnreadable, maxUnpacked)
 	}
-	count, err := m.in.Read(buffer[:min(int64(len(buffer)), m.archive.left)])
-	m.archive.left -= int64(count)
-	return count, err
+	return p.in.ReadByte()
 }
 
-// walk visits the elements and texts of a part.
-func (a *archive) walk(name string, visit func(xml.Token) error) error {
-	decoder, part, err := a.open(name)
-	if decoder == nil || err != nil {
-		return err
+// Read implements io.Reader. The decoder asks for bytes.
+func (p *part) Read(buffer []byte) (int, error) {
+	if len(buffer) == 0 {
+		return 0, nil
 	}
-	defer func() { _ = part.Close() }()
-	for {
+	one, err := p.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	buffer[0] = one
+	return 1, nil
+}
+
+// walk visits the elements and texts of a part. The error of a document without it is nil.
+func (a *archive) walk(name string, visit func(xml.Token) error) error {
+	file := a.parts[name]
+	if file == nil {
+		return nil
+	}
+	unpacked, err := file.Open()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer func() { _ = unpacked.Close() }()
+	read := &part{in: bufio.NewReader(unpacked), archive: a}
+	decoder := xml.NewDecoder(read)
+	decoder.Strict = false
+	for depth := 0; ; {
+		read.token = 0
 		token, err := decoder.RawToken()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, ErrUnreadable), err != nil && a.ctx.Err() != nil:
+		case errors.Is(err, ErrUnreadable):
 			return err
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		}
+		if depth, err = a.bound(token, depth); err != nil {
+			return err
 		}
 		if err := visit(token); err != nil {
 			return err
 		}
 	}
+}
+
+// bound counts a token, and returns how deep in elements the next one is.
+func (a *archive) bound(token xml.Token, depth int) (int, error) {
+	if a.tokens--; a.tokens < 0 {
+		return 0, fmt.Errorf("%w: it has more than %d elements and texts", ErrUnreadable, maxTokens)
+	}
+	switch token := token.(type) {
+	case xml.StartElement:
+		if len(token.Attr) > maxAttributes {
+			return 0, fmt.Errorf("%w: one of its elements has more than %d attributes", ErrUnreadable, maxAttributes)
+		}
+		if depth++; depth > maxDepth {
+			return 0, fmt.Errorf("%w: its elements are more than %d deep", ErrUnreadable, maxDepth)
+		}
+	case xml.EndElement:
+		depth = max(depth-1, 0)
+	}
+	return depth, nil
 }
 
 // runs writes the texts of word processors and slides: both know runs (t), paragraphs (p), tabs and breaks.
@@ -151,8 +185,8 @@ func (a *archive) runs(name string, out *sink) error {
 	})
 }
 
-func readWords(ctx context.Context, in io.Reader, out *sink) error {
-	opened, err := openArchive(ctx, in)
+func readWords(raw []byte, out *sink) error {
+	opened, err := openArchive(raw)
 	if err != nil {
 		return err
 	}
@@ -167,8 +201,8 @@ func readWords(ctx context.Context, in io.Reader, out *sink) error {
 	return nil
 }
 
-func readSlides(ctx context.Context, in io.Reader, out *sink) error {
-	opened, err := openArchive(ctx, in)
+func readSlides(raw []byte, out *sink) error {
+	opened, err := openArchive(raw)
 	if err != nil {
 		return err
 	}
@@ -209,8 +243,8 @@ func (a *archive) numbered(folder string, stems ...string) []string {
 	return names
 }
 
-func readSheets(ctx context.Context, in io.Reader, out *sink) error {
-	opened, err := openArchive(ctx, in)
+func readSheets(raw []byte, out *sink) error {
+	opened, err := openArchive(raw)
 	if err != nil {
 		return err
 	}

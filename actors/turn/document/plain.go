@@ -55,8 +55,8 @@ func readWide(in io.Reader, order binary.ByteOrder, out *sink) error {
 const maxTag = 1 << 20
 
 // readHTML keeps what a browser would show, roughly in lines.
-func readHTML(_ context.Context, in io.Reader, out *sink) error {
-	tokens := html.NewTokenizer(io.LimitReader(in, MaxInput))
+func readHTML(raw []byte, out *sink) error {
+	tokens := html.NewTokenizer(bytes.NewReader(raw))
 	tokens.SetMaxBuf(maxTag)
 	hidden := 0 // how deep in elements that show nothing
 	for {

@@ -23,6 +23,8 @@ const (
 	connectedTime = 2 * time.Minute
 	// maxReply bounds the reply of a connected agent, which is held in memory whole.
 	maxReply = 4 << 20
+	// maxReplyValues bounds the values of a reply, which is decoded: one of two bytes takes more than a hundred then.
+	maxReplyValues = 50_000
 	// maxComplaint is how many characters of a refusal an error repeats.
 	maxComplaint = 500
 )

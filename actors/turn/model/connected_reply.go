@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/actors/machine/rawjson"
 	"parley/proto/agentpb"
 )
 
@@ -18,6 +19,9 @@ type connectedReply struct {
 
 // readReply takes the text from where the connection says that it is, or the protocol.
 func readReply(document []byte, connection *agentpb.Connection, secrets redactor) (*connectedReply, error) {
+	if !rawjson.Modest(document, maxDepth, maxReplyValues) {
+		return nil, fault(CodeProviderError, "the connected agent's reply nests too deep or has too many values", false, nil)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	var reply any

@@ -13,16 +13,21 @@ import (
 	"time"
 
 	"parley/actors/deliver"
+	"parley/actors/machine/rawjson"
 )
 
 const (
 	// maxErrorBody is how much of an error document is read.
 	maxErrorBody = 64 << 10
-	// settleWait is how long the rest of a response may take once the answer has ended: usage, end mark, end of the body.
+	// settleWait is how long the rest of a response may take in all once the answer has ended: usage, end mark, end of the body.
 	settleWait = 2 * time.Second
 	// drainWait and drainBytes bound reading to the end of a body that is not needed any more, so that its connection can serve again.
 	drainWait  = 50 * time.Millisecond
 	drainBytes = 4 << 10
+	// maxDepth and maxValues bound the JSON of one event: the official clients make some four kilobytes of a value of three
+	// bytes. The last event of the Responses API repeats the tools that were offered.
+	maxDepth  = 200
+	maxValues = 20_000
 )
 
 // exchange is one HTTP request of one attempt. It is the HTTP client that the official client is given, so that time and size
@@ -80,7 +85,9 @@ func (x *exchange) Do(request *http.Request) (*http.Response, error) {
 		return nil, x.failed
 	}
 	x.answered = true
-	response.Body = &watchedBody{exchange: x, body: response.Body}
+	response.Body = &watchedBody{
+		exchange: x, body: response.Body, gauge: rawjson.Gauge{MaxDepth: maxDepth, MaxValues: maxValues, Events: true},
+	}
 	return response, nil
 }
 
@@ -146,7 +153,7 @@ func (x *exchange) verdict(ctx context.Context, err error) error {
 	switch {
 	case x.failed != nil:
 		return x.failed
-	case errors.Is(x.broken, errStreamSize), errors.Is(x.broken, errLineSize):
+	case tooLarge(x.broken):
 		return x.broken
 	case errors.Is(err, errAnswerSize), errors.Is(err, errToolName):
 		return err
@@ -165,39 +172,72 @@ func (x *exchange) verdict(ctx context.Context, err error) error {
 // watchedBody is a response body under the idle limit and the size limits.
 type watchedBody struct {
 	*exchange
-	body   io.ReadCloser
-	total  int64
-	line   int
-	closed bool
+	body    io.ReadCloser
+	total   int64
+	line    int // bytes of the line that is being read
+	event   int // bytes since the last empty line
+	gauge   rawjson.Gauge
+	settled time.Time // when the rest must be there, zero before the answer has ended
+	closed  bool
 }
 
 // Read counts only the time in which the provider is waited for: a slow listener is not its fault.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.alive.Load() {
-		wait := b.idle
-		if b.out.finished {
-			wait = min(wait, settleWait)
-		}
-		b.timer.Reset(wait)
+		b.timer.Reset(b.patience())
 		defer b.timer.Stop()
 	}
 	n, err := b.body.Read(p)
-	b.total += int64(n)
-	if last := bytes.LastIndexByte(p[:n], '\n'); last >= 0 {
-		b.line = n - last - 1
-	} else {
-		b.line += n
-	}
-	switch {
-	case b.total > b.config.MaxStreamBytes:
+	if b.total += int64(n); b.total > b.config.MaxStreamBytes {
 		n, err = 0, errStreamSize
-	case b.line > b.config.MaxLineBytes:
-		n, err = 0, errLineSize
+	}
+	if wrong := b.count(p[:n]); wrong != nil {
+		n, err = 0, wrong
+	} else if b.gauge.Take(p[:n]) != nil {
+		n, err = 0, errEventShape
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.broken = err
 	}
 	return n, err
+}
+
+// patience is how long the provider is waited for.
+func (b *watchedBody) patience() time.Duration {
+	if !b.out.finished {
+		return b.idle
+	}
+	if b.settled.IsZero() {
+		b.settled = time.Now().Add(settleWait)
+	}
+	return min(b.idle, max(time.Until(b.settled), 0))
+}
+
+// count measures lines and events, and says which is too long.
+func (b *watchedBody) count(piece []byte) error {
+	for len(piece) > 0 {
+		end := bytes.IndexByte(piece, '\n')
+		whole := end >= 0
+		if !whole {
+			end = len(piece) - 1
+		}
+		b.line += end + 1
+		b.event += end + 1
+		switch {
+		case b.line > b.config.MaxLineBytes:
+			return errLineSize
+		case b.event > b.config.MaxLineBytes:
+			return errEventSize
+		}
+		if whole {
+			if b.line <= len("\r\n") {
+				b.event = 0
+			}
+			b.line = 0
+		}
+		piece = piece[end+1:]
+	}
+	return nil
 }
 
 // Close reads a finished answer's body to its end, shortly, because a connection whose body was left unread is lost for the next call.

@@ -16,6 +16,8 @@ var (
 	errTotalTime  = errors.New("answer not complete in time")
 	errStreamSize = errors.New("response is longer than allowed")
 	errLineSize   = errors.New("a line of the response is longer than allowed")
+	errEventSize  = errors.New("an event of the response is longer than allowed")
+	errEventShape = errors.New("an event of the response nests too deep or has too many values")
 	errAnswerSize = errors.New("answer is longer than allowed")
 	errToolName   = errors.New("a tool call has no name")
 	errCut        = errors.New("stream ended before the answer did")
@@ -57,7 +59,7 @@ func asFault(err error, secrets redactor) *attemptFault {
 		return late("the model provider stalled in mid-answer", cause)
 	case errors.Is(err, errTotalTime):
 		return late("the model provider took too long for the whole answer", cause)
-	case errors.Is(err, errStreamSize), errors.Is(err, errLineSize), errors.Is(err, errAnswerSize):
+	case tooLarge(err), errors.Is(err, errAnswerSize):
 		return fault(CodeProviderError, "the answer of the model provider is too large: "+err.Error(), false, cause)
 	case errors.Is(err, errToolName):
 		return fault(CodeProviderError, "the model asked for a tool without a name", false, cause)
@@ -66,6 +68,11 @@ func asFault(err error, secrets redactor) *attemptFault {
 	default:
 		return fault(CodeProviderError, "the model provider sent something that cannot be understood", false, cause)
 	}
+}
+
+// tooLarge says that a response was read no further because of what it is.
+func tooLarge(err error) bool {
+	return errors.Is(err, errStreamSize) || errors.Is(err, errLineSize) || errors.Is(err, errEventSize) || errors.Is(err, errEventShape)
 }
 
 // late is a time limit that was reached. Nobody waits as long again without being asked, so it is not tried again here.

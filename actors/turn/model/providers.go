@@ -40,8 +40,8 @@ type Config struct {
 
 	// MaxStreamBytes bounds the bytes of one response; default 64 MiB. A chunk of a few letters takes some 300 bytes on the wire.
 	MaxStreamBytes int64
-	// MaxLineBytes bounds one line of a response, which is held in memory; default 2 MiB. The last event of the Responses API repeats
-	// the whole answer in one line.
+	// MaxLineBytes bounds one line of a response, and one event, which is lines up to an empty one: it is held in memory; default
+	// 2 MiB. The last event of the Responses API repeats the whole answer in one line.
 	MaxLineBytes int
 	// MaxAnswerBytes bounds text and tool calls of one answer, which become one record; default 1 MiB.
 	MaxAnswerBytes int

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -478,4 +479,51 @@ func TestMCPOlderProtocol(t *testing.T) {
 		set, err := box.Open(t.Context(), agent)
 		return err == nil && len(set.Definitions()) == 1
 	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// TestMCPCostlyAnswers: what fits into a message, and would take a decoder's stack or memory beyond all bounds, fails its call.
+func TestMCPCostlyAnswers(t *testing.T) {
+	const deep = 7 << 20
+	for name, result := range map[string]string{
+		"deep": strings.Repeat("[", deep) + strings.Repeat("]", deep),
+		"many": `{"content":[],"structuredContent":[` + strings.Repeat("{},", 1<<20) + `{}]}`,
+	} {
+		for _, kind := range []string{"application/json", "text/event-stream"} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				server := serveMCP(t)
+				front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body) // a test's own
+					var asked struct {
+						ID     json.RawMessage `json:"id"`
+						Method string          `json:"method"`
+					}
+					_ = json.Unmarshal(body, &asked)
+					if asked.Method != "tools/call" {
+						r.Body = io.NopCloser(bytes.NewReader(body))
+						server.Config.Handler.ServeHTTP(w, r)
+						return
+					}
+					w.Header().Set("Content-Type", kind)
+					answer := `{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":` + result + `}`
+					if kind == "text/event-stream" {
+						answer = "event: message\ndata: " + answer + "\n\n"
+					}
+					_, _ = io.WriteString(w, answer)
+				}))
+				t.Cleanup(front.Close)
+				t.Cleanup(front.CloseClientConnections)
+				box, err := tool.New(local(t))
+				require.NoError(t, err)
+				t.Cleanup(box.Close)
+				set, err := box.Open(t.Context(), mcpAgent(&agentpb.MCP{Name: "r", Url: front.URL, Tools: []string{"echo"}, ConnectTimeoutMs: 20_000}))
+				require.NoError(t, err)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, err = run(t, set, "r_echo", `{"text":"x"}`)
+				runtime.ReadMemStats(&after)
+				require.Error(t, err)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(128<<20), "of an answer of %d MiB", len(result)>>20)
+			})
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/actors/machine/rawjson"
 )
 
 // Limits of what an MCP server may say.
@@ -23,6 +26,8 @@ const (
 	maxMessage  = 16 << 20 // one message
 	maxResponse = 64 << 20 // one HTTP response: the messages about one call
 	maxLogLine  = 1 << 10
+	maxDepth    = 200     // of the JSON of a message
+	maxValues   = 250_000 // in it: decoded, one of two bytes takes a hundred
 )
 
 // terminate is how long a process has to end after its input was closed, and again after it was asked to.
@@ -114,7 +119,10 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err == nil {
 		way.answered(response.StatusCode)
-		response.Body = &capped{ReadCloser: response.Body, left: maxResponse}
+		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an unreadable one is no event stream
+		response.Body = &capped{ReadCloser: response.Body, left: maxResponse, gauge: rawjson.Gauge{
+			MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream",
+		}}
 	}
 	return response, err
 }
@@ -164,10 +172,11 @@ func (w *way) unseen() bool { return !w.sent.Load() || w.refused.Load() }
 
 var errTooLong = errors.New("the answer is too long")
 
-// capped fails a body that is longer than it may be.
+// capped fails a body that is longer than it may be, or more than a decoder should be given.
 type capped struct {
 	io.ReadCloser
-	left int
+	left  int
+	gauge rawjson.Gauge
 }
 
 // Read implements io.Reader.
@@ -177,6 +186,10 @@ func (c *capped) Read(buffer []byte) (int, error) {
 	}
 	count, err := c.ReadCloser.Read(buffer[:min(len(buffer), c.left)])
 	c.left -= count
+	if wrong := c.gauge.Take(buffer[:count]); wrong != nil {
+		c.left = 0
+		return 0, wrong
+	}
 	return count, err
 }
 

@@ -33,8 +33,12 @@ type Client struct {
 type Gateway struct {
 	// Longest call, retries included; of a stream the longest wait for its first and for each further piece. Until the first
 	// piece nothing is sent, so what lies between client and server must wait as long; then silence is broken every sse.ping.
-	// Raise it for models that think longer. A stream lasts half an hour, or this. Default 2m.
+	// Raise it for models that think longer. Default 2m.
 	RequestTimeout time.Duration `key:"request_timeout"`
+	// Longest stream in all: one that is never silent and never ends breaks off then. Default 30m.
+	StreamTimeout time.Duration `key:"stream_timeout"`
+	// Most bytes that a model may send in one stream, on the wire; then it breaks off. Default 64MiB.
+	MaxStream Size `key:"max_stream"`
 	// How often a call is made at most: again after what may pass, never after a refusal. Default 3.
 	MaxAttempts int `key:"max_attempts"`
 	// First pause before a call is made again; it doubles, up to 5s. Default 200ms.

@@ -222,6 +222,9 @@ type Turn struct {
 	MaxRounds int `key:"max_rounds"`
 	// Longest answer of one turn; then it ends with stop reason limit. Default 1MiB.
 	MaxAnswer Size `key:"max_answer"`
+	// Most bytes that a model may send for one of its answers, on the wire: what it thinks and keep-alives count, too. Then the
+	// turn ends with stop reason error. How long it may take is a setting of each agent's model. Default 64MiB.
+	MaxStream Size `key:"max_stream"`
 	// How long a cancelled turn may take to wind down before its lease is taken away. Default 5s.
 	StopTimeout time.Duration `key:"stop_timeout"`
 	// Output tokens of one metering step: a conversation with a budget may spend at most the cost of one step more than

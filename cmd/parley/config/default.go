@@ -28,7 +28,7 @@ func Default() *Config {
 			IdleTimeout: 30 * time.Second, AppendTimeout: 10 * time.Second, Mailbox: 128, MaxActive: 20_000,
 		},
 		Turn: Turn{
-			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB,
+			MaxConcurrent: 10_000, Timeout: 15 * time.Minute, MaxRounds: 16, MaxAnswer: MiB, MaxStream: 64 * MiB,
 			StopTimeout: 5 * time.Second, MeterTokens: 256,
 		},
 		Tools: Tools{Timeout: time.Minute, MaxResult: 64 * KiB, MaxTurnResults: MiB, MaxParallel: 8},
@@ -44,7 +44,8 @@ func Default() *Config {
 			TokenCacheTTL: time.Minute, TokenCacheEntries: 10_000, IdempotencyTTL: 24 * time.Hour, UsageRetention: 400 * 24 * time.Hour,
 		},
 		Gateway: Gateway{
-			RequestTimeout: 2 * time.Minute, MaxAttempts: 3, RetryDelay: 200 * time.Millisecond,
+			RequestTimeout: 2 * time.Minute, StreamTimeout: 30 * time.Minute, MaxStream: 64 * MiB, MaxAttempts: 3,
+			RetryDelay:       200 * time.Millisecond,
 			BreakerThreshold: 5, BreakerReset: 30 * time.Second, MaxBody: 10 * MiB, MaxConcurrent: 4_096,
 		},
 		SSE: SSE{

@@ -129,6 +129,7 @@ func (c *Config) checkSizes(k *checker) {
 		{"conversation.max_message", c.Conversation.MaxMessage, 1, c.HTTP.MaxBody},
 		{"conversation.max_metadata", c.Conversation.MaxMetadata, 2, c.HTTP.MaxBody},
 		{"turn.max_answer", c.Turn.MaxAnswer, 1, GiB},
+		{"turn.max_stream", c.Turn.MaxStream, KiB, 1024 * GiB},
 		{"tools.max_result", c.Tools.MaxResult, 256, 4 * MiB},
 		{"tools.max_turn_results", c.Tools.MaxTurnResults, c.Tools.MaxResult, 16 * MiB},
 		{"hitl.client_tool_max_output", c.HITL.ClientToolMaxOutput, 1, 16 * MiB},

@@ -26,6 +26,7 @@ func (c *Config) checkClient(k *checker) {
 		{"client.idempotency_ttl", c.Client.IdempotencyTTL, time.Second, 30 * 24 * time.Hour},
 		{"client.usage_retention", c.Client.UsageRetention, 24 * time.Hour, 100 * 365 * 24 * time.Hour},
 		{"gateway.request_timeout", c.Gateway.RequestTimeout, 100 * time.Millisecond, time.Hour},
+		{"gateway.stream_timeout", c.Gateway.StreamTimeout, c.Gateway.RequestTimeout, 24 * time.Hour},
 		{"gateway.retry_delay", c.Gateway.RetryDelay, time.Millisecond, 5 * time.Second},
 		{"gateway.breaker_reset", c.Gateway.BreakerReset, time.Millisecond, time.Hour},
 	})
@@ -37,7 +38,10 @@ func (c *Config) checkClient(k *checker) {
 		{"gateway.breaker_threshold", c.Gateway.BreakerThreshold, 0, 1_000_000},
 		{"gateway.max_concurrent", c.Gateway.MaxConcurrent, 1, 1_000_000},
 	})
-	within(k, []bound[Size]{{"gateway.max_body", c.Gateway.MaxBody, KiB, GiB}})
+	within(k, []bound[Size]{
+		{"gateway.max_body", c.Gateway.MaxBody, KiB, GiB},
+		{"gateway.max_stream", c.Gateway.MaxStream, KiB, 1024 * GiB},
+	})
 	token := c.BootstrapToken.Reveal()
 	if token == "" {
 		return

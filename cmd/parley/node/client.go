@@ -48,7 +48,7 @@ func gatewayConfig(c *config.Config) gateway.Config {
 	settings := gateway.DefaultConfig()
 	settings.BasePath = c.Client.BasePath
 	settings.CallTimeout = c.Gateway.RequestTimeout + gatewayMargin
-	settings.StreamTimeout = max(settings.StreamTimeout, settings.CallTimeout)
+	settings.StreamTimeout = c.Gateway.StreamTimeout + gatewayMargin
 	settings.PingEvery, settings.WriteTimeout = c.SSE.Ping, c.SSE.WriteTimeout
 	settings.MaxBody = int(c.Gateway.MaxBody)
 	return settings
@@ -60,6 +60,7 @@ const gatewayMargin = 5 * time.Second
 func inferenceConfig(c *config.Config) inference.Config {
 	settings := inference.DefaultConfig()
 	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
+	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
 	settings.RetryDelay = c.Gateway.RetryDelay
 	settings.BreakerThreshold, settings.BreakerReset = c.Gateway.BreakerThreshold, c.Gateway.BreakerReset
 	settings.MaxConcurrent = c.Gateway.MaxConcurrent

@@ -300,7 +300,7 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	providers := model.New(model.Config{Guard: guard, Logger: n.log, Registerer: n.metrics})
+	providers := model.New(model.Config{Guard: guard, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	box, err := n.newTools(guard)
 	if err != nil {

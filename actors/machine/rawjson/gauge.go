@@ -1,0 +1,74 @@
+package rawjson
+
+import "errors"
+
+// ErrTooComplex says that a text nests deeper, or has more values, than it may.
+var ErrTooComplex = errors.New("JSON nests too deep, or has too many values")
+
+// Gauge follows JSON as it comes and says when it is more than a decoder should be given: decoded, a value of two bytes takes
+// from forty to more than a thousand, and not every decoder bounds its stack. It looks at brackets, commas and strings only,
+// and is right of what is JSON; of what is not it may be wrong, where the decoder fails.
+type Gauge struct {
+	// MaxDepth bounds how deep arrays and objects nest, MaxValues how many values there are.
+	MaxDepth, MaxValues int
+	// Events says that the text is an event stream: an empty line ends a JSON text.
+	Events bool
+
+	depth, values  int
+	quoted, escape bool
+	line           int // bytes of it
+}
+
+// Take looks at the next piece of the text. After an error it must not be used any more.
+func (g *Gauge) Take(piece []byte) error {
+	for _, c := range piece {
+		switch {
+		case c == '\n' || c == '\r':
+			g.endLine(c)
+			continue
+		case g.escape:
+			g.escape = false
+		case g.quoted:
+			g.quoted, g.escape = c != '"', c == '\\'
+		default:
+			g.look(c)
+		}
+		g.line++
+		if g.depth > g.MaxDepth || g.values > g.MaxValues {
+			return ErrTooComplex
+		}
+	}
+	return nil
+}
+
+func (g *Gauge) look(c byte) {
+	switch c {
+	case '"':
+		g.quoted = true
+	case '[', '{':
+		g.depth++
+		g.values++
+	case ']', '}':
+		g.depth = max(g.depth-1, 0)
+	case ',':
+		g.values++
+	}
+}
+
+// endLine: no string goes over the end of a line, so what is no JSON, say a comment of an event stream, cannot hide any.
+func (g *Gauge) endLine(c byte) {
+	g.quoted, g.escape = false, false
+	if c == '\r' {
+		return
+	}
+	if g.Events && g.line == 0 {
+		g.depth, g.values = 0, 0
+	}
+	g.line = 0
+}
+
+// Modest says whether a text nests no deeper, and has no more values, than it may.
+func Modest(raw []byte, depth, values int) bool {
+	gauge := Gauge{MaxDepth: depth, MaxValues: values}
+	return gauge.Take(raw) == nil
+}

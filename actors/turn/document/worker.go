@@ -1,0 +1,130 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+// Limits of the processes that parse documents. Their memory is that of the format.
+const (
+	maxWorkers   = 2
+	workerCPU    = 15 // seconds
+	maxLastWords = 300
+)
+
+// ask lets a worker read the document.
+func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) error {
+	if formats[kind].begins {
+		in = io.LimitReader(in, MaxInput)
+	}
+	raw, err := readAll(in)
+	if err != nil {
+		return err
+	}
+	most := out.limit + utf8.UTFMax // one character more than the limit: then it is known to be longer
+	args := append(append([]string(nil), r.worker[1:]...), kind, strconv.Itoa(most))
+	worker := exec.CommandContext(ctx, r.worker[0], args...)
+	worker.Env = []string{"GOMAXPROCS=1"} // and no key of ours
+	worker.Stdin = bytes.NewReader(raw)
+	text, lastWords := &bounded{left: most}, &bounded{left: maxLastWords}
+	worker.Stdout, worker.Stderr = text, lastWords
+	worker.WaitDelay = timeout
+	if err := worker.Run(); err != nil {
+		why, _, _ := strings.Cut(lastWords.String(), "\n") // of a fatal error, the rest is addresses
+		return fmt.Errorf("%w: %w: %s", ErrUnreadable, err, strings.ToValidUTF8(why, "\uFFFD"))
+	}
+	return out.write(text.String())
+}
+
+// bounded keeps the beginning of what is written.
+type bounded struct {
+	strings.Builder
+	left int
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(said []byte) (int, error) {
+	keep := min(len(said), b.left)
+	b.left -= keep
+	b.Builder.Write(said[:keep])
+	return len(said), nil
+}
+
+// Work is the whole of a worker process: it reads a document from in and writes its text to out. The arguments are the
+// document's type and how many bytes of text to write at most. It returns the process's exit status. It limits the process
+// for good: nothing else can run in it.
+func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
+	fail := func(status int, err error) int {
+		_, _ = fmt.Fprintln(lastWords, err) // the status says that it failed
+		return status
+	}
+	if len(args) != 2 {
+		return fail(2, errors.New("document: a worker takes a type and a limit"))
+	}
+	one, known := formats[args[0]]
+	limit, err := strconv.Atoi(args[1])
+	if !known || err != nil || limit <= 0 {
+		return fail(2, fmt.Errorf("document: a worker cannot read %q up to %q", args[0], args[1]))
+	}
+	if err := confine(one.memory); err != nil {
+		return fail(2, fmt.Errorf("document: confine: %w", err))
+	}
+	raw, err := readAll(in)
+	if err != nil {
+		return fail(1, err)
+	}
+	text := &sink{limit: limit}
+	if err := one.read(raw, text); err != nil && !errors.Is(err, errFull) {
+		return fail(1, err)
+	}
+	if _, err := io.WriteString(out, text.built.String()); err != nil {
+		return fail(1, err)
+	}
+	return 0
+}
+
+// confine sets limits that hold whatever the parser does. Where the machine itself runs short, of memory or of processors,
+// the worker goes before the node that started it.
+func confine(memory uint64) error {
+	debug.SetMemoryLimit(int64(memory / 2)) //nolint:gosec // a constant of formats
+	data, err := dataSize()
+	if err != nil {
+		return err
+	}
+	for resource, limit := range map[int]uint64{
+		syscall.RLIMIT_DATA: data + memory, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
+	} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
+	const first, nice = "1000", 10
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(first), 0) // the limits above hold without it
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)         // as above
+	return nil
+}
+
+// dataSize is how much of what RLIMIT_DATA counts the process has already.
+func dataSize() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if size, found := strings.CutPrefix(line, "VmData:"); found {
+			kilobytes, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(size), " kB"), 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, errors.New("document: the size of this process is not known")
+}
