@@ -29,6 +29,7 @@ type dialect interface {
 
 // question is a request made ready for a dialect: checked, and cut to what the provider accepts.
 type question struct {
+	settings  Settings
 	agent     *agentpb.Agent
 	messages  []Message
 	tools     []toolSpec
@@ -43,6 +44,7 @@ type question struct {
 type toolSpec struct {
 	name, description string
 	schema            map[string]any
+	strict            *bool
 }
 
 // NeedsHistory is true: these services keep no conversation.
@@ -102,7 +104,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 		return nil, invalid("there is no message to answer")
 	}
 	return &question{
-		agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
+		settings: request.Settings, agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
 		maxOutput: maxOutput(request),
 	}, nil
 }
@@ -144,7 +146,7 @@ func toolSpecs(tools []Tool) ([]toolSpec, error) {
 				schema[key] = value
 			}
 		}
-		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema})
+		specs = append(specs, toolSpec{name: tool.Name, description: tool.Description, schema: schema, strict: tool.Strict})
 	}
 	return specs, nil
 }

@@ -153,12 +153,13 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 		params.Messages = append(params.Messages, chatMessage(message))
 	}
 	for _, tool := range question.tools {
-		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema}
+		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema, Strict: optional(tool.strict)}
 		if tool.description != "" {
 			function.Description = param.NewOpt(tool.description)
 		}
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
 	}
+	chatSettings(&question.settings, &params)
 	return params
 }
 
