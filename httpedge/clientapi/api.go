@@ -4,6 +4,7 @@ import (
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
+	"parley/proto/agentpb"
 )
 
 // Parts is what the API needs of the rest of the node.
@@ -25,6 +26,8 @@ type Parts struct {
 	Gateway endpoint.Surface
 	// CheckAgent says what is wrong with an agent's config that only shows where agents are run: its tools. nil = nothing is.
 	CheckAgent func(*definition.Config) error
+	// CheckTools says the same of function tools that a request brings along.
+	CheckTools func([]*agentpb.Tool) error
 }
 
 // API is the handlers of the Client API. It holds no state of its own.

@@ -2,6 +2,7 @@ package clientapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +17,23 @@ type messageInput struct {
 	Files []string
 
 	inline  []inlineFile
+	stored  []string         // ids of the inline files, once they are files of the session
 	failure *machine.Failure // told after the agent
 }
 
 // inlineFile is a file that comes as base64.
 type inlineFile struct{ name, content, declared string }
+
+// check refuses a message that says nothing, or holds what is not understood.
+func (m *messageInput) check() *machine.Failure {
+	if strings.TrimSpace(m.Text) == "" {
+		return invalid("input field is required (string or array of message items)")
+	}
+	return m.failure
+}
+
+// files is the ids of all files of the message.
+func (m *messageInput) files() []string { return slices.Concat(m.Files, m.stored) }
 
 // incoming decodes the files that come with the message.
 func (m *messageInput) incoming() ([]*filing.Incoming, *machine.Failure) {
@@ -89,7 +102,7 @@ func (m *messageInput) read(content []byte) {
 		part := &parts[i]
 		var failure *machine.Failure
 		switch part.Type {
-		case "input_text", "text":
+		case "input_text", "output_text", "text":
 			texts = append(texts, part.Text)
 		case "input_file", "file":
 			failure = m.file(part)
