@@ -76,7 +76,7 @@ func notTaken(field string) *machine.Failure {
 // asksNothing says that a value is as good as none.
 func asksNothing(value []byte) bool {
 	switch string(wire.Compact(value)) {
-	case "null", "[]", "{}", `""`:
+	case "", "null", "[]", "{}", `""`: // "" is null, too
 		return true
 	}
 	return false
