@@ -107,7 +107,9 @@ func TestClientOfficialResponses(t *testing.T) {
 	agents := map[string]string{
 		"weather": agentOf(t, h, "Weather", model.key, object1{"systemPrompt": "I know the weather."}),
 		"broken":  agentOf(t, h, "Broken weather", failing.key, nil),
-		"careful": "demo",
+		"careful": agentOf(t, h, "Careful", "scripted", object1{"tools": []any{
+			object1{"name": "roll_dice", "url": "http://127.0.0.1:9/roll", "approval": "always"},
+		}}),
 	}
 	runNode(t, "responses.mjs", h, agents, []string{
 		"openai_streams_text", "openai_helper_streams_text", "openai_calls_a_tool_and_continues", "openai_calls_a_tool_with_the_whole_input",
@@ -154,4 +156,80 @@ func runNode(t *testing.T, script string, h apiCaller, given map[string]string, 
 	for _, name := range names {
 		require.True(t, ran[name], name)
 	}
+}
+
+// TestClientResponseStreams: what becomes of a streamed turn whose client, or whose process, is gone.
+func TestClientResponseStreams(t *testing.T) {
+	p := newProcess(t, houseConfig)
+	p.start()
+	h := apiCaller{p, houseToken}
+	goOn, hangs := make(chan struct{}), make(chan struct{}, 1)
+	model := newModel(t, h, "llm", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := r.Context().Value(bodyKey{}).(tree)
+		messages := body.at("messages").list()
+		if strings.Contains(messages[0].text("content"), "Hang once.") && len(hangs) == 0 {
+			hangs <- struct{}{}
+			streams(helloFirst, helloText)(w, r)
+			<-r.Context().Done()
+			return
+		}
+		streams(helloFirst, helloText)(w, r)
+		<-goOn
+		streams(helloText, helloEnd, helloUsage, "[DONE]")(w, r)
+	})
+	agent := agentOf(t, h, "Talker", model.key, nil)
+	begin := func(t *testing.T, order object1) (*stream, string) {
+		t.Helper()
+		order["model"], order["stream"] = agent, true
+		s := p.follow(t, "POST", h.url("/responses"), order, "Authorization", "Bearer "+h.token)
+		id := s.until("response.created").data.text("response", "session_id")
+		s.until("response.output_text.delta")
+		return s, id
+	}
+	answered := func(t *testing.T, id string) tree {
+		t.Helper()
+		s := p.follow(t, "GET", h.url("/agents/sessions/"+id+"/events/stream"), nil, "Authorization", "Bearer "+h.token)
+		s.until("session.status_idle")
+		s.cancel()
+		messages := h.done(t, "GET", "/agents/sessions/"+id+"/messages", nil).at("data").list()
+		return messages[len(messages)-1]
+	}
+	t.Run("goes_on_after_a_crash", func(t *testing.T) {
+		_, id := begin(t, object1{
+			"instructions": "Hang once.", "tools": []any{object1{"type": "function", "name": "look", "strict": true}},
+			"tool_choice": "required", "parallel_tool_calls": false, "temperature": 0.25, "text": object1{"format": object1{"type": "json_object"}},
+			"input": []any{
+				object1{"role": "user", "content": "one"}, object1{"role": "assistant", "content": "two"}, object1{"role": "user", "content": "three"},
+				object1{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+				object1{"type": "function_call_output", "call_id": "c1", "output": "seen"},
+			},
+		})
+		p.kill()
+		close(goOn)
+		p.start()
+		answer := answered(t, id)
+		require.Equal(t, "HelloHello", answer.text("content"))
+		asked := model.asked()
+		require.Len(t, asked, 2)
+		for _, request := range asked {
+			var roles []string
+			for _, message := range request.body.at("messages").list() {
+				roles = append(roles, message.text("role"))
+			}
+			require.Equal(t, []string{"system", "user", "assistant", "user", "assistant", "tool"}, roles)
+			require.Equal(t, "look", request.body.at("tools").list()[0].text("function", "name"))
+			require.Equal(t, true, request.body.at("tools").list()[0].at("function", "strict").v)
+			require.Equal(t, []any{"required", false, 0.25, "json_object"}, []any{
+				request.body.at("tool_choice").v, request.body.at("parallel_tool_calls").v, request.body.at("temperature").v,
+				request.body.at("response_format", "type").v,
+			})
+		}
+	})
+	t.Run("goes_on_without_its_client", func(t *testing.T) {
+		goOn = make(chan struct{})
+		s, id := begin(t, object1{"input": "hello"})
+		s.cancel()
+		close(goOn)
+		require.Equal(t, "HelloHello", answered(t, id).text("content"))
+	})
 }
