@@ -62,7 +62,10 @@ func (r *request) checkGivenCalls(calls []*conversationpb.ToolCall) *machine.Fai
 }
 
 func checkOptions(options *conversationpb.TurnOptions) *machine.Failure {
-	if proto.Size(options) > maxOptionsBytes {
+	switch encoded, err := proto.Marshal(options); {
+	case err != nil:
+		return machine.Fail(failurepb.Code_VALIDATION, "the settings of the turn are not valid UTF-8")
+	case len(encoded) > maxOptionsBytes:
 		return machine.Fail(failurepb.Code_VALIDATION, "instructions, tools and format are larger than %d bytes together", maxOptionsBytes)
 	}
 	return nil

@@ -164,6 +164,7 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 		session string
 		number  uint64
 	}
+	const mostRead = 500 // messages
 	read := map[place]*conversationpb.Message{}
 	items := slices.Clone(in.items)
 	for i := range items {
@@ -177,6 +178,9 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 		}
 		message := read[place{session, number}]
 		if message == nil {
+			if len(read) == mostRead {
+				return nil, invalid("input[%d]: there are references to more than %d messages: send them as items", i, mostRead)
+			}
 			var err error
 			if message, err = a.messageAt(ctx, session, number); err != nil {
 				return nil, err
@@ -194,15 +198,14 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 
 // messageAt is a message of a session of the caller's, nil when there is none at that place.
 func (a *API) messageAt(ctx context.Context, session string, number uint64) (*conversationpb.Message, error) {
-	if _, err := a.session(ctx, session); err != nil {
-		if isCode(err, failurepb.Code_SESSION_NOT_FOUND) {
-			return nil, nil //nolint:nilnil // the item is not there, then
-		}
-		return nil, err
-	}
 	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{ConversationID: session, Offset: int(number) - 1, Limit: 1})
-	if err != nil {
-		return nil, sessionFailure(err)
+	switch err = sessionFailure(err); {
+	case isCode(err, failurepb.Code_SESSION_NOT_FOUND):
+		return nil, nil //nolint:nilnil // the item is not there, then
+	case err != nil:
+		return nil, err
+	case !visible(ctx, page.State):
+		return nil, nil //nolint:nilnil // nor to this caller
 	}
 	for _, message := range page.Messages {
 		if message.GetNumber() == number && message.GetRole() == conversationpb.Role_ASSISTANT {

@@ -106,13 +106,11 @@ func (a *API) streamResponse(ctx context.Context, r *responding, whole *wholeRes
 	if err := stream.Admit(); err != nil {
 		return err
 	}
-	spent := int64(0)
-	if state, err := a.continued(ctx, r); err != nil {
+	state, err := a.continued(ctx, r)
+	if err != nil {
 		return err
-	} else if state != nil {
-		spent = state.GetSpentNanoUsd()
 	}
-	if err := a.open(ctx, r); err != nil {
+	if err = a.open(ctx, r); err != nil {
 		return err
 	}
 	return a.follow(ctx, r.id, stream, func() (*responseView, uint64, error) {
@@ -122,8 +120,8 @@ func (a *API) streamResponse(ctx context.Context, r *responding, whole *wholeRes
 			return nil, 0, r.wording(err)
 		}
 		accepted := reply.GetAccepted()
-		a.nameByFirst(ctx, r, "", accepted.GetUserMessage())
-		view := &responseView{wholeResponse: whole, run: accepted.GetRunId(), spent: spent}
+		a.nameByFirst(ctx, r, state.GetTitle(), accepted.GetUserMessage())
+		view := &responseView{wholeResponse: whole, run: accepted.GetRunId(), spent: state.GetSpentNanoUsd()}
 		view.resume()
 		return view, accepted.GetSeq(), nil
 	})

@@ -45,9 +45,10 @@ func (in *createAgentResponseIn) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, (*plain)(in)); err != nil {
 		return err
 	}
+	known := fieldsOf[createAgentResponseIn]()
 	eachMember(raw, func(name string, value json.RawMessage) {
 		usual := name == "stream" && string(value) == "false" || name == "store" && string(value) == "true"
-		if in.dropped == "" && !usual && !asksNothing(value) && !takes[createAgentResponseIn](name) {
+		if in.dropped == "" && !usual && !asksNothing(value) && !known[strings.ToLower(name)] {
 			in.dropped = name
 		}
 	})
@@ -82,14 +83,15 @@ func asksNothing(value []byte) bool {
 	return false
 }
 
-// takes says whether an input has a field.
-func takes[In any](name string) bool {
+// fieldsOf is the names of an input's fields, in lower case: they are read in any.
+func fieldsOf[In any]() map[string]bool {
+	names := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[In]()) {
-		if tag, ok := field.Tag.Lookup("json"); ok && strings.EqualFold(tag, name) {
-			return true
+		if tag, ok := field.Tag.Lookup("json"); ok {
+			names[strings.ToLower(tag)] = true
 		}
 	}
-	return false
+	return names
 }
 
 // anyText is a text, or something else that its reader refuses in its own words.

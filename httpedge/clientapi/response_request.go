@@ -75,8 +75,9 @@ func (in *createResponseIn) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, (*plain)(in)); err != nil {
 		return err
 	}
+	known := fieldsOf[createResponseIn]()
 	eachMember(raw, func(name string, value json.RawMessage) {
-		if in.unknown == "" && !asksNothing(value) && !takes[createResponseIn](name) {
+		if in.unknown == "" && !asksNothing(value) && !known[strings.ToLower(name)] {
 			in.unknown = name
 		}
 	})

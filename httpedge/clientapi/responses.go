@@ -318,7 +318,7 @@ func (r *responding) title() string {
 	if r.agent.GetExperience().GetTitles() {
 		return ""
 	}
-	title := strings.Join(strings.Fields(r.message.Text), " ")
+	title := strings.Join(strings.Fields(r.allMessages()[0].Text), " ")
 	if runes := []rune(title); len(runes) > longest {
 		return strings.TrimSpace(string(runes[:longest]))
 	}
