@@ -119,9 +119,9 @@ func readItems(items []inputItem) (*transcript, *machine.Failure) {
 	if t.newest != nil && t.round != nil && len(t.round.GetCalls()) == 0 {
 		return nil, invalid("input must end with a message of the user, or with outputs of function calls")
 	}
-	for id, call := range t.calls {
+	for _, call := range t.calls {
 		if !call.answered {
-			return nil, invalid("input[%d]: no output for the function call %s is in the input", call.at, shortened(id))
+			return nil, unanswered(call)
 		}
 	}
 	if t.newest == nil {
@@ -143,8 +143,8 @@ func (t *transcript) take(at int, item *inputItem) *machine.Failure {
 		if item.CallID == "" || item.Name == "" {
 			return invalid("input[%d]: a function_call has a call_id, a name and arguments", at)
 		}
-		if t.calls[item.CallID] != nil {
-			return invalid("input[%d]: there is another function_call of call_id %s", at, shortened(item.CallID))
+		if former := t.calls[item.CallID]; former != nil && !former.answered { // some models number the calls of each answer anew
+			return unanswered(former)
 		}
 		call := &conversationpb.ToolCall{Id: item.CallID, Name: item.Name, Arguments: item.Arguments}
 		t.calls[item.CallID] = &givenCall{ToolCall: call, at: at}
@@ -157,6 +157,10 @@ func (t *transcript) take(at int, item *inputItem) *machine.Failure {
 		return nil
 	}
 	return invalid("input[%d]: items of type %q are not supported", at, shortened(item.Type))
+}
+
+func unanswered(call *givenCall) *machine.Failure {
+	return invalid("input[%d]: no output for the function call %s is in the input", call.at, shortened(call.GetId()))
 }
 
 // settled says that a call of the open round has its output: what comes is another round.

@@ -79,6 +79,7 @@ func (m messageInput) Described() (value any, nullable bool) { return json.RawMe
 type messagePart struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
 	FileID   string          `json:"file_id"`
 	FileData string          `json:"file_data"`
 	FileURL  string          `json:"file_url"`
@@ -104,6 +105,8 @@ func (m *messageInput) read(content []byte) {
 		switch part.Type {
 		case "input_text", "output_text", "text":
 			texts = append(texts, part.Text)
+		case "refusal":
+			texts = append(texts, part.Refusal)
 		case "input_file", "file":
 			failure = m.file(part)
 		case "input_image", "image_url":

@@ -178,6 +178,10 @@ func TestTranscript(t *testing.T) {
 	require.Equal(t, "1", messages[2].GetToolCalls()[0].GetResult())
 	require.Len(t, got.given, 2, "each round is one of its own")
 	require.Empty(t, read(t, `"hello"`).messages())
+	again := read(t, `[{"role":"user","content":"one"},{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":"1"},
+		{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"two"},{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":"2"}]`)
+	require.Equal(t, []string{"1", "2"}, []string{again.messages()[1].GetToolCalls()[0].GetResult(), again.given[0].GetCalls()[0].GetResult()}, "numbered anew")
+	require.Equal(t, "no", again.messages()[1].GetContent())
 	require.Nil(t, read(t, `[]`).newest)
 	require.Len(t, read(t, `[{"type":"function_call_output","call_id":"c","output":"x"}]`).outputs, 1)
 }
