@@ -98,7 +98,7 @@ network: ## install the tools that cut real networks and slow disks, where they 
 browser: ## install headless Chromium for the page tests, where it is missing
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null
 
-openai: ## install Node.js and the official npm client of the OpenAI API for the tests with it, where they are missing
+openai: ## install Node.js and the npm clients of the OpenAI API for the tests with them, where they are missing
 	@command -v node >/dev/null && command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm) >/dev/null
 	@cd $(NPM) && (cmp -s package-lock.json node_modules/.installed || (npm ci --silent && cp package-lock.json node_modules/.installed))
 

@@ -68,7 +68,7 @@ func startsTurn(command proto.Message) bool {
 		return false
 	}
 	switch c.GetBody().(type) {
-	case *conversationpb.Command_Send, *conversationpb.Command_Resolve, *conversationpb.Command_Continue,
+	case *conversationpb.Command_Send, *conversationpb.Command_Resolve, *conversationpb.Command_Answer, *conversationpb.Command_Continue,
 		*conversationpb.Command_Regenerate, *conversationpb.Command_Edit, *conversationpb.Command_Due:
 		return true
 	}

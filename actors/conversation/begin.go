@@ -49,10 +49,21 @@ func (r *request) checkContext(sealed []byte) *machine.Failure {
 
 // begin starts the turn of the lease, which answers the message: emitted before, or in the lease.
 func (r *request) begin(lease *conversationpb.Lease, message *conversationpb.Message, wait bool) machine.Decision {
-	run, after := lease.GetRunId(), r.state.GetLastSeq()+r.made
-	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
+	return r.begun(lease, message, r.start(lease), wait)
+}
+
+// start emits the start of the turn of the lease and returns the seq after which its events stand.
+func (r *request) start(lease *conversationpb.Lease) (after uint64) {
+	after = r.state.GetLastSeq() + r.made
+	r.emit(lease.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_TurnStarted{TurnStarted: &conversationpb.TurnStarted{
 		Lease: lease, CommandId: r.command.GetCommandId(), AfterSeq: after, IssuedAt: r.command.GetIssuedAt(),
 	}}})
+	return after
+}
+
+// begun completes a decision that starts a turn.
+func (r *request) begun(lease *conversationpb.Lease, message *conversationpb.Message, after uint64, wait bool) machine.Decision {
+	run := lease.GetRunId()
 	decision := machine.Decision{
 		Events:  r.events,
 		Effects: []machine.Effect{startTurn(r.state, lease, message)},

@@ -19,6 +19,8 @@ func (m *Machine) applyTurn(next *conversationpb.State, event *conversationpb.Ev
 		toolUse(next, body.ToolUse)
 	case *conversationpb.Event_ToolResults:
 		toolResults(next, body.ToolResults.GetResults())
+	case *conversationpb.Event_TurnOptions:
+		turnOptions(next)
 	case *conversationpb.Event_Partial:
 		partial(next, body.Partial)
 	case *conversationpb.Event_Reserved:

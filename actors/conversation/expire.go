@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"slices"
+
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -34,7 +36,9 @@ func (r *request) lapse() machine.Decision {
 	if len(expired) == 0 {
 		return machine.Decision{Events: r.events}
 	}
-	before, cancel := r.state.GetLastSeq(), r.limits.OnActionTimeout == onTimeoutCancel
+	// Nobody is there any more who would use the answer of a turn whose caller has left its own calls open.
+	left := slices.ContainsFunc(expired, (*conversationpb.PendingAction).GetOfCaller)
+	before, cancel := r.state.GetLastSeq(), left || r.limits.OnActionTimeout == onTimeoutCancel
 	for _, action := range expired {
 		closed := &conversationpb.ActionClosed{}
 		if !cancel {

@@ -72,6 +72,8 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return r.progress(body.Progress)
 	case *conversationpb.Command_Resolve:
 		return r.resolve(body.Resolve)
+	case *conversationpb.Command_Answer:
+		return r.answerCalls(body.Answer)
 	case *conversationpb.Command_Continue:
 		return r.continueTurn(body.Continue)
 	case *conversationpb.Command_Forget:

@@ -92,6 +92,7 @@ func (r *request) actions(
 			Schema:         call.GetSchema(),
 			UnknownOutcome: call.GetNeed() == conversationpb.Need_OUTCOME,
 			Group:          group,
+			OfCaller:       call.GetOfCaller(),
 		})
 	}
 	return actions, unfit

@@ -98,6 +98,7 @@ func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.Too
 func (r *request) opened(call *conversationpb.ToolCall, judged *conversationpb.OpenCall) *conversationpb.OpenCall {
 	open := &conversationpb.OpenCall{
 		Id: call.GetId(), Name: call.GetName(), Need: judged.GetNeed(), Idempotent: judged.GetIdempotent(),
+		OfCaller: judged.GetOfCaller(),
 	}
 	switch open.GetNeed() {
 	case conversationpb.Need_RUN:

@@ -45,6 +45,10 @@ func projectItems(was, is *conversationpb.State, events []proto.Message, into *l
 		switch body := event.GetBody().(type) {
 		case *conversationpb.Event_UserMessage:
 			projectMessage(body.UserMessage.GetMessage(), into)
+		case *conversationpb.Event_Imported:
+			for _, message := range body.Imported.GetMessages() {
+				projectMessage(message, into)
+			}
 		case *conversationpb.Event_AgentMessage:
 			answer = body.AgentMessage.GetMessage().GetNumber()
 			projectMessage(body.AgentMessage.GetMessage(), into)

@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"slices"
+
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -31,10 +33,13 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		return machine.Decision{}, f
 	}
 	r.giveUp()
+	if f = r.importEarlier(c.GetEarlier()); f != nil {
+		return machine.Decision{}, f
+	}
 	run := r.env.NewID("run")
 	message := &conversationpb.Message{
 		Id:        r.env.NewID("msg"),
-		Number:    r.state.GetNextMessage(),
+		Number:    r.state.GetNextMessage() + uint64(len(c.GetEarlier())),
 		Role:      conversationpb.Role_USER,
 		Content:   c.GetContent(),
 		Metadata:  metadata,
@@ -44,13 +49,23 @@ func (r *request) send(c *conversationpb.Send) (machine.Decision, *machine.Failu
 		Files:     files,
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_UserMessage{
-		UserMessage: &conversationpb.UserMessage{Message: message, Title: r.firstTitle(message)},
+		UserMessage: &conversationpb.UserMessage{Message: message, Title: r.firstTitle(slices.Concat(c.GetEarlier(), []*conversationpb.Message{message}))},
 	}})
-	return r.begin(r.newLease(run, conversationpb.Mode_MESSAGE), message, c.GetWait()), nil
+	lease := r.newLease(run, conversationpb.Mode_MESSAGE)
+	lease.ResumedAt = givenSteps(c.GetGiven(), c.GetOptions()) // the turn says nothing of it again
+	after := r.start(lease)
+	if lease.GetResumedAt() > 0 {
+		r.given(run, c.GetGiven(), c.GetOptions())
+		lease = r.after().GetLease()
+	}
+	return r.begun(lease, message, after, c.GetWait()), nil
 }
 
 func (r *request) checkSend(c *conversationpb.Send) (metadata []byte, f *machine.Failure) {
 	if f := r.checkContent(c.GetContent()); f != nil {
+		return nil, f
+	}
+	if f := r.checkGiven(c); f != nil {
 		return nil, f
 	}
 	return machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)

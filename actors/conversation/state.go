@@ -65,6 +65,8 @@ func (m *Machine) apply(next *conversationpb.State, event *conversationpb.Event)
 		fileAdded(next, body.FileAdded.GetFile())
 	case *conversationpb.Event_FilesRemoved:
 		filesRemoved(next, body.FilesRemoved.GetIds())
+	case *conversationpb.Event_Imported:
+		imported(next, event, body.Imported.GetMessages())
 	case *conversationpb.Event_Held:
 		m.handed(next, event, body.Held)
 	default:

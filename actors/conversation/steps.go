@@ -35,10 +35,12 @@ func stepOf(event *conversationpb.Event) *conversationpb.Step {
 	case *conversationpb.Event_ToolUse:
 		use := body.ToolUse
 		return &conversationpb.Step{Body: &conversationpb.Step_Use{Use: &conversationpb.ToolUse{
-			Text: use.GetText(), Calls: use.GetCalls(), Usage: use.GetUsage(),
+			Text: use.GetText(), Calls: use.GetCalls(), Usage: use.GetUsage(), Given: use.GetGiven(),
 		}}}
 	case *conversationpb.Event_ToolResults:
 		return &conversationpb.Step{Body: &conversationpb.Step_Results{Results: body.ToolResults}}
+	case *conversationpb.Event_TurnOptions:
+		return &conversationpb.Step{Body: &conversationpb.Step_Options{Options: body.TurnOptions}}
 	case *conversationpb.Event_Partial:
 		return &conversationpb.Step{Body: &conversationpb.Step_Partial{Partial: body.Partial}}
 	case *conversationpb.Event_ActionClosed:

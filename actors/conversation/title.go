@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -47,13 +48,14 @@ func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machi
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
 }
 
-// firstTitle is the title that a conversation without one takes from its first message (document 1, "Agent session"), ""
-// = none.
-func (r *request) firstTitle(message *conversationpb.Message) string {
-	if message.GetNumber() != 1 || r.state.GetTitle() != "" {
+// firstTitle is the title that a conversation without one takes from the first user message of those with which it begins
+// (document 1, "Agent session"), "" = none.
+func (r *request) firstTitle(messages []*conversationpb.Message) string {
+	if r.state.GetNextMessage() > 1 || r.state.GetTitle() != "" {
 		return ""
 	}
-	return r.naming(message.GetContent())
+	first := slices.IndexFunc(messages, func(m *conversationpb.Message) bool { return m.GetRole() == conversationpb.Role_USER })
+	return r.naming(messages[first].GetContent()) // the last one is the message that is sent
 }
 
 // naming is the title that a message gives.

@@ -49,6 +49,8 @@ func (w *walk) checkEvents(before *conversationpb.State, decision machine.Decisi
 			*conversationpb.Event_Partial, *conversationpb.Event_ActionRequested:
 			require.NotEmpty(w.t, held)
 			require.Equal(w.t, held, event.GetRunId())
+		case *conversationpb.Event_TurnOptions:
+			require.Equal(w.t, held+waits, event.GetRunId())
 		}
 	}
 }

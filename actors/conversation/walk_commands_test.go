@@ -74,12 +74,16 @@ func (w *walk) lifeCommands() []generator {
 			c.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: w.agent(), Budget: w.budget()}}
 		}},
 		{idle: 9, running: 1, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
-			c.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
+			send := &conversationpb.Send{
 				Agent:    w.agent(),
 				Content:  rapid.SampledFrom([]string{"hi", "how are you", "x", "y", "z", "0", "", "\xff"}).Draw(t, "content"),
 				Metadata: rapid.SampledFrom([][]byte{nil, []byte(`{"a":1}`), nil, nil, nil, nil, []byte(`[`)}).Draw(t, "metadata"),
 				Wait:     rapid.Bool().Draw(t, "wait"),
-			}}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "official") == 2 {
+				w.alongside(send)
+			}
+			c.Body = &conversationpb.Command_Send{Send: send}
 		}},
 		{idle: 1, running: 2, waiting: 1, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{

@@ -104,7 +104,7 @@ func told(journal []*conversationpb.Event) *tale {
 		switch {
 		case event.GetTurnStarted() != nil:
 			t.run, t.steps = event.GetRunId(), nil
-		case event.GetToolUse() != nil, event.GetPartial() != nil:
+		case event.GetToolUse() != nil, event.GetPartial() != nil, event.GetTurnOptions() != nil:
 			t.steps = append(t.steps, 0)
 		case event.GetToolResults() != nil:
 			t.steps = append(t.steps, len(event.GetToolResults().GetResults()))

@@ -18,6 +18,9 @@ func (w *walk) turnCommands() []generator {
 		{idle: 1, running: 1, waiting: 14, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Resolve{Resolve: w.resolve()}
 		}},
+		{idle: 1, running: 1, waiting: 6, make: func(c *conversationpb.Command) {
+			c.Body = &conversationpb.Command_Answer{Answer: w.answer()}
+		}},
 		{idle: 3, running: 1, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{
 				Agent: w.agent(), Wait: rapid.Bool().Draw(t, "wait"),
@@ -101,6 +104,7 @@ func (w *walk) use(step uint32) *conversationpb.ToolUse {
 		use.Open = append(use.Open, &conversationpb.OpenCall{
 			Id: id, Need: conversationpb.Need(rapid.SampledFrom([]int{2, 1, 3, 4, 2, 1, 2, 1, 2, 1, 3, 4, 1, 1, 2, 2, 1, 1, 5}).Draw(t, "need")),
 			Idempotent:      rapid.Bool().Draw(t, "idempotent"),
+			OfCaller:        rapid.Bool().Draw(t, "of caller"),
 			Schema:          rapid.SampledFrom([][]byte{nil, []byte(`{"required":["n"]}`), []byte(`{`)}).Draw(t, "schema"),
 			Details:         rapid.SampledFrom([][]byte{nil, []byte(`{"prompt":"?"}`), []byte(`{`)}).Draw(t, "details"),
 			ActionTimeoutMs: rapid.SampledFrom([]int64{60_000, 10_000, 0, 1, 1 << 62}).Draw(t, "patience"),

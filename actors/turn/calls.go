@@ -62,7 +62,7 @@ func (k *talk) judge(ctx context.Context, at int, key string) *toolCall {
 		return c
 	}
 	c.args, c.details = judged.Args, judged.Details
-	c.open.Need = judged.Need
+	c.open.Need, c.open.OfCaller = judged.Need, c.tool.OfCaller
 	c.open.Idempotent = c.tool.Policy.GetIdempotent()
 	if judged.Need != conversationpb.Need_RUN {
 		c.open.Args, c.open.Schema, c.open.Details = judged.Args, c.tool.Schema, judged.Details
@@ -392,8 +392,10 @@ func (k *talk) sayNewest() {
 	}
 	k.request.Messages = append(append(k.request.Messages, asked), results...)
 	k.request.Step++
-	k.rounds++
-	k.newest, k.newestText = nil, ""
+	if !k.newestGiven {
+		k.rounds++
+	}
+	k.newest, k.newestText, k.newestGiven = nil, "", false
 }
 
 // resultText is a call's result as a model reads it.

@@ -15,15 +15,7 @@ const goOn = "Continue exactly where you stopped."
 
 // recall reads back what the turn has journalled, so that nothing of it is done again: what the model said and asked for,
 // and what that came to. Without it the turn knows nothing of what it said: it reports nothing in its place.
-func (k *talk) recall(ctx context.Context) error {
-	job := k.run.job
-	steps, err := k.readSteps(ctx)
-	if err == nil && (len(steps) != int(job.Steps) || steps[len(steps)-1].GetNumber() != job.Steps) {
-		err = fmt.Errorf("the turn has %d steps, and %d are there", job.Steps, len(steps))
-	}
-	if err != nil {
-		return &model.Error{Code: "internal_error", Message: "The turn could not be taken up again.", Err: err}
-	}
+func (k *talk) recall(steps []*conversationpb.Step) {
 	for _, step := range steps {
 		switch body := step.GetBody().(type) {
 		case *conversationpb.Step_Use:
@@ -33,7 +25,7 @@ func (k *talk) recall(ctx context.Context) error {
 		case *conversationpb.Step_Partial:
 			k.recallPartial(body.Partial)
 		}
-		if step.GetNumber() <= job.ResumedAt {
+		if step.GetNumber() <= k.run.job.ResumedAt {
 			k.before = k.whole.String()
 		}
 		k.steps = step.GetNumber()
@@ -41,7 +33,22 @@ func (k *talk) recall(ctx context.Context) error {
 	if since := k.whole.String()[len(k.before):]; since != "" {
 		k.run.output.Write(since)
 	}
-	return nil
+}
+
+// journalled is all that the turn has journalled, nil = nothing.
+func (k *talk) journalled(ctx context.Context) ([]*conversationpb.Step, error) {
+	job := k.run.job
+	if job.Steps == 0 {
+		return nil, nil
+	}
+	steps, err := k.readSteps(ctx)
+	if err == nil && (len(steps) != int(job.Steps) || steps[len(steps)-1].GetNumber() != job.Steps) {
+		err = fmt.Errorf("the turn has %d steps, and %d are there", job.Steps, len(steps))
+	}
+	if err != nil {
+		return nil, &model.Error{Code: "internal_error", Message: "The turn could not be taken up again.", Err: err}
+	}
+	return steps, nil
 }
 
 // readSteps reads for as long as a report may take: a storage that stumbles for a moment does not end the turn.
@@ -67,7 +74,7 @@ func (k *talk) recallUse(number uint32, use *conversationpb.ToolUse) {
 	k.sayRecalled()
 	k.knowIDs()
 	k.recallText(use.GetText())
-	k.newestText = use.GetText()
+	k.newestText, k.newestGiven = use.GetText(), use.GetGiven()
 	for index, call := range use.GetCalls() {
 		k.calls = append(k.calls, call)
 		k.ids[call.GetId()] = true

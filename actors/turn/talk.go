@@ -29,6 +29,7 @@ type talk struct {
 	request  *model.Request
 	title    *title                  // nil = none is made
 	context  *runtimecontext.Context // nil = the turn has none
+	options  *options                // nil = the caller sets none
 
 	// What the turn has said. The output holds what is said since the turn was last resumed.
 	before    string          // what it had said until then
@@ -43,13 +44,15 @@ type talk struct {
 	cut       context.CancelCauseFunc
 
 	// What the turn has done.
-	steps      uint32 // journalled
-	rounds     int    // model calls that asked for tools
-	calls      []*conversationpb.ToolCall
-	ids        map[string]bool // of calls
-	size       int             // bytes of arguments and results
-	newest     []*toolCall     // calls of the newest step that asked for tools, until all have a result
-	newestText string
+	steps       uint32 // journalled
+	rounds      int    // model calls that asked for tools
+	calls       []*conversationpb.ToolCall
+	ids         map[string]bool // of calls
+	size        int             // bytes of arguments and results
+	newest      []*toolCall     // calls of the newest step that asked for tools, until all have a result
+	newestText  string
+	newestGiven bool // they came with the message: no model call of this turn asked for them
+	asked       int  // model calls made in this process
 
 	// What it costs.
 	usage   usage                 // of model calls that are not journalled
@@ -154,27 +157,34 @@ func (k *talk) open(ctx context.Context) error {
 	config, job := &k.runner.config, k.run.job
 	k.request = &model.Request{Agent: k.agent, RunID: job.RunID}
 	k.limited = job.Budget
-	var err error
-	if err = k.openContext(); err != nil {
+	if err := k.openContext(); err != nil {
 		return err
 	}
+	steps, err := k.journalled(ctx)
+	if err != nil {
+		return err
+	}
+	k.title = newTitle(k) // which has nothing of what the caller sets for the turn
+	k.take(steps)
 	if hasTools(k.agent) && config.Tools != nil {
 		if k.set, err = config.Tools.Open(ctx, k.agent); err != nil {
 			return &model.Error{Code: "internal_error", Message: "The agent's tools are not set up as they should be.", Err: err}
 		}
+	}
+	if k.set, err = k.options.with(k.set); err != nil {
+		return err
+	}
+	if k.set != nil {
 		k.request.Tools = k.set.Definitions()
 	}
 	k.keeps = k.set != nil || job.Steps > 0 || k.agent.GetModel().GetPrice() != nil
-	k.title = newTitle(k)
 	window, err := k.runner.window(ctx, job, k.agent, windowNeeds{history: k.provider.NeedsHistory(), tools: k.request.Tools})
 	if err != nil {
 		return err
 	}
 	k.request.Messages = window
-	if job.Steps == 0 {
-		return nil
-	}
-	return k.recall(ctx)
+	k.recall(steps)
+	return nil
 }
 
 func hasTools(agent *agentpb.Agent) bool {
@@ -197,6 +207,8 @@ func (k *talk) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	if err := k.openMeter(life, ctx, k.cut); err != nil {
 		return nil, k.unaffordable(err)
 	}
+	k.request.Settings.Choice = k.options.choice(k.asked)
+	k.asked++
 	answer, err := k.provider.Generate(ctx, k.request, k)
 	cause := context.Cause(ctx)
 	if answer != nil && err == nil && cause == nil && k.inCall == 0 {

@@ -189,6 +189,22 @@ func responseShape(over fields) shape {
 	}.with(over))
 }
 
+// wholeShape is a whole response of /responses.
+func wholeShape(over fields) shape {
+	return responseShape(fields{
+		"status": oneOf("completed", "incomplete", "failed", "requires_action", "cancelled"),
+		"usage": object(fields{
+			"input_tokens": integer, "output_tokens": integer, "total_tokens": integer, "cost_usd?": number,
+			"input_tokens_details": object(fields{"cached_tokens": integer}), "output_tokens_details": object(fields{"reasoning_tokens": integer}),
+		}),
+		"incomplete_details": anything, "instructions": anything, "tools": listOf(anyObject), "tool_choice": anything,
+		"parallel_tool_calls": anything, "text": anyObject, "reasoning": anyObject, "temperature": anything, "top_p": anything,
+		"max_output_tokens": anything, "metadata": anyObject, "background": exactly(false), "store": exactly(true),
+		"truncation": exactly("auto"), "service_tier": exactly("default"), "max_tool_calls": exactly(nil), "top_logprobs": exactly(0),
+		"prompt": exactly(nil), "user": anything, "safety_identifier": anything, "prompt_cache_key": anything,
+	}.with(over))
+}
+
 // said is the text of a response.
 func (n tree) said() string {
 	n.t.Helper()

@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,46 +54,12 @@ func embed(w http.ResponseWriter, r *http.Request) {
 // TestClientOpenAINode runs the official client for Node.js; its cases are in testdata/openai/gateway.mjs.
 func TestClientOpenAINode(t *testing.T) {
 	h := house(t)
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("Node.js is not installed: make openai")
-	}
-	dir := filepath.Join("testdata", "openai")
-	if _, err = os.Stat(filepath.Join(dir, "node_modules", "openai")); err != nil {
-		t.Skip("the client is not installed: make openai")
-	}
 	models, left := officialModels(t, h)
-	given, err := json.Marshal(models)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, node, "gateway.mjs", h.url(""), h.token, string(given))
-	command.Dir = dir
-	var errors strings.Builder
-	command.Stderr = &errors
-	output, err := command.Output()
-	require.NoErrorf(t, err, "%s\n%s", output, errors.String())
-	ran := map[string]bool{}
-	for line := range strings.Lines(string(output)) {
-		var result struct {
-			Name  string
-			Error *string
-		}
-		require.NoError(t, json.Unmarshal([]byte(line), &result), line)
-		ran[result.Name] = true
-		t.Run(result.Name, func(t *testing.T) {
-			if result.Error != nil {
-				require.Fail(t, *result.Error)
-			}
-		})
-	}
-	for _, name := range []string{
+	runNode(t, "gateway.mjs", h, models, []string{
 		"chat", "tools", "tools_in_a_stream", "stream_with_usage", "stream_without_usage", "stream_is_left", "stream_fails_in_its_middle",
 		"embeddings", "moderations", "responses", "models_list", "models_retrieve", "error_401", "error_403", "error_404", "error_400", "error_429",
 		"error_500_is_retried_by_the_client",
-	} {
-		require.True(t, ran[name], name)
-	}
+	})
 	select {
 	case <-left:
 	case <-time.After(30 * time.Second):

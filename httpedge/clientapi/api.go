@@ -4,6 +4,7 @@ import (
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
+	"parley/proto/agentpb"
 )
 
 // Parts is what the API needs of the rest of the node.
@@ -26,6 +27,8 @@ type Parts struct {
 	// CheckAgent says what is wrong with the config of an agent of a project that only shows where agents are run: its tools,
 	// and credentials that would go to a stranger. nil = nothing is.
 	CheckAgent func(projectID string, config *definition.Config) error
+	// CheckTools says the same of function tools that a request brings along.
+	CheckTools func([]*agentpb.Tool) error
 }
 
 // API is the handlers of the Client API. It holds no state of its own.

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"math"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"parley/actors/machine"
+	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/turns"
 	"parley/proto/failurepb"
 )
@@ -14,11 +16,9 @@ import (
 // responsePrefix stands before a session's id in the id of its responses.
 const responsePrefix = "resp_"
 
-// createResponseIn is the body of the Responses routes (document 1, "Responses request fields"; document 3, 8.1). Fields of
-// the format that it does not have are ignored.
-type createResponseIn struct {
+// responseOrder is what both Responses routes take (document 1, "Responses request fields"; document 3, 8.1).
+type responseOrder struct {
 	Model              anyText           `json:"model" required:"true" doc:"Key of an active agent"`
-	Input              messageInput      `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text, input_file (file_id, or file_data and filename) and input_image (image_url with a data URL, or file_id)"`
 	Version            versionInput      `json:"version" doc:"Pins a published version"`
 	PreviousResponseID anyText           `json:"previous_response_id" doc:"resp_ and the id of the session to continue"`
 	SessionID          anyText           `json:"session_id" doc:"Session to continue"`
@@ -28,6 +28,70 @@ type createResponseIn struct {
 	CallbackURL        anyText           `json:"callback_url" doc:"Where changes of the run are posted; goes with background"`
 	CallbackSecret     anyText           `json:"callback_secret" doc:"Signs the posts; at least 16 characters"`
 	RuntimeContext     runtimeContext    `json:"runtime_context" doc:"Handed to tools and connected agents that let it pass; never shown"`
+}
+
+// createAgentResponseIn is the body of POST /agents/responses. What it does not have is refused: none of it would be done.
+type createAgentResponseIn struct {
+	responseOrder
+
+	Input messageInput `json:"input" required:"true" any:"true" doc:"Text, or items of which the last one of role user is the message: text, or parts input_text, input_file (file_id, or file_data and filename) and input_image (image_url with a data URL, or file_id)"`
+
+	dropped string // name of the first field that is not taken
+}
+
+// UnmarshalJSON notes fields that are not taken. One that asks for nothing, or for what is done anyway, is no such field.
+func (in *createAgentResponseIn) UnmarshalJSON(raw []byte) error {
+	type plain createAgentResponseIn
+	if err := json.Unmarshal(raw, (*plain)(in)); err != nil {
+		return err
+	}
+	known := fieldsOf[createAgentResponseIn]()
+	eachMember(raw, func(name string, value json.RawMessage) {
+		usual := name == "stream" && string(value) == "false" || name == "store" && string(value) == "true"
+		if in.dropped == "" && !usual && !asksNothing(value) && !known[strings.ToLower(name)] {
+			in.dropped = name
+		}
+	})
+	return nil
+}
+
+// Validate implements endpoint.Validator.
+func (in *createAgentResponseIn) Validate() *machine.Failure {
+	failure := in.checkForm()
+	switch {
+	case failure != nil:
+		return failure
+	case in.dropped == "stream":
+		return invalid("stream: responses of this route are never streamed; those of /responses can be")
+	case in.dropped != "":
+		return notTaken(in.dropped)
+	}
+	return nil
+}
+
+func notTaken(field string) *machine.Failure {
+	const longest = 64
+	return invalid("%.*q is not supported here", longest, field)
+}
+
+// asksNothing says that a value is as good as none.
+func asksNothing(value []byte) bool {
+	switch string(wire.Compact(value)) {
+	case "", "null", "[]", "{}", `""`: // "" is null, too
+		return true
+	}
+	return false
+}
+
+// fieldsOf is the names of an input's fields, in lower case: they are read in any.
+func fieldsOf[In any]() map[string]bool {
+	names := map[string]bool{}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		if tag, ok := field.Tag.Lookup("json"); ok {
+			names[strings.ToLower(tag)] = true
+		}
+	}
+	return names
 }
 
 // anyText is a text, or something else that its reader refuses in its own words.
@@ -98,7 +162,7 @@ func (c *conversationInput) UnmarshalJSON(raw []byte) error {
 func (c conversationInput) Described() (value any, nullable bool) { return json.RawMessage(nil), true }
 
 // checkForm refuses what can be told from the body alone, in the order of document 3, 8.1, up to where the agent is looked up.
-func (in *createResponseIn) checkForm() *machine.Failure {
+func (in *responseOrder) checkForm() *machine.Failure {
 	switch {
 	case in.Model.Wrong || strings.TrimSpace(in.Model.Text) == "":
 		return invalid("model field is required and must contain the agent key")
@@ -108,21 +172,7 @@ func (in *createResponseIn) checkForm() *machine.Failure {
 	return nil
 }
 
-// Validate implements endpoint.Validator.
-func (in *createResponseIn) Validate() *machine.Failure { return in.checkForm() }
-
-// checkInput refuses what comes after the agent.
-func (in *createResponseIn) checkInput() *machine.Failure {
-	if strings.TrimSpace(in.Input.Text) == "" {
-		return invalid("input field is required (string or array of message items)")
-	}
-	if in.Input.failure != nil {
-		return in.Input.failure
-	}
-	return in.checkCallback()
-}
-
-func (in *createResponseIn) checkCallback() *machine.Failure {
+func (in *responseOrder) checkCallback() *machine.Failure {
 	const shortest, longest, longestURL = 16, 1024, 2048
 	to, secret := in.CallbackURL.Text, in.CallbackSecret.Text
 	switch {
@@ -152,7 +202,7 @@ func (in *createResponseIn) checkCallback() *machine.Failure {
 }
 
 // named is the session that the request continues, "" for a new one, and how its absence is worded.
-func (in *createResponseIn) named() (id, missing string, failure *machine.Failure) {
+func (in *responseOrder) named() (id, missing string, failure *machine.Failure) {
 	if in.SessionID.Wrong || in.PreviousResponseID.Wrong || in.Conversation.Wrong {
 		return "", "", invalid("session_id, previous_response_id and conversation must be strings")
 	}

@@ -2,6 +2,7 @@ package clientapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +17,23 @@ type messageInput struct {
 	Files []string
 
 	inline  []inlineFile
+	stored  []string         // ids of the inline files, once they are files of the session
 	failure *machine.Failure // told after the agent
 }
 
 // inlineFile is a file that comes as base64.
 type inlineFile struct{ name, content, declared string }
+
+// check refuses a message that says nothing, or holds what is not understood.
+func (m *messageInput) check() *machine.Failure {
+	if strings.TrimSpace(m.Text) == "" {
+		return invalid("input field is required (string or array of message items)")
+	}
+	return m.failure
+}
+
+// files is the ids of all files of the message.
+func (m *messageInput) files() []string { return slices.Concat(m.Files, m.stored) }
 
 // incoming decodes the files that come with the message.
 func (m *messageInput) incoming() ([]*filing.Incoming, *machine.Failure) {
@@ -66,6 +79,7 @@ func (m messageInput) Described() (value any, nullable bool) { return json.RawMe
 type messagePart struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
 	FileID   string          `json:"file_id"`
 	FileData string          `json:"file_data"`
 	FileURL  string          `json:"file_url"`
@@ -89,8 +103,10 @@ func (m *messageInput) read(content []byte) {
 		part := &parts[i]
 		var failure *machine.Failure
 		switch part.Type {
-		case "input_text", "text":
+		case "input_text", "output_text", "text":
 			texts = append(texts, part.Text)
+		case "refusal":
+			texts = append(texts, part.Refusal)
 		case "input_file", "file":
 			failure = m.file(part)
 		case "input_image", "image_url":

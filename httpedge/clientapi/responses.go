@@ -2,7 +2,6 @@ package clientapi
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,59 +19,15 @@ import (
 const draftVersion = -1
 
 // createAgentResponse runs the published version of an agent.
-func (a *API) createAgentResponse(ctx context.Context, in *createResponseIn) (*createdResponse, error) {
-	return a.respond(ctx, in, in.Version.Number)
-}
-
-// createResponse runs the draft of an agent, unless a version is pinned.
-func (a *API) createResponse(ctx context.Context, in *createResponseIn) (*createdResponse, error) {
-	if in.Version.Number != 0 {
-		return a.respond(ctx, in, in.Version.Number)
-	}
-	return a.respond(ctx, in, draftVersion)
-}
-
-// responding is what a Responses request comes to, once it is known to be in order.
-type responding struct {
-	in      *createResponseIn
-	agent   *agentpb.Agent
-	version int64  // that runs, see conversationpb.Lease
-	id      string // of the session
-	missing string // how it is worded that there is no such session to continue; "" = a new one
-	context []byte // sealed
-	inline  []*filing.Incoming
-	stored  []string // ids of the inline files, once they are files of the session
-}
-
-func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) (*createdResponse, error) {
-	r, err := a.prepare(ctx, in, version)
-	if err != nil {
+func (a *API) createAgentResponse(ctx context.Context, in *createAgentResponseIn) (*createdResponse, error) {
+	r := &responding{order: &in.responseOrder, message: &in.Input, version: in.Version.Number}
+	if err := a.prepare(ctx, r); err != nil {
 		return nil, err
 	}
-	if r.missing == "" {
-		if _, err = a.create(ctx, r.id, r.agent, &in.Budget, &conversationpb.Create{FirstMessage: r.in.Input.Text}); err != nil {
-			return nil, err
-		}
+	turn, run, err := a.respond(ctx, r)
+	if err != nil || run != nil {
+		return &createdResponse{run: run}, err
 	}
-	if err = a.attach(ctx, r); err != nil {
-		a.takeBack(ctx, r, err)
-		return nil, r.wording(err)
-	}
-	if in.Background {
-		return a.runInBackground(ctx, r)
-	}
-	command := a.command(ctx, r.id, "send")
-	command.AgentVersion, command.RuntimeContext = r.version, r.context
-	command.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{
-		Agent: pricing(r.agent), Content: in.Input.Text, FileIds: r.files(), Wait: true,
-		OfAgent: r.agent.GetId(), // the rules look, so that the session need not be read before
-	}}
-	reply, err := a.askUntilSettled(ctx, command)
-	if err != nil {
-		a.takeBack(ctx, r, err)
-		return nil, r.wording(err)
-	}
-	turn := reply.GetTurn()
 	record, err := a.responseOf(ctx, r.id, in.Model.Text, turn)
 	if err != nil {
 		return nil, err
@@ -81,91 +36,194 @@ func (a *API) respond(ctx context.Context, in *createResponseIn, version int64) 
 	return &createdResponse{response: record}, nil
 }
 
-// prepare checks a request against agent and session, in the order of document 3, 8.1.
-func (a *API) prepare(ctx context.Context, in *createResponseIn, version int64) (*responding, error) {
-	agent, err := a.activeAgent(ctx, in.Model.Text)
+// responding is a Responses request on its way to a turn. The first three are given.
+type responding struct {
+	order   *responseOrder
+	message *messageInput // to answer
+	version int64         // that runs, see conversationpb.Lease
+	history *transcript   // what comes beside the message; nil = nothing
+	options *conversationpb.TurnOptions
+	pairs   []byte // metadata of the message
+
+	agent   *agentpb.Agent
+	id      string               // of the session
+	missing string               // how it is worded that there is no such session to continue; "" = a new one
+	context []byte               // sealed
+	inline  [][]*filing.Incoming // by message
+	files   int
+}
+
+// respond has the message answered: by a turn that is waited for, or a run.
+func (a *API) respond(ctx context.Context, r *responding) (*conversationpb.TurnResult, *runRecord, error) {
+	if err := a.open(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	if r.order.Background {
+		run, err := a.runInBackground(ctx, r)
+		return nil, run, err
+	}
+	reply, err := a.askUntilSettled(ctx, a.sending(ctx, r, true))
 	if err != nil {
-		return nil, err
+		a.takeBack(ctx, r, err)
+		return nil, nil, r.wording(err)
 	}
-	switch {
-	case version > 0:
-		if err = a.knownVersion(ctx, agent, version); err != nil {
-			return nil, err
+	return reply.GetTurn(), nil, nil
+}
+
+// open makes the session, if it is a new one, and stores the files that came along.
+func (a *API) open(ctx context.Context, r *responding) error {
+	if r.missing == "" {
+		if _, err := a.create(ctx, r.id, r.agent, &r.order.Budget, &conversationpb.Create{FirstMessage: r.allMessages()[0].Text}); err != nil {
+			return err
 		}
-	case version == 0:
-		version = agent.GetRunningVersion() // what is answered as the version is what runs, whatever is published meanwhile
 	}
-	if failure := in.checkInput(); failure != nil {
-		return nil, failure
+	if err := a.attach(ctx, r); err != nil {
+		a.takeBack(ctx, r, err)
+		return r.wording(err)
 	}
-	if in.Background && !agent.GetBackground() {
-		return nil, backgroundDisabled()
+	return nil
+}
+
+// sending is the command with the message.
+func (a *API) sending(ctx context.Context, r *responding, wait bool) *conversationpb.Command {
+	command := a.command(ctx, r.id, "send")
+	command.AgentVersion, command.RuntimeContext = r.version, r.context
+	send := &conversationpb.Send{
+		Agent: pricing(r.agent), Content: r.message.Text, FileIds: r.message.files(), Wait: wait, Metadata: r.pairs,
+		OfAgent: r.agent.GetId(), // the rules look, so that the session need not be read before
+		Options: r.options,
 	}
-	r := &responding{in: in, agent: agent, version: version}
-	id, missing, failure := in.named()
+	if r.history != nil {
+		send.Earlier, send.Given = r.history.messages(), r.history.given
+	}
+	command.Body = &conversationpb.Command_Send{Send: send}
+	return command
+}
+
+// prepare checks a request against agent and session, in the order of document 3, 8.1.
+func (a *API) prepare(ctx context.Context, r *responding) error {
+	order := r.order
+	var err error
+	if r.agent, err = a.activeAgent(ctx, order.Model.Text); err != nil {
+		return err
+	}
 	switch {
-	case failure != nil:
-		return nil, failure
-	case !plausibleFiles(in.Input.Files):
-		return nil, invalid("a file_id of the input is none")
+	case r.version > 0:
+		if err = a.knownVersion(ctx, r.agent, r.version); err != nil {
+			return err
+		}
+	case r.version == 0:
+		r.version = r.agent.GetRunningVersion() // what is answered as the version is what runs, whatever is published meanwhile
+	}
+	if failure := r.message.check(); failure != nil {
+		return failure
+	}
+	if failure := order.checkCallback(); failure != nil {
+		return failure
+	}
+	if order.Background && !r.agent.GetBackground() {
+		return backgroundDisabled()
+	}
+	if failure := a.place(ctx, r); failure != nil {
+		return failure
+	}
+	if err = a.examine(r); err != nil {
+		return err
+	}
+	r.context, err = a.sealContext(ctx, r.id, order.RuntimeContext)
+	return err
+}
+
+// place finds the session that is continued, or an id for a new one.
+func (a *API) place(ctx context.Context, r *responding) *machine.Failure {
+	id, missing, failure := r.order.named()
+	if failure != nil {
+		return failure
+	}
+	named := false
+	for _, message := range r.allMessages() {
+		if !plausibleFiles(message.Files) {
+			return invalid("a file_id of the input is none")
+		}
+		named = named || len(message.Files) > 0
+	}
+	switch {
 	case id != "":
 		r.id, r.missing = id, missing
 		if !turns.Plausible(id) {
-			return nil, r.wording(sessionNotFound())
+			return machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "%s", missing)
 		}
-	case len(in.Input.Files) > 0:
-		return nil, invalid("files belong to a session: store them in one, and continue it")
-	default:
-		r.id = a.mint(ctx, "conv", "")
-		if failure = in.Budget.may(agent); failure != nil {
-			return nil, failure
-		}
+		return nil
+	case named:
+		return invalid("files belong to a session: store them in one, and continue it")
 	}
-	if r.inline, failure = in.Input.incoming(); failure != nil {
-		return nil, failure
-	}
-	if len(r.inline) > 0 {
-		if err = a.filer().Examine(nil, agent, r.inline); err != nil {
-			return nil, sessionFailure(err)
-		}
-	}
-	r.context, err = a.sealContext(ctx, r.id, in.RuntimeContext)
-	return r, err
+	r.id = a.mint(ctx, "conv", "")
+	return r.order.Budget.may(r.agent)
 }
 
-// attach stores the files that come with the message in the session.
-func (a *API) attach(ctx context.Context, r *responding) error {
-	if len(r.inline) == 0 {
+// allMessages is the messages of the user, the one to answer last.
+func (r *responding) allMessages() []*messageInput {
+	if r.history == nil {
+		return []*messageInput{r.message}
+	}
+	return append(r.history.users(), r.message)
+}
+
+// examine refuses files that come along and that the agent does not take.
+func (a *API) examine(r *responding) error {
+	var all []*filing.Incoming
+	for _, message := range r.allMessages() {
+		files, failure := message.incoming()
+		if failure != nil {
+			return failure
+		}
+		r.inline = append(r.inline, files)
+		all = append(all, files...)
+	}
+	if r.files = len(all); r.files == 0 {
 		return nil
 	}
-	state, err := a.session(ctx, r.id)
-	if err == nil && state.GetAgentId() != r.agent.GetId() {
-		err = sessionNotFound()
-	}
-	if err != nil {
-		return err
+	return sessionFailure(a.filer().Examine(nil, r.agent, all))
+}
+
+// attach stores the files that come along in the session.
+func (a *API) attach(ctx context.Context, r *responding) error {
+	if r.files == 0 {
+		return nil
 	}
 	number := 0
-	r.stored, err = a.filer().StoreAll(ctx, state, r.agent, r.inline, func() *conversationpb.Command {
-		number++
-		return a.command(ctx, r.id, "file "+strconv.Itoa(number))
-	})
-	return sessionFailure(err)
+	for at, message := range r.allMessages() {
+		if len(r.inline[at]) == 0 {
+			continue
+		}
+		state, err := a.session(ctx, r.id) // with the files before
+		if err == nil && state.GetAgentId() != r.agent.GetId() {
+			err = sessionNotFound()
+		}
+		if err != nil {
+			return err
+		}
+		message.stored, err = a.filer().StoreAll(ctx, state, r.agent, r.inline[at], func() *conversationpb.Command {
+			number++
+			return a.command(ctx, r.id, "file "+strconv.Itoa(number))
+		})
+		if err != nil {
+			return sessionFailure(err)
+		}
+	}
+	return nil
 }
 
-// files is the ids of all files of the message.
-func (r *responding) files() []string { return slices.Concat(r.in.Input.Files, r.stored) }
-
 // continued is the session that a request names: one of the caller's, and of the agent. nil when it names none.
-func (a *API) continued(ctx context.Context, r *responding) error {
+func (a *API) continued(ctx context.Context, r *responding) (*conversationpb.State, error) {
 	if r.missing == "" {
-		return nil
+		return nil, nil //nolint:nilnil // a new one is no mistake
 	}
 	state, err := a.session(ctx, r.id)
 	if err == nil && state.GetAgentId() != r.agent.GetId() {
 		err = sessionNotFound()
 	}
-	return r.wording(err)
+	return state, r.wording(err)
 }
 
 // wording says that there is no session in the words for how it was named.
@@ -191,17 +249,17 @@ func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version in
 }
 
 // runInBackground answers with a run once that has its place.
-func (a *API) runInBackground(ctx context.Context, r *responding) (*createdResponse, error) {
-	if err := a.continued(ctx, r); err != nil {
+func (a *API) runInBackground(ctx context.Context, r *responding) (*runRecord, error) {
+	if _, err := a.continued(ctx, r); err != nil {
 		return nil, err
 	}
 	create := &runpb.Create{
 		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
-		Order:       &runpb.Order{Content: r.in.Input.Text, FileIds: r.files(), RuntimeContext: r.context},
-		CallbackUrl: r.in.CallbackURL.Text, PreviousResponseId: r.in.PreviousResponseID.Text,
+		Order:       &runpb.Order{Content: r.message.Text, FileIds: r.message.files(), RuntimeContext: r.context},
+		CallbackUrl: r.order.CallbackURL.Text, PreviousResponseId: r.order.PreviousResponseID.Text,
 	}
 	id := a.mint(ctx, "run", r.id)
-	if secret := r.in.CallbackSecret.Text; secret != "" {
+	if secret := r.order.CallbackSecret.Text; secret != "" {
 		sealed, failed := a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id))
 		if failed != nil {
 			a.takeBack(ctx, r, failed)
@@ -214,7 +272,7 @@ func (a *API) runInBackground(ctx context.Context, r *responding) (*createdRespo
 		a.takeBack(ctx, r, err)
 		return nil, err
 	}
-	return &createdResponse{run: newRunRecord(reply)}, nil
+	return newRunRecord(reply), nil
 }
 
 // takeBack removes a session, or files of one, that were made for a request that was then refused. What an answer leaves open stays, and so does
@@ -224,7 +282,11 @@ func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
 		return
 	}
 	if r.missing != "" {
-		a.filer().Remove(ctx, r.stored, func() *conversationpb.Command { return a.command(ctx, r.id, "take back") })
+		var stored []string
+		for _, message := range r.allMessages() {
+			stored = append(stored, message.stored...)
+		}
+		a.filer().Remove(ctx, stored, func() *conversationpb.Command { return a.command(ctx, r.id, "take back") })
 		return
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)

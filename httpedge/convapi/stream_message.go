@@ -2,11 +2,11 @@ package convapi
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/sse"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -14,11 +14,7 @@ import (
 // messageView renders one run for the client that began or resumed it.
 //
 // The pieces of stream.text, put together, are what the run says from here on: the content of stream.done, or, of a
-// resumed run, the end of it. Tool calls stand where they were made between the pieces. Text that was not streamed
-// (missed while the owner moved, or skipped for a slow client) is sent before what follows it. A recovered run says
-// its text again: as far as it repeats what was sent nothing is sent, and from there on it goes on. Only when it says
-// something else than what was already sent, which cannot be taken back, are no more pieces sent: content is then
-// what counts.
+// resumed run, the end of it (turns.Speech). Tool calls stand where they were made between the pieces.
 type messageView struct {
 	conversationID string
 	run            string
@@ -27,13 +23,8 @@ type messageView struct {
 	now            func() time.Time
 
 	prior    string        // what a resumed run had said before
-	joins    bool          // the run goes on in the middle of a sentence
 	resolved *resolvedPart // of a resolve
-
-	said, heard         int             // bytes sent; bytes of the present saying, at most said of them compared
-	saidHash, heardHash uint64          // of those bytes
-	diverged            bool            // the present saying differs from what was sent
-	told                strings.Builder // text of the run's journalled steps, as far as this stream goes back
+	speech   turns.Speech
 
 	title   string
 	answer  *conversationpb.Message
@@ -54,7 +45,6 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 		userMessageID:  accepted.GetUserMessage().GetId(),
 		title:          accepted.GetTitle(),
 		now:            time.Now,
-		saidHash:       hashSeed, heardHash: hashSeed,
 	}
 }
 
@@ -63,7 +53,7 @@ func (v *messageView) resume(state *conversationpb.State) {
 	paused := state.GetPaused()
 	v.prior = paused.GetAnswer().GetContent()
 	v.title = cmp.Or(v.title, state.GetTitle())
-	v.joins = state.GetStatus() != conversationpb.Status_WAITING
+	v.speech.Resume(v.prior, state.GetStatus() != conversationpb.Status_WAITING)
 	if v.run == "" {
 		v.run = paused.GetRunId()
 	}
@@ -114,10 +104,10 @@ func (v *messageView) Event(event *conversationpb.Event) (sse.Frame, bool) {
 		v.reached = body.BudgetReached
 	case *conversationpb.Event_AgentMessage:
 		v.answer = body.AgentMessage.GetMessage()
-		return v.rest(v.tail()), false
+		return v.text(v.speech.Rest(v.answer.GetContent())), false
 	case *conversationpb.Event_TurnPaused:
 		v.answer = body.TurnPaused.GetAnswer()
-		return sse.Join(v.rest(v.tail()), v.done(&conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION})), true
+		return sse.Join(v.text(v.speech.Rest(v.answer.GetContent())), v.done(&conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION})), true
 	case *conversationpb.Event_TurnEnded:
 		ended := body.TurnEnded
 		if ended.GetError() != nil || ended.GetStopReason() == conversationpb.StopReason_ERROR {
@@ -147,15 +137,7 @@ func (v *messageView) waiting() sse.Frame {
 
 // toolUse tells of the calls that a model call asked for, after all text that came before them.
 func (v *messageView) toolUse(use *conversationpb.ToolUse) sse.Frame {
-	const separator = "\n\n" // between the texts of two model calls
-	if text := use.GetText(); text != "" {
-		if v.told.Len()+len(v.prior) > 0 && !v.joins {
-			v.told.WriteString(separator)
-		}
-		v.told.WriteString(text)
-		v.joins = false
-	}
-	frames := v.rest(v.told.String())
+	frames := v.text(v.speech.Step(use.GetText()))
 	for _, call := range use.GetCalls() {
 		frames = sse.Join(frames, v.toolCall(call))
 	}
@@ -170,16 +152,12 @@ func (v *messageView) toolResults(results *conversationpb.ToolResults) sse.Frame
 	return frames
 }
 
-// tail is what of the answer belongs to this stream.
-func (v *messageView) tail() string { return strings.TrimPrefix(v.answer.GetContent(), v.prior) }
-
 // Snapshot implements sse.View: the run's text begins again.
 func (v *messageView) Snapshot(run sse.Run) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	v.heard, v.heardHash, v.diverged = 0, hashSeed, false
-	return v.hear(run.Text)
+	return v.text(v.speech.Again(run.Text))
 }
 
 // Delta implements sse.View.
@@ -187,11 +165,7 @@ func (v *messageView) Delta(run sse.Run, offset int) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	from := max(offset, v.heard) // ahead of it where a step's text was sent with its calls
-	if from > len(run.Text) {
-		return nil
-	}
-	return v.hear(run.Text[from:])
+	return v.text(v.speech.Hear(run.Text, offset))
 }
 
 // Parting implements sse.View.
@@ -211,52 +185,6 @@ func (v *messageView) Parting(why sse.Parting) sse.Frame {
 		return v.failed("the turn cannot be followed any more; its answer will be in the conversation",
 			table[failurepb.Code_UNAVAILABLE].Code)
 	}
-}
-
-// hear takes the next piece of the present saying and sends what is new of it.
-func (v *messageView) hear(text []byte) sse.Frame {
-	if v.diverged {
-		return nil
-	}
-	if again := min(len(text), v.said-v.heard); again > 0 {
-		v.heardHash = hash(v.heardHash, text[:again])
-		v.heard += again
-		text = text[again:]
-		v.diverged = v.heard == v.said && v.heardHash != v.saidHash
-	}
-	if len(text) == 0 || v.diverged {
-		return nil
-	}
-	v.saidHash = hash(v.saidHash, text)
-	v.heardHash = v.saidHash
-	v.said += len(text)
-	v.heard = v.said
-	return v.text(string(text))
-}
-
-// rest sends what of a text was not sent, if what was sent is its beginning.
-func (v *messageView) rest(content string) sse.Frame {
-	if len(content) <= v.said || hash(hashSeed, content[:v.said]) != v.saidHash {
-		return nil
-	}
-	rest := content[v.said:]
-	v.saidHash = hash(v.saidHash, rest)
-	v.said = len(content)
-	v.heard, v.heardHash = v.said, v.saidHash
-	return v.text(rest)
-}
-
-// FNV-1a, 64 bit: it compares a text with one that is not kept.
-const (
-	hashSeed  uint64 = 14695981039346656037
-	hashPrime uint64 = 1099511628211
-)
-
-func hash[T string | []byte](sum uint64, text T) uint64 {
-	for i := range len(text) {
-		sum = (sum ^ uint64(text[i])) * hashPrime
-	}
-	return sum
 }
 
 // pendingOf is what a person must still do, as the end of a stream tells it.

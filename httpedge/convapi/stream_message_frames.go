@@ -29,6 +29,9 @@ func (v *messageView) seal(b []byte) sse.Frame {
 }
 
 func (v *messageView) text(text string) sse.Frame {
+	if text == "" {
+		return nil
+	}
 	b := v.begin("stream.text", len(text))
 	b = wire.AppendMember(b, `,"text":`, text)
 	return v.seal(append(b, `,"isFinal":false`...))

@@ -105,10 +105,10 @@ func TestMessageViewSendsTheAnswerAndNothingElse(t *testing.T) {
 
 func BenchmarkMessageText(b *testing.B) {
 	v := newMessageView("conv_012345678901234567890", &conversationpb.Accepted{RunId: "r"})
-	text := []byte("word ")
+	const text = "word "
 	b.ReportAllocs()
 	for b.Loop() {
-		v.hear(text)
+		v.text(text)
 	}
 }
 

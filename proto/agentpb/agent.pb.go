@@ -311,7 +311,8 @@ type Tool struct {
 	Policy        *ToolPolicy            `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Http          *HTTP                  `protobuf:"bytes,5,opt,name=http,proto3" json:"http,omitempty"` // exactly one of http, client and builtin
 	Client        bool                   `protobuf:"varint,6,opt,name=client,proto3" json:"client,omitempty"`
-	Builtin       string                 `protobuf:"bytes,7,opt,name=builtin,proto3" json:"builtin,omitempty"` // a tool of this server: current_time, random_number
+	Builtin       string                 `protobuf:"bytes,7,opt,name=builtin,proto3" json:"builtin,omitempty"`      // a tool of this server: current_time, random_number
+	Strict        *bool                  `protobuf:"varint,8,opt,name=strict,proto3,oneof" json:"strict,omitempty"` // arguments must fit the schema by its strict rules, where the model can do so
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,6 +394,13 @@ func (x *Tool) GetBuiltin() string {
 		return x.Builtin
 	}
 	return ""
+}
+
+func (x *Tool) GetStrict() bool {
+	if x != nil && x.Strict != nil {
+		return *x.Strict
+	}
+	return false
 }
 
 // ToolPolicy is how a tool may be run.
@@ -1971,7 +1979,7 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"background\x18\x15 \x01(\bR\n" +
 	"background\x12!\n" +
 	"\fbudget_binds\x18\x16 \x01(\bR\vbudgetBinds\x12\x1a\n" +
-	"\bprojects\x18\x17 \x03(\tR\bprojects\"\xe0\x01\n" +
+	"\bprojects\x18\x17 \x03(\tR\bprojects\"\x88\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1979,7 +1987,9 @@ const file_agentpb_agent_proto_rawDesc = "" +
 	"\x06policy\x18\x04 \x01(\v2\x18.parley.agent.ToolPolicyR\x06policy\x12&\n" +
 	"\x04http\x18\x05 \x01(\v2\x12.parley.agent.HTTPR\x04http\x12\x16\n" +
 	"\x06client\x18\x06 \x01(\bR\x06client\x12\x18\n" +
-	"\abuiltin\x18\a \x01(\tR\abuiltin\"\xfa\x01\n" +
+	"\abuiltin\x18\a \x01(\tR\abuiltin\x12\x1b\n" +
+	"\x06strict\x18\b \x01(\bH\x00R\x06strict\x88\x01\x01B\t\n" +
+	"\a_strict\"\xfa\x01\n" +
 	"\n" +
 	"ToolPolicy\x12\x1a\n" +
 	"\bapproval\x18\x01 \x01(\tR\bapproval\x12\x12\n" +
@@ -2255,6 +2265,7 @@ func file_agentpb_agent_proto_init() {
 	if File_agentpb_agent_proto != nil {
 		return
 	}
+	file_agentpb_agent_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1335,6 +1335,7 @@ type OpenCall struct {
 	Schema          []byte                 `protobuf:"bytes,8,opt,name=schema,proto3" json:"schema,omitempty"`                                              // JSON Schema of the arguments; beside args
 	Details         []byte                 `protobuf:"bytes,9,opt,name=details,proto3" json:"details,omitempty"`                                            // JSON object for the action: prompt, questions, ...; beside args
 	ActionTimeoutMs int64                  `protobuf:"varint,10,opt,name=action_timeout_ms,json=actionTimeoutMs,proto3" json:"action_timeout_ms,omitempty"` // how long a person has, by the tool's policy; 0 = Limits.ActionTimeout
+	OfCaller        bool                   `protobuf:"varint,11,opt,name=of_caller,json=ofCaller,proto3" json:"of_caller,omitempty"`                        // the tool came with the request, see TurnOptions
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1439,6 +1440,13 @@ func (x *OpenCall) GetActionTimeoutMs() int64 {
 	return 0
 }
 
+func (x *OpenCall) GetOfCaller() bool {
+	if x != nil {
+		return x.OfCaller
+	}
+	return false
+}
+
 // Step is one journalled part of a turn that runs: a row in TableSteps, gone when the turn has ended.
 type Step struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1448,6 +1456,7 @@ type Step struct {
 	//	*Step_Use
 	//	*Step_Results
 	//	*Step_Partial
+	//	*Step_Options
 	Body          isStep_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1524,6 +1533,15 @@ func (x *Step) GetPartial() *Partial {
 	return nil
 }
 
+func (x *Step) GetOptions() *TurnOptions {
+	if x != nil {
+		if x, ok := x.Body.(*Step_Options); ok {
+			return x.Options
+		}
+	}
+	return nil
+}
+
 type isStep_Body interface {
 	isStep_Body()
 }
@@ -1540,11 +1558,257 @@ type Step_Partial struct {
 	Partial *Partial `protobuf:"bytes,4,opt,name=partial,proto3,oneof"`
 }
 
+type Step_Options struct {
+	Options *TurnOptions `protobuf:"bytes,5,opt,name=options,proto3,oneof"`
+}
+
 func (*Step_Use) isStep_Body() {}
 
 func (*Step_Results) isStep_Body() {}
 
 func (*Step_Partial) isStep_Body() {}
+
+func (*Step_Options) isStep_Body() {}
+
+// TurnOptions is what a caller sets for a turn, beside the agent's own settings: until the turn ends, or goes on with results
+// of function calls, which bring options of their own. It is a step, so that the head stays small.
+type TurnOptions struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Instructions      string                 `protobuf:"bytes,1,opt,name=instructions,proto3" json:"instructions,omitempty"`               // added to the agent's
+	Tools             []*agentpb.Tool        `protobuf:"bytes,2,rep,name=tools,proto3" json:"tools,omitempty"`                             // client tools, added to the agent's
+	ToolChoice        *ToolChoice            `protobuf:"bytes,3,opt,name=tool_choice,json=toolChoice,proto3" json:"tool_choice,omitempty"` // absent = the model chooses
+	Format            *OutputFormat          `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`                           // absent = text
+	Temperature       *float64               `protobuf:"fixed64,5,opt,name=temperature,proto3,oneof" json:"temperature,omitempty"`
+	TopP              *float64               `protobuf:"fixed64,6,opt,name=top_p,json=topP,proto3,oneof" json:"top_p,omitempty"`
+	MaxOutputTokens   int32                  `protobuf:"varint,7,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"` // of each model call; 0 = the agent's
+	ParallelToolCalls *bool                  `protobuf:"varint,8,opt,name=parallel_tool_calls,json=parallelToolCalls,proto3,oneof" json:"parallel_tool_calls,omitempty"`
+	ReasoningEffort   string                 `protobuf:"bytes,9,opt,name=reasoning_effort,json=reasoningEffort,proto3" json:"reasoning_effort,omitempty"` // empty = the model's own
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *TurnOptions) Reset() {
+	*x = TurnOptions{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnOptions) ProtoMessage() {}
+
+func (x *TurnOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
+func (*TurnOptions) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TurnOptions) GetInstructions() string {
+	if x != nil {
+		return x.Instructions
+	}
+	return ""
+}
+
+func (x *TurnOptions) GetTools() []*agentpb.Tool {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *TurnOptions) GetToolChoice() *ToolChoice {
+	if x != nil {
+		return x.ToolChoice
+	}
+	return nil
+}
+
+func (x *TurnOptions) GetFormat() *OutputFormat {
+	if x != nil {
+		return x.Format
+	}
+	return nil
+}
+
+func (x *TurnOptions) GetTemperature() float64 {
+	if x != nil && x.Temperature != nil {
+		return *x.Temperature
+	}
+	return 0
+}
+
+func (x *TurnOptions) GetTopP() float64 {
+	if x != nil && x.TopP != nil {
+		return *x.TopP
+	}
+	return 0
+}
+
+func (x *TurnOptions) GetMaxOutputTokens() int32 {
+	if x != nil {
+		return x.MaxOutputTokens
+	}
+	return 0
+}
+
+func (x *TurnOptions) GetParallelToolCalls() bool {
+	if x != nil && x.ParallelToolCalls != nil {
+		return *x.ParallelToolCalls
+	}
+	return false
+}
+
+func (x *TurnOptions) GetReasoningEffort() string {
+	if x != nil {
+		return x.ReasoningEffort
+	}
+	return ""
+}
+
+// ToolChoice says whether the model may, must or must not call tools.
+type ToolChoice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mode          string                 `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"` // none, required, function
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // function: which one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolChoice) Reset() {
+	*x = ToolChoice{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolChoice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolChoice) ProtoMessage() {}
+
+func (x *ToolChoice) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolChoice.ProtoReflect.Descriptor instead.
+func (*ToolChoice) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ToolChoice) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ToolChoice) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// OutputFormat is the form of what the model says.
+type OutputFormat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"` // json_object, json_schema
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	Schema        []byte                 `protobuf:"bytes,4,opt,name=schema,proto3" json:"schema,omitempty"` // JSON Schema object
+	Strict        *bool                  `protobuf:"varint,5,opt,name=strict,proto3,oneof" json:"strict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputFormat) Reset() {
+	*x = OutputFormat{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputFormat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputFormat) ProtoMessage() {}
+
+func (x *OutputFormat) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputFormat.ProtoReflect.Descriptor instead.
+func (*OutputFormat) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *OutputFormat) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *OutputFormat) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OutputFormat) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *OutputFormat) GetSchema() []byte {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *OutputFormat) GetStrict() bool {
+	if x != nil && x.Strict != nil {
+		return *x.Strict
+	}
+	return false
+}
 
 type PendingAction struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1560,13 +1824,14 @@ type PendingAction struct {
 	Schema         []byte                 `protobuf:"bytes,10,opt,name=schema,proto3" json:"schema,omitempty"`                                        // JSON Schema of args, checked against approvedArgs
 	UnknownOutcome bool                   `protobuf:"varint,11,opt,name=unknown_outcome,json=unknownOutcome,proto3" json:"unknown_outcome,omitempty"` // it may have run: allow runs it again
 	Group          string                 `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`                                          // run_id of the turn segment; actions of one pause share it
+	OfCaller       bool                   `protobuf:"varint,13,opt,name=of_caller,json=ofCaller,proto3" json:"of_caller,omitempty"`                   // of a tool that came with the request: when nobody answers in time, the turn ends
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PendingAction) Reset() {
 	*x = PendingAction{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1843,7 @@ func (x *PendingAction) String() string {
 func (*PendingAction) ProtoMessage() {}
 
 func (x *PendingAction) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[9]
+	mi := &file_conversationpb_conversation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1856,7 @@ func (x *PendingAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingAction.ProtoReflect.Descriptor instead.
 func (*PendingAction) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{9}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PendingAction) GetId() string {
@@ -1678,6 +1943,13 @@ func (x *PendingAction) GetGroup() string {
 	return ""
 }
 
+func (x *PendingAction) GetOfCaller() bool {
+	if x != nil {
+		return x.OfCaller
+	}
+	return false
+}
+
 type Usage struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens       int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
@@ -1693,7 +1965,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1977,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[10]
+	mi := &file_conversationpb_conversation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1990,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{10}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1799,7 +2071,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2083,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[11]
+	mi := &file_conversationpb_conversation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2096,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{11}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Message) GetId() string {
@@ -1988,7 +2260,7 @@ type Feedback struct {
 
 func (x *Feedback) Reset() {
 	*x = Feedback{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2272,7 @@ func (x *Feedback) String() string {
 func (*Feedback) ProtoMessage() {}
 
 func (x *Feedback) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[12]
+	mi := &file_conversationpb_conversation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2285,7 @@ func (x *Feedback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
 func (*Feedback) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{12}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Feedback) GetRating() string {
@@ -2072,7 +2344,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2356,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[13]
+	mi := &file_conversationpb_conversation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2369,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{13}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ToolCall) GetId() string {
@@ -2161,7 +2433,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2445,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[14]
+	mi := &file_conversationpb_conversation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2458,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{14}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Run) GetId() string {
@@ -2269,7 +2541,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2553,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[15]
+	mi := &file_conversationpb_conversation_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2566,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{15}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TurnError) GetCode() string {
@@ -2342,6 +2614,8 @@ type Event struct {
 	//	*Event_ToolRemembered
 	//	*Event_Partial
 	//	*Event_Held
+	//	*Event_Imported
+	//	*Event_TurnOptions
 	Body          isEvent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2349,7 +2623,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2635,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[16]
+	mi := &file_conversationpb_conversation_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2648,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{16}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -2621,6 +2895,24 @@ func (x *Event) GetHeld() *Held {
 	return nil
 }
 
+func (x *Event) GetImported() *Imported {
+	if x != nil {
+		if x, ok := x.Body.(*Event_Imported); ok {
+			return x.Imported
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetTurnOptions() *TurnOptions {
+	if x != nil {
+		if x, ok := x.Body.(*Event_TurnOptions); ok {
+			return x.TurnOptions
+		}
+	}
+	return nil
+}
+
 type isEvent_Body interface {
 	isEvent_Body()
 }
@@ -2721,6 +3013,14 @@ type Event_Held struct {
 	Held *Held `protobuf:"bytes,33,opt,name=held,proto3,oneof"` // not public
 }
 
+type Event_Imported struct {
+	Imported *Imported `protobuf:"bytes,34,opt,name=imported,proto3,oneof"` // not public
+}
+
+type Event_TurnOptions struct {
+	TurnOptions *TurnOptions `protobuf:"bytes,35,opt,name=turn_options,json=turnOptions,proto3,oneof"` // not public
+}
+
 func (*Event_Created) isEvent_Body() {}
 
 func (*Event_UserMessage) isEvent_Body() {}
@@ -2769,20 +3069,25 @@ func (*Event_Partial) isEvent_Body() {}
 
 func (*Event_Held) isEvent_Body() {}
 
+func (*Event_Imported) isEvent_Body() {}
+
+func (*Event_TurnOptions) isEvent_Body() {}
+
 // ToolUse is a model call that asked for tools, journalled before any of them runs.
 type ToolUse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`   // what the model said beside
-	Calls         []*ToolCall            `protobuf:"bytes,2,rep,name=calls,proto3" json:"calls,omitempty"` // id, name, arguments
-	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"` // of this model call alone
-	Open          []*OpenCall            `protobuf:"bytes,4,rep,name=open,proto3" json:"open,omitempty"`   // one for each call, as the runner judged it; the rules may lower APPROVAL to RUN
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`    // what the model said beside
+	Calls         []*ToolCall            `protobuf:"bytes,2,rep,name=calls,proto3" json:"calls,omitempty"`  // id, name, arguments
+	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`  // of this model call alone
+	Open          []*OpenCall            `protobuf:"bytes,4,rep,name=open,proto3" json:"open,omitempty"`    // one for each call, as the runner judged it; the rules may lower APPROVAL to RUN
+	Given         bool                   `protobuf:"varint,5,opt,name=given,proto3" json:"given,omitempty"` // it came with the message, see Send.given: no model was called for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolUse) Reset() {
 	*x = ToolUse{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +3099,7 @@ func (x *ToolUse) String() string {
 func (*ToolUse) ProtoMessage() {}
 
 func (x *ToolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[17]
+	mi := &file_conversationpb_conversation_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +3112,7 @@ func (x *ToolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
 func (*ToolUse) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{17}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolUse) GetText() string {
@@ -2838,6 +3143,13 @@ func (x *ToolUse) GetOpen() []*OpenCall {
 	return nil
 }
 
+func (x *ToolUse) GetGiven() bool {
+	if x != nil {
+		return x.Given
+	}
+	return false
+}
+
 // ToolResults are results of calls of the newest ToolUse, one or several.
 type ToolResults struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2848,7 +3160,7 @@ type ToolResults struct {
 
 func (x *ToolResults) Reset() {
 	*x = ToolResults{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3172,7 @@ func (x *ToolResults) String() string {
 func (*ToolResults) ProtoMessage() {}
 
 func (x *ToolResults) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[18]
+	mi := &file_conversationpb_conversation_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3185,7 @@ func (x *ToolResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResults.ProtoReflect.Descriptor instead.
 func (*ToolResults) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{18}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolResults) GetResults() []*ToolCall {
@@ -2895,7 +3207,7 @@ type Partial struct {
 
 func (x *Partial) Reset() {
 	*x = Partial{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +3219,7 @@ func (x *Partial) String() string {
 func (*Partial) ProtoMessage() {}
 
 func (x *Partial) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[19]
+	mi := &file_conversationpb_conversation_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +3232,7 @@ func (x *Partial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partial.ProtoReflect.Descriptor instead.
 func (*Partial) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{19}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Partial) GetText() string {
@@ -2955,7 +3267,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3279,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[20]
+	mi := &file_conversationpb_conversation_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3292,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{20}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Reserved) GetReservedNanoUsd() int64 {
@@ -3009,7 +3321,7 @@ type SessionUsage struct {
 
 func (x *SessionUsage) Reset() {
 	*x = SessionUsage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3333,7 @@ func (x *SessionUsage) String() string {
 func (*SessionUsage) ProtoMessage() {}
 
 func (x *SessionUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[21]
+	mi := &file_conversationpb_conversation_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3346,7 @@ func (x *SessionUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionUsage.ProtoReflect.Descriptor instead.
 func (*SessionUsage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{21}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SessionUsage) GetUsage() *Usage {
@@ -3068,7 +3380,7 @@ type BudgetReached struct {
 
 func (x *BudgetReached) Reset() {
 	*x = BudgetReached{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3392,7 @@ func (x *BudgetReached) String() string {
 func (*BudgetReached) ProtoMessage() {}
 
 func (x *BudgetReached) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[22]
+	mi := &file_conversationpb_conversation_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3405,7 @@ func (x *BudgetReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetReached.ProtoReflect.Descriptor instead.
 func (*BudgetReached) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{22}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BudgetReached) GetSpentNanoUsd() int64 {
@@ -3119,7 +3431,7 @@ type ActionRequested struct {
 
 func (x *ActionRequested) Reset() {
 	*x = ActionRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3443,7 @@ func (x *ActionRequested) String() string {
 func (*ActionRequested) ProtoMessage() {}
 
 func (x *ActionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[23]
+	mi := &file_conversationpb_conversation_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3456,7 @@ func (x *ActionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionRequested.ProtoReflect.Descriptor instead.
 func (*ActionRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{23}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ActionRequested) GetAction() *PendingAction {
@@ -3164,7 +3476,7 @@ type TurnPaused struct {
 
 func (x *TurnPaused) Reset() {
 	*x = TurnPaused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3488,7 @@ func (x *TurnPaused) String() string {
 func (*TurnPaused) ProtoMessage() {}
 
 func (x *TurnPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[24]
+	mi := &file_conversationpb_conversation_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3501,7 @@ func (x *TurnPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPaused.ProtoReflect.Descriptor instead.
 func (*TurnPaused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{24}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TurnPaused) GetAnswer() *Message {
@@ -3217,7 +3529,7 @@ type ActionClosed struct {
 
 func (x *ActionClosed) Reset() {
 	*x = ActionClosed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3541,7 @@ func (x *ActionClosed) String() string {
 func (*ActionClosed) ProtoMessage() {}
 
 func (x *ActionClosed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[25]
+	mi := &file_conversationpb_conversation_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3554,7 @@ func (x *ActionClosed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionClosed.ProtoReflect.Descriptor instead.
 func (*ActionClosed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{25}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ActionClosed) GetId() string {
@@ -3328,7 +3640,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3652,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[26]
+	mi := &file_conversationpb_conversation_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3665,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{26}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TurnResumed) GetLease() *Lease {
@@ -3396,7 +3708,7 @@ type Truncated struct {
 
 func (x *Truncated) Reset() {
 	*x = Truncated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3720,7 @@ func (x *Truncated) String() string {
 func (*Truncated) ProtoMessage() {}
 
 func (x *Truncated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[27]
+	mi := &file_conversationpb_conversation_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3733,7 @@ func (x *Truncated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truncated.ProtoReflect.Descriptor instead.
 func (*Truncated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{27}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Truncated) GetFrom() uint64 {
@@ -3455,7 +3767,7 @@ type MessageChanged struct {
 
 func (x *MessageChanged) Reset() {
 	*x = MessageChanged{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3779,7 @@ func (x *MessageChanged) String() string {
 func (*MessageChanged) ProtoMessage() {}
 
 func (x *MessageChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[28]
+	mi := &file_conversationpb_conversation_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3792,7 @@ func (x *MessageChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageChanged.ProtoReflect.Descriptor instead.
 func (*MessageChanged) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{28}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MessageChanged) GetMessage() *Message {
@@ -3503,7 +3815,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3827,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[29]
+	mi := &file_conversationpb_conversation_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3840,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{29}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Held) GetRunId() string {
@@ -3559,6 +3871,51 @@ func (x *Held) GetIssuedAt() int64 {
 	return 0
 }
 
+// Imported adds messages that were said elsewhere, before the message of the turn that begins with the same append.
+type Imported struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Messages      []*Message             `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Imported) Reset() {
+	*x = Imported{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Imported) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Imported) ProtoMessage() {}
+
+func (x *Imported) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Imported.ProtoReflect.Descriptor instead.
+func (*Imported) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Imported) GetMessages() []*Message {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
 type FileAdded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *File                  `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -3568,7 +3925,7 @@ type FileAdded struct {
 
 func (x *FileAdded) Reset() {
 	*x = FileAdded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3580,7 +3937,7 @@ func (x *FileAdded) String() string {
 func (*FileAdded) ProtoMessage() {}
 
 func (x *FileAdded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[30]
+	mi := &file_conversationpb_conversation_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3593,7 +3950,7 @@ func (x *FileAdded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAdded.ProtoReflect.Descriptor instead.
 func (*FileAdded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{30}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FileAdded) GetFile() *File {
@@ -3613,7 +3970,7 @@ type FilesRemoved struct {
 
 func (x *FilesRemoved) Reset() {
 	*x = FilesRemoved{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3982,7 @@ func (x *FilesRemoved) String() string {
 func (*FilesRemoved) ProtoMessage() {}
 
 func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[31]
+	mi := &file_conversationpb_conversation_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3995,7 @@ func (x *FilesRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRemoved.ProtoReflect.Descriptor instead.
 func (*FilesRemoved) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{31}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FilesRemoved) GetIds() []string {
@@ -3665,7 +4022,7 @@ type ToolRemembered struct {
 
 func (x *ToolRemembered) Reset() {
 	*x = ToolRemembered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +4034,7 @@ func (x *ToolRemembered) String() string {
 func (*ToolRemembered) ProtoMessage() {}
 
 func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[32]
+	mi := &file_conversationpb_conversation_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +4047,7 @@ func (x *ToolRemembered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRemembered.ProtoReflect.Descriptor instead.
 func (*ToolRemembered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{32}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ToolRemembered) GetTool() string {
@@ -3716,7 +4073,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +4085,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[33]
+	mi := &file_conversationpb_conversation_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +4098,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{33}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Created) GetState() *State {
@@ -3761,7 +4118,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +4130,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[34]
+	mi := &file_conversationpb_conversation_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +4143,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{34}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UserMessage) GetMessage() *Message {
@@ -3815,7 +4172,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3827,7 +4184,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[35]
+	mi := &file_conversationpb_conversation_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3840,7 +4197,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{35}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TurnStarted) GetLease() *Lease {
@@ -3880,7 +4237,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +4249,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[36]
+	mi := &file_conversationpb_conversation_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +4262,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{36}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AgentMessage) GetMessage() *Message {
@@ -3928,7 +4285,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4297,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[37]
+	mi := &file_conversationpb_conversation_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4310,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{37}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TurnEnded) GetStopReason() StopReason {
@@ -4004,7 +4361,7 @@ type TurnRecovered struct {
 
 func (x *TurnRecovered) Reset() {
 	*x = TurnRecovered{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4373,7 @@ func (x *TurnRecovered) String() string {
 func (*TurnRecovered) ProtoMessage() {}
 
 func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[38]
+	mi := &file_conversationpb_conversation_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4386,7 @@ func (x *TurnRecovered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRecovered.ProtoReflect.Descriptor instead.
 func (*TurnRecovered) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{38}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TurnRecovered) GetNode() string {
@@ -4077,7 +4434,7 @@ type CancelRequested struct {
 
 func (x *CancelRequested) Reset() {
 	*x = CancelRequested{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4446,7 @@ func (x *CancelRequested) String() string {
 func (*CancelRequested) ProtoMessage() {}
 
 func (x *CancelRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[39]
+	mi := &file_conversationpb_conversation_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4459,7 @@ func (x *CancelRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequested.ProtoReflect.Descriptor instead.
 func (*CancelRequested) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{39}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CancelRequested) GetCommandId() string {
@@ -4134,7 +4491,7 @@ type Updated struct {
 
 func (x *Updated) Reset() {
 	*x = Updated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4503,7 @@ func (x *Updated) String() string {
 func (*Updated) ProtoMessage() {}
 
 func (x *Updated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[40]
+	mi := &file_conversationpb_conversation_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4516,7 @@ func (x *Updated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Updated.ProtoReflect.Descriptor instead.
 func (*Updated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{40}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Updated) GetPatch() *Patch {
@@ -4226,7 +4583,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4595,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[41]
+	mi := &file_conversationpb_conversation_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4608,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{41}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Patch) GetTitle() string {
@@ -4311,7 +4668,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4680,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[42]
+	mi := &file_conversationpb_conversation_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4693,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{42}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Caller) GetTenantId() string {
@@ -4414,6 +4771,7 @@ type Command struct {
 	//	*Command_SetTitle
 	//	*Command_Due
 	//	*Command_Hold
+	//	*Command_Answer
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4421,7 +4779,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4791,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[43]
+	mi := &file_conversationpb_conversation_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4804,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{43}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Command) GetConversationId() string {
@@ -4701,6 +5059,15 @@ func (x *Command) GetHold() *Hold {
 	return nil
 }
 
+func (x *Command) GetAnswer() *Answer {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Answer); ok {
+			return x.Answer
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -4789,6 +5156,10 @@ type Command_Hold struct {
 	Hold *Hold `protobuf:"bytes,30,opt,name=hold,proto3,oneof"` // from the driver of a background run
 }
 
+type Command_Answer struct {
+	Answer *Answer `protobuf:"bytes,31,opt,name=answer,proto3,oneof"`
+}
+
 func (*Command_Create) isCommand_Body() {}
 
 func (*Command_Send) isCommand_Body() {}
@@ -4831,6 +5202,8 @@ func (*Command_Due) isCommand_Body() {}
 
 func (*Command_Hold) isCommand_Body() {}
 
+func (*Command_Answer) isCommand_Body() {}
+
 // Progress journals a step of a running turn, or asks for money for its next model call. The runner waits for the reply
 // (Progressed) before it goes on.
 type Progress struct {
@@ -4853,7 +5226,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4865,7 +5238,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[44]
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4878,7 +5251,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{44}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Progress) GetRunId() string {
@@ -4997,7 +5370,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5382,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[45]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +5395,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{45}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -5042,7 +5415,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5054,7 +5427,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[46]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5067,7 +5440,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{46}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -5095,7 +5468,7 @@ type Resolve struct {
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5107,7 +5480,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[47]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5120,7 +5493,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{47}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -5212,7 +5585,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5224,7 +5597,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5237,7 +5610,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -5278,7 +5651,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5290,7 +5663,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5303,7 +5676,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -5330,7 +5703,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5342,7 +5715,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5355,7 +5728,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -5372,6 +5745,84 @@ func (x *ClientResult) GetError() string {
 	return ""
 }
 
+// Answer gives results of function calls that the turn waits for, all of them or some; a turn that waits for nothing else goes
+// on.
+type Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outputs       []*ToolCall            `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"` // id, and result or error
+	Agent         *agentpb.Agent         `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Wait          bool                   `protobuf:"varint,3,opt,name=wait,proto3" json:"wait,omitempty"`
+	OfAgent       string                 `protobuf:"bytes,4,opt,name=of_agent,json=ofAgent,proto3" json:"of_agent,omitempty"` // as in Send
+	Options       *TurnOptions           `protobuf:"bytes,5,opt,name=options,proto3" json:"options,omitempty"`                // in place of those that the turn has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *Answer) GetOutputs() []*ToolCall {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *Answer) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *Answer) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+func (x *Answer) GetOfAgent() string {
+	if x != nil {
+		return x.OfAgent
+	}
+	return ""
+}
+
+func (x *Answer) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 type Continue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         *agentpb.Agent         `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -5382,7 +5833,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5845,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5858,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -5435,7 +5886,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5447,7 +5898,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5460,7 +5911,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -5490,7 +5941,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5502,7 +5953,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5515,7 +5966,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -5568,7 +6019,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5580,7 +6031,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5593,7 +6044,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -5658,7 +6109,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5670,7 +6121,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5683,7 +6134,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -5730,7 +6181,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +6193,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +6206,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Forget) GetTool() string {
@@ -5776,7 +6227,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5788,7 +6239,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5801,7 +6252,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -5827,7 +6278,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +6290,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +6303,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -5873,7 +6324,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5885,7 +6336,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5898,7 +6349,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -5930,7 +6381,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5942,7 +6393,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5955,7 +6406,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -5972,7 +6423,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5984,7 +6435,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5997,7 +6448,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Hold) GetRunId() string {
@@ -6044,7 +6495,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6056,7 +6507,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6069,7 +6520,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -6136,13 +6587,16 @@ type Send struct {
 	Wait          bool                   `protobuf:"varint,4,opt,name=wait,proto3" json:"wait,omitempty"` // answer when the turn ended, else when it was accepted
 	FileIds       []string               `protobuf:"bytes,5,rep,name=file_ids,json=fileIds,proto3" json:"file_ids,omitempty"`
 	OfAgent       string                 `protobuf:"bytes,6,opt,name=of_agent,json=ofAgent,proto3" json:"of_agent,omitempty"` // the conversation must be a session with this agent, else there is none; "" = any
+	Earlier       []*Message             `protobuf:"bytes,7,rep,name=earlier,proto3" json:"earlier,omitempty"`                // said before, elsewhere: role, content, files (ids), tool_calls with their results
+	Given         []*ToolUse             `protobuf:"bytes,8,rep,name=given,proto3" json:"given,omitempty"`                    // what the model asked for after the message, elsewhere: text, and calls with their results
+	Options       *TurnOptions           `protobuf:"bytes,9,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6154,7 +6608,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6167,7 +6621,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -6212,6 +6666,27 @@ func (x *Send) GetOfAgent() string {
 	return ""
 }
 
+func (x *Send) GetEarlier() []*Message {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+func (x *Send) GetGiven() []*ToolUse {
+	if x != nil {
+		return x.Given
+	}
+	return nil
+}
+
+func (x *Send) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SettleWaitMs  int64                  `protobuf:"varint,1,opt,name=settle_wait_ms,json=settleWaitMs,proto3" json:"settle_wait_ms,omitempty"` // how long to wait for the turn to end before answering settled: false
@@ -6221,7 +6696,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6233,7 +6708,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6246,7 +6721,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -6268,7 +6743,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6280,7 +6755,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6293,7 +6768,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -6334,7 +6809,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6346,7 +6821,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6359,7 +6834,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -6385,7 +6860,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6397,7 +6872,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6410,7 +6885,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -6440,7 +6915,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6452,7 +6927,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6465,7 +6940,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Finish) GetRunId() string {
@@ -6553,7 +7028,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6565,7 +7040,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6578,7 +7053,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 type AwaitRun struct {
@@ -6590,7 +7065,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6602,7 +7077,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6615,7 +7090,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -6646,7 +7121,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6658,7 +7133,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6671,7 +7146,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -6850,7 +7325,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6862,7 +7337,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6875,7 +7350,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -6937,7 +7412,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6949,7 +7424,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6962,7 +7437,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -6988,7 +7463,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7000,7 +7475,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7013,7 +7488,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Tools) GetTools() []string {
@@ -7032,7 +7507,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7044,7 +7519,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7057,7 +7532,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -7079,7 +7554,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7091,7 +7566,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7104,7 +7579,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -7154,7 +7629,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7166,7 +7641,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7179,7 +7654,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -7272,7 +7747,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7284,7 +7759,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7297,7 +7772,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -7343,7 +7818,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7355,7 +7830,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7368,7 +7843,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 type Refused struct {
@@ -7382,7 +7857,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7394,7 +7869,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7407,7 +7882,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -7445,7 +7920,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7457,7 +7932,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7470,7 +7945,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -7521,7 +7996,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7533,7 +8008,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7546,7 +8021,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -7588,7 +8063,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7600,7 +8075,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7613,7 +8088,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Delta) GetRunId() string {
@@ -7647,7 +8122,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7659,7 +8134,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7672,7 +8147,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -7813,7 +8288,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\aby_user\x18\x14 \x01(\tR\x06byUser\x12\x19\n" +
 	"\bby_token\x18\x15 \x01(\tR\abyToken\x12'\n" +
 	"\x0fruntime_context\x18\x16 \x01(\fR\x0eruntimeContext\x12\x16\n" +
-	"\x06deaths\x18\x17 \x01(\rR\x06deaths\"\xa0\x02\n" +
+	"\x06deaths\x18\x17 \x01(\rR\x06deaths\"\xbd\x02\n" +
 	"\bOpenCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
@@ -7827,13 +8302,40 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06schema\x18\b \x01(\fR\x06schema\x12\x18\n" +
 	"\adetails\x18\t \x01(\fR\adetails\x12*\n" +
 	"\x11action_timeout_ms\x18\n" +
-	" \x01(\x03R\x0factionTimeoutMs\"\xd0\x01\n" +
+	" \x01(\x03R\x0factionTimeoutMs\x12\x1b\n" +
+	"\tof_caller\x18\v \x01(\bR\bofCaller\"\x8e\x02\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x120\n" +
 	"\x03use\x18\x02 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\x03use\x12<\n" +
 	"\aresults\x18\x03 \x01(\v2 .parley.conversation.ToolResultsH\x00R\aresults\x128\n" +
-	"\apartial\x18\x04 \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartialB\x06\n" +
-	"\x04body\"\xcc\x02\n" +
+	"\apartial\x18\x04 \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartial\x12<\n" +
+	"\aoptions\x18\x05 \x01(\v2 .parley.conversation.TurnOptionsH\x00R\aoptionsB\x06\n" +
+	"\x04body\"\xd7\x03\n" +
+	"\vTurnOptions\x12\"\n" +
+	"\finstructions\x18\x01 \x01(\tR\finstructions\x12(\n" +
+	"\x05tools\x18\x02 \x03(\v2\x12.parley.agent.ToolR\x05tools\x12@\n" +
+	"\vtool_choice\x18\x03 \x01(\v2\x1f.parley.conversation.ToolChoiceR\n" +
+	"toolChoice\x129\n" +
+	"\x06format\x18\x04 \x01(\v2!.parley.conversation.OutputFormatR\x06format\x12%\n" +
+	"\vtemperature\x18\x05 \x01(\x01H\x00R\vtemperature\x88\x01\x01\x12\x18\n" +
+	"\x05top_p\x18\x06 \x01(\x01H\x01R\x04topP\x88\x01\x01\x12*\n" +
+	"\x11max_output_tokens\x18\a \x01(\x05R\x0fmaxOutputTokens\x123\n" +
+	"\x13parallel_tool_calls\x18\b \x01(\bH\x02R\x11parallelToolCalls\x88\x01\x01\x12)\n" +
+	"\x10reasoning_effort\x18\t \x01(\tR\x0freasoningEffortB\x0e\n" +
+	"\f_temperatureB\b\n" +
+	"\x06_top_pB\x16\n" +
+	"\x14_parallel_tool_calls\"4\n" +
+	"\n" +
+	"ToolChoice\x12\x12\n" +
+	"\x04mode\x18\x01 \x01(\tR\x04mode\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x98\x01\n" +
+	"\fOutputFormat\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06schema\x18\x04 \x01(\fR\x06schema\x12\x1b\n" +
+	"\x06strict\x18\x05 \x01(\bH\x00R\x06strict\x88\x01\x01B\t\n" +
+	"\a_strict\"\xe9\x02\n" +
 	"\rPendingAction\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n" +
@@ -7850,7 +8352,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06schema\x18\n" +
 	" \x01(\fR\x06schema\x12'\n" +
 	"\x0funknown_outcome\x18\v \x01(\bR\x0eunknownOutcome\x12\x14\n" +
-	"\x05group\x18\f \x01(\tR\x05group\"\xf2\x01\n" +
+	"\x05group\x18\f \x01(\tR\x05group\x12\x1b\n" +
+	"\tof_caller\x18\r \x01(\bR\bofCaller\"\xf2\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12.\n" +
@@ -7920,7 +8423,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xd8\r\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xdc\x0e\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -7953,13 +8456,16 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\rfiles_removed\x18\x1e \x01(\v2!.parley.conversation.FilesRemovedH\x00R\ffilesRemoved\x12N\n" +
 	"\x0ftool_remembered\x18\x1f \x01(\v2#.parley.conversation.ToolRememberedH\x00R\x0etoolRemembered\x128\n" +
 	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartial\x12/\n" +
-	"\x04held\x18! \x01(\v2\x19.parley.conversation.HeldH\x00R\x04heldB\x06\n" +
-	"\x04body\"\xb7\x01\n" +
+	"\x04held\x18! \x01(\v2\x19.parley.conversation.HeldH\x00R\x04held\x12;\n" +
+	"\bimported\x18\" \x01(\v2\x1d.parley.conversation.ImportedH\x00R\bimported\x12E\n" +
+	"\fturn_options\x18# \x01(\v2 .parley.conversation.TurnOptionsH\x00R\vturnOptionsB\x06\n" +
+	"\x04body\"\xcd\x01\n" +
 	"\aToolUse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x123\n" +
 	"\x05calls\x18\x02 \x03(\v2\x1d.parley.conversation.ToolCallR\x05calls\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x121\n" +
-	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\"F\n" +
+	"\x04open\x18\x04 \x03(\v2\x1d.parley.conversation.OpenCallR\x04open\x12\x14\n" +
+	"\x05given\x18\x05 \x01(\bR\x05given\"F\n" +
 	"\vToolResults\x127\n" +
 	"\aresults\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aresults\"i\n" +
 	"\aPartial\x12\x12\n" +
@@ -8015,7 +8521,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\breleased\x18\x02 \x01(\bR\breleased\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x03 \x01(\tR\tcommandId\x12\x1b\n" +
-	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\":\n" +
+	"\tissued_at\x18\x04 \x01(\x03R\bissuedAt\"D\n" +
+	"\bImported\x128\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1c.parley.conversation.MessageR\bmessages\":\n" +
 	"\tFileAdded\x12-\n" +
 	"\x04file\x18\x01 \x01(\v2\x19.parley.conversation.FileR\x04file\"2\n" +
 	"\fFilesRemoved\x12\x10\n" +
@@ -8084,7 +8592,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x19\n" +
-	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xf1\v\n" +
+	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xa8\f\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -8119,7 +8627,8 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"removeFile\x12<\n" +
 	"\tset_title\x18\x1c \x01(\v2\x1d.parley.conversation.SetTitleH\x00R\bsetTitle\x12,\n" +
 	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03due\x12/\n" +
-	"\x04hold\x18\x1e \x01(\v2\x19.parley.conversation.HoldH\x00R\x04holdB\x06\n" +
+	"\x04hold\x18\x1e \x01(\v2\x19.parley.conversation.HoldH\x00R\x04hold\x125\n" +
+	"\x06answer\x18\x1f \x01(\v2\x1b.parley.conversation.AnswerH\x00R\x06answerB\x06\n" +
 	"\x04body\"\x89\x03\n" +
 	"\bProgress\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
@@ -8156,7 +8665,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tcancelled\x18\x02 \x01(\bR\tcancelled\"<\n" +
 	"\fClientResult\x12\x16\n" +
 	"\x06output\x18\x01 \x01(\fR\x06output\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"I\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xd7\x01\n" +
+	"\x06Answer\x127\n" +
+	"\aoutputs\x18\x01 \x03(\v2\x1d.parley.conversation.ToolCallR\aoutputs\x12)\n" +
+	"\x05agent\x18\x02 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
+	"\x04wait\x18\x03 \x01(\bR\x04wait\x12\x19\n" +
+	"\bof_agent\x18\x04 \x01(\tR\aofAgent\x12:\n" +
+	"\aoptions\x18\x05 \x01(\v2 .parley.conversation.TurnOptionsR\aoptions\"I\n" +
 	"\bContinue\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\bR\x04wait\"U\n" +
@@ -8210,14 +8725,17 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12'\n" +
 	"\x0fruntime_context\x18\x06 \x01(\fR\x0eruntimeContext\x12'\n" +
 	"\x0fserver_metadata\x18\a \x01(\fR\x0eserverMetadata\x12#\n" +
-	"\rfirst_message\x18\f \x01(\tR\ffirstMessage\"\xb1\x01\n" +
+	"\rfirst_message\x18\f \x01(\tR\ffirstMessage\"\xd9\x02\n" +
 	"\x04Send\x12)\n" +
 	"\x05agent\x18\x01 \x01(\v2\x13.parley.agent.AgentR\x05agent\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x12\x12\n" +
 	"\x04wait\x18\x04 \x01(\bR\x04wait\x12\x19\n" +
 	"\bfile_ids\x18\x05 \x03(\tR\afileIds\x12\x19\n" +
-	"\bof_agent\x18\x06 \x01(\tR\aofAgent\".\n" +
+	"\bof_agent\x18\x06 \x01(\tR\aofAgent\x126\n" +
+	"\aearlier\x18\a \x03(\v2\x1c.parley.conversation.MessageR\aearlier\x122\n" +
+	"\x05given\x18\b \x03(\v2\x1c.parley.conversation.ToolUseR\x05given\x12:\n" +
+	"\aoptions\x18\t \x01(\v2 .parley.conversation.TurnOptionsR\aoptions\".\n" +
 	"\x06Cancel\x12$\n" +
 	"\x0esettle_wait_ms\x18\x01 \x01(\x03R\fsettleWaitMs\"r\n" +
 	"\rCancelTimeout\x12\x15\n" +
@@ -8381,7 +8899,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),             // 0: parley.conversation.Status
 	(Role)(0),               // 1: parley.conversation.Role
@@ -8397,252 +8915,272 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*Lease)(nil),           // 11: parley.conversation.Lease
 	(*OpenCall)(nil),        // 12: parley.conversation.OpenCall
 	(*Step)(nil),            // 13: parley.conversation.Step
-	(*PendingAction)(nil),   // 14: parley.conversation.PendingAction
-	(*Usage)(nil),           // 15: parley.conversation.Usage
-	(*Message)(nil),         // 16: parley.conversation.Message
-	(*Feedback)(nil),        // 17: parley.conversation.Feedback
-	(*ToolCall)(nil),        // 18: parley.conversation.ToolCall
-	(*Run)(nil),             // 19: parley.conversation.Run
-	(*TurnError)(nil),       // 20: parley.conversation.TurnError
-	(*Event)(nil),           // 21: parley.conversation.Event
-	(*ToolUse)(nil),         // 22: parley.conversation.ToolUse
-	(*ToolResults)(nil),     // 23: parley.conversation.ToolResults
-	(*Partial)(nil),         // 24: parley.conversation.Partial
-	(*Reserved)(nil),        // 25: parley.conversation.Reserved
-	(*SessionUsage)(nil),    // 26: parley.conversation.SessionUsage
-	(*BudgetReached)(nil),   // 27: parley.conversation.BudgetReached
-	(*ActionRequested)(nil), // 28: parley.conversation.ActionRequested
-	(*TurnPaused)(nil),      // 29: parley.conversation.TurnPaused
-	(*ActionClosed)(nil),    // 30: parley.conversation.ActionClosed
-	(*TurnResumed)(nil),     // 31: parley.conversation.TurnResumed
-	(*Truncated)(nil),       // 32: parley.conversation.Truncated
-	(*MessageChanged)(nil),  // 33: parley.conversation.MessageChanged
-	(*Held)(nil),            // 34: parley.conversation.Held
-	(*FileAdded)(nil),       // 35: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),    // 36: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),  // 37: parley.conversation.ToolRemembered
-	(*Created)(nil),         // 38: parley.conversation.Created
-	(*UserMessage)(nil),     // 39: parley.conversation.UserMessage
-	(*TurnStarted)(nil),     // 40: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),    // 41: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),       // 42: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),   // 43: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil), // 44: parley.conversation.CancelRequested
-	(*Updated)(nil),         // 45: parley.conversation.Updated
-	(*Patch)(nil),           // 46: parley.conversation.Patch
-	(*Caller)(nil),          // 47: parley.conversation.Caller
-	(*Command)(nil),         // 48: parley.conversation.Command
-	(*Progress)(nil),        // 49: parley.conversation.Progress
-	(*Reserve)(nil),         // 50: parley.conversation.Reserve
-	(*Doubt)(nil),           // 51: parley.conversation.Doubt
-	(*Resolve)(nil),         // 52: parley.conversation.Resolve
-	(*ToolApproval)(nil),    // 53: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),     // 54: parley.conversation.UserAnswers
-	(*ClientResult)(nil),    // 55: parley.conversation.ClientResult
-	(*Continue)(nil),        // 56: parley.conversation.Continue
-	(*Target)(nil),          // 57: parley.conversation.Target
-	(*Regenerate)(nil),      // 58: parley.conversation.Regenerate
-	(*Edit)(nil),            // 59: parley.conversation.Edit
-	(*Rate)(nil),            // 60: parley.conversation.Rate
-	(*Forget)(nil),          // 61: parley.conversation.Forget
-	(*AddFile)(nil),         // 62: parley.conversation.AddFile
-	(*RemoveFile)(nil),      // 63: parley.conversation.RemoveFile
-	(*SetTitle)(nil),        // 64: parley.conversation.SetTitle
-	(*Due)(nil),             // 65: parley.conversation.Due
-	(*Hold)(nil),            // 66: parley.conversation.Hold
-	(*Create)(nil),          // 67: parley.conversation.Create
-	(*Send)(nil),            // 68: parley.conversation.Send
-	(*Cancel)(nil),          // 69: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 70: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 71: parley.conversation.Update
-	(*Delete)(nil),          // 72: parley.conversation.Delete
-	(*Finish)(nil),          // 73: parley.conversation.Finish
-	(*Recover)(nil),         // 74: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 75: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 76: parley.conversation.Reply
-	(*Progressed)(nil),      // 77: parley.conversation.Progressed
-	(*Rated)(nil),           // 78: parley.conversation.Rated
-	(*Tools)(nil),           // 79: parley.conversation.Tools
-	(*FileReply)(nil),       // 80: parley.conversation.FileReply
-	(*Accepted)(nil),        // 81: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 82: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 83: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 84: parley.conversation.Deleted
-	(*Refused)(nil),         // 85: parley.conversation.Refused
-	(*Snapshot)(nil),        // 86: parley.conversation.Snapshot
-	(*Change)(nil),          // 87: parley.conversation.Change
-	(*Delta)(nil),           // 88: parley.conversation.Delta
-	(*RunStarted)(nil),      // 89: parley.conversation.RunStarted
-	(*agentpb.Agent)(nil),   // 90: parley.agent.Agent
-	(failurepb.Code)(0),     // 91: parley.failure.Code
+	(*TurnOptions)(nil),     // 14: parley.conversation.TurnOptions
+	(*ToolChoice)(nil),      // 15: parley.conversation.ToolChoice
+	(*OutputFormat)(nil),    // 16: parley.conversation.OutputFormat
+	(*PendingAction)(nil),   // 17: parley.conversation.PendingAction
+	(*Usage)(nil),           // 18: parley.conversation.Usage
+	(*Message)(nil),         // 19: parley.conversation.Message
+	(*Feedback)(nil),        // 20: parley.conversation.Feedback
+	(*ToolCall)(nil),        // 21: parley.conversation.ToolCall
+	(*Run)(nil),             // 22: parley.conversation.Run
+	(*TurnError)(nil),       // 23: parley.conversation.TurnError
+	(*Event)(nil),           // 24: parley.conversation.Event
+	(*ToolUse)(nil),         // 25: parley.conversation.ToolUse
+	(*ToolResults)(nil),     // 26: parley.conversation.ToolResults
+	(*Partial)(nil),         // 27: parley.conversation.Partial
+	(*Reserved)(nil),        // 28: parley.conversation.Reserved
+	(*SessionUsage)(nil),    // 29: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),   // 30: parley.conversation.BudgetReached
+	(*ActionRequested)(nil), // 31: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),      // 32: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),    // 33: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),     // 34: parley.conversation.TurnResumed
+	(*Truncated)(nil),       // 35: parley.conversation.Truncated
+	(*MessageChanged)(nil),  // 36: parley.conversation.MessageChanged
+	(*Held)(nil),            // 37: parley.conversation.Held
+	(*Imported)(nil),        // 38: parley.conversation.Imported
+	(*FileAdded)(nil),       // 39: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),    // 40: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),  // 41: parley.conversation.ToolRemembered
+	(*Created)(nil),         // 42: parley.conversation.Created
+	(*UserMessage)(nil),     // 43: parley.conversation.UserMessage
+	(*TurnStarted)(nil),     // 44: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),    // 45: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),       // 46: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),   // 47: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil), // 48: parley.conversation.CancelRequested
+	(*Updated)(nil),         // 49: parley.conversation.Updated
+	(*Patch)(nil),           // 50: parley.conversation.Patch
+	(*Caller)(nil),          // 51: parley.conversation.Caller
+	(*Command)(nil),         // 52: parley.conversation.Command
+	(*Progress)(nil),        // 53: parley.conversation.Progress
+	(*Reserve)(nil),         // 54: parley.conversation.Reserve
+	(*Doubt)(nil),           // 55: parley.conversation.Doubt
+	(*Resolve)(nil),         // 56: parley.conversation.Resolve
+	(*ToolApproval)(nil),    // 57: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),     // 58: parley.conversation.UserAnswers
+	(*ClientResult)(nil),    // 59: parley.conversation.ClientResult
+	(*Answer)(nil),          // 60: parley.conversation.Answer
+	(*Continue)(nil),        // 61: parley.conversation.Continue
+	(*Target)(nil),          // 62: parley.conversation.Target
+	(*Regenerate)(nil),      // 63: parley.conversation.Regenerate
+	(*Edit)(nil),            // 64: parley.conversation.Edit
+	(*Rate)(nil),            // 65: parley.conversation.Rate
+	(*Forget)(nil),          // 66: parley.conversation.Forget
+	(*AddFile)(nil),         // 67: parley.conversation.AddFile
+	(*RemoveFile)(nil),      // 68: parley.conversation.RemoveFile
+	(*SetTitle)(nil),        // 69: parley.conversation.SetTitle
+	(*Due)(nil),             // 70: parley.conversation.Due
+	(*Hold)(nil),            // 71: parley.conversation.Hold
+	(*Create)(nil),          // 72: parley.conversation.Create
+	(*Send)(nil),            // 73: parley.conversation.Send
+	(*Cancel)(nil),          // 74: parley.conversation.Cancel
+	(*CancelTimeout)(nil),   // 75: parley.conversation.CancelTimeout
+	(*Update)(nil),          // 76: parley.conversation.Update
+	(*Delete)(nil),          // 77: parley.conversation.Delete
+	(*Finish)(nil),          // 78: parley.conversation.Finish
+	(*Recover)(nil),         // 79: parley.conversation.Recover
+	(*AwaitRun)(nil),        // 80: parley.conversation.AwaitRun
+	(*Reply)(nil),           // 81: parley.conversation.Reply
+	(*Progressed)(nil),      // 82: parley.conversation.Progressed
+	(*Rated)(nil),           // 83: parley.conversation.Rated
+	(*Tools)(nil),           // 84: parley.conversation.Tools
+	(*FileReply)(nil),       // 85: parley.conversation.FileReply
+	(*Accepted)(nil),        // 86: parley.conversation.Accepted
+	(*TurnResult)(nil),      // 87: parley.conversation.TurnResult
+	(*Cancelled)(nil),       // 88: parley.conversation.Cancelled
+	(*Deleted)(nil),         // 89: parley.conversation.Deleted
+	(*Refused)(nil),         // 90: parley.conversation.Refused
+	(*Snapshot)(nil),        // 91: parley.conversation.Snapshot
+	(*Change)(nil),          // 92: parley.conversation.Change
+	(*Delta)(nil),           // 93: parley.conversation.Delta
+	(*RunStarted)(nil),      // 94: parley.conversation.RunStarted
+	(*agentpb.Tool)(nil),    // 95: parley.agent.Tool
+	(*agentpb.Agent)(nil),   // 96: parley.agent.Agent
+	(failurepb.Code)(0),     // 97: parley.failure.Code
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
 	0,   // 1: parley.conversation.State.status:type_name -> parley.conversation.Status
 	2,   // 2: parley.conversation.State.stop_reason:type_name -> parley.conversation.StopReason
 	11,  // 3: parley.conversation.State.lease:type_name -> parley.conversation.Lease
-	14,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
+	17,  // 4: parley.conversation.State.pending:type_name -> parley.conversation.PendingAction
 	9,   // 5: parley.conversation.State.outcomes:type_name -> parley.conversation.Outcome
 	11,  // 6: parley.conversation.State.paused:type_name -> parley.conversation.Lease
 	7,   // 7: parley.conversation.State.files:type_name -> parley.conversation.File
 	6,   // 8: parley.conversation.State.closed:type_name -> parley.conversation.ClosedAction
-	16,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
+	19,  // 9: parley.conversation.State.last_answer:type_name -> parley.conversation.Message
 	3,   // 10: parley.conversation.Lease.mode:type_name -> parley.conversation.Mode
-	16,  // 11: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
-	15,  // 12: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
+	19,  // 11: parley.conversation.Lease.user_message:type_name -> parley.conversation.Message
+	18,  // 12: parley.conversation.Lease.usage:type_name -> parley.conversation.Usage
 	12,  // 13: parley.conversation.Lease.calls:type_name -> parley.conversation.OpenCall
-	16,  // 14: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
-	16,  // 15: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
+	19,  // 14: parley.conversation.Lease.answer:type_name -> parley.conversation.Message
+	19,  // 15: parley.conversation.Lease.replaces:type_name -> parley.conversation.Message
 	4,   // 16: parley.conversation.OpenCall.need:type_name -> parley.conversation.Need
-	22,  // 17: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
-	23,  // 18: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
-	24,  // 19: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
-	1,   // 20: parley.conversation.Message.role:type_name -> parley.conversation.Role
-	2,   // 21: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 22: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
-	15,  // 23: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
-	8,   // 24: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
-	17,  // 25: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
-	14,  // 26: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
-	3,   // 27: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
-	2,   // 28: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 29: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
-	20,  // 30: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
-	38,  // 31: parley.conversation.Event.created:type_name -> parley.conversation.Created
-	39,  // 32: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
-	40,  // 33: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
-	41,  // 34: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
-	42,  // 35: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
-	43,  // 36: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
-	44,  // 37: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
-	45,  // 38: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
-	22,  // 39: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
-	23,  // 40: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
-	25,  // 41: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
-	26,  // 42: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
-	27,  // 43: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
-	28,  // 44: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
-	29,  // 45: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
-	30,  // 46: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
-	31,  // 47: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
-	32,  // 48: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
-	33,  // 49: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
-	35,  // 50: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
-	36,  // 51: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
-	37,  // 52: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
-	24,  // 53: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
-	34,  // 54: parley.conversation.Event.held:type_name -> parley.conversation.Held
-	18,  // 55: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
-	15,  // 56: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
-	12,  // 57: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
-	18,  // 58: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
-	15,  // 59: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
-	15,  // 60: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
-	10,  // 61: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
-	14,  // 62: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
-	16,  // 63: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
-	18,  // 64: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
-	11,  // 65: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
-	16,  // 66: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
-	7,   // 67: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
-	5,   // 68: parley.conversation.Created.state:type_name -> parley.conversation.State
-	16,  // 69: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
-	11,  // 70: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
-	16,  // 71: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
-	2,   // 72: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 73: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
-	20,  // 74: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
-	46,  // 75: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
-	15,  // 76: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
-	10,  // 77: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
-	47,  // 78: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	67,  // 79: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	68,  // 80: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	69,  // 81: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	71,  // 82: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	72,  // 83: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	73,  // 84: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	74,  // 85: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	70,  // 86: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	75,  // 87: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	49,  // 88: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	52,  // 89: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	56,  // 90: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	58,  // 91: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	59,  // 92: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	60,  // 93: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	61,  // 94: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	62,  // 95: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	63,  // 96: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	64,  // 97: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	65,  // 98: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	66,  // 99: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	22,  // 100: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	23,  // 101: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	50,  // 102: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	51,  // 103: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	18,  // 104: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	12,  // 105: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	90,  // 106: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	53,  // 107: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	54,  // 108: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	55,  // 109: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	90,  // 110: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	16,  // 111: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	57,  // 112: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	16,  // 113: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	90,  // 114: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	57,  // 115: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	90,  // 116: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	57,  // 117: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	90,  // 118: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	7,   // 119: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	90,  // 120: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	15,  // 121: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	90,  // 122: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	90,  // 123: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	10,  // 124: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	90,  // 125: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	90,  // 126: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	46,  // 127: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 128: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 129: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	20,  // 130: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	18,  // 131: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	24,  // 132: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	81,  // 133: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	82,  // 134: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	83,  // 135: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 136: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	84,  // 137: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	85,  // 138: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	77,  // 139: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	78,  // 140: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	79,  // 141: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	80,  // 142: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	12,  // 143: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	17,  // 144: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	7,   // 145: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	16,  // 146: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	16,  // 147: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	16,  // 148: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 149: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	15,  // 150: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	20,  // 151: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	10,  // 152: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	14,  // 153: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 154: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	91,  // 155: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	16,  // 156: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	21,  // 157: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	88,  // 158: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	89,  // 159: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	16,  // 160: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	161, // [161:161] is the sub-list for method output_type
-	161, // [161:161] is the sub-list for method input_type
-	161, // [161:161] is the sub-list for extension type_name
-	161, // [161:161] is the sub-list for extension extendee
-	0,   // [0:161] is the sub-list for field type_name
+	25,  // 17: parley.conversation.Step.use:type_name -> parley.conversation.ToolUse
+	26,  // 18: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
+	27,  // 19: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
+	14,  // 20: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
+	95,  // 21: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	15,  // 22: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
+	16,  // 23: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
+	1,   // 24: parley.conversation.Message.role:type_name -> parley.conversation.Role
+	2,   // 25: parley.conversation.Message.stop_reason:type_name -> parley.conversation.StopReason
+	21,  // 26: parley.conversation.Message.tool_calls:type_name -> parley.conversation.ToolCall
+	18,  // 27: parley.conversation.Message.usage:type_name -> parley.conversation.Usage
+	8,   // 28: parley.conversation.Message.files:type_name -> parley.conversation.FileRef
+	20,  // 29: parley.conversation.Message.feedback:type_name -> parley.conversation.Feedback
+	17,  // 30: parley.conversation.Message.pending:type_name -> parley.conversation.PendingAction
+	3,   // 31: parley.conversation.Run.mode:type_name -> parley.conversation.Mode
+	2,   // 32: parley.conversation.Run.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 33: parley.conversation.Run.usage:type_name -> parley.conversation.Usage
+	23,  // 34: parley.conversation.Run.error:type_name -> parley.conversation.TurnError
+	42,  // 35: parley.conversation.Event.created:type_name -> parley.conversation.Created
+	43,  // 36: parley.conversation.Event.user_message:type_name -> parley.conversation.UserMessage
+	44,  // 37: parley.conversation.Event.turn_started:type_name -> parley.conversation.TurnStarted
+	45,  // 38: parley.conversation.Event.agent_message:type_name -> parley.conversation.AgentMessage
+	46,  // 39: parley.conversation.Event.turn_ended:type_name -> parley.conversation.TurnEnded
+	47,  // 40: parley.conversation.Event.turn_recovered:type_name -> parley.conversation.TurnRecovered
+	48,  // 41: parley.conversation.Event.cancel_requested:type_name -> parley.conversation.CancelRequested
+	49,  // 42: parley.conversation.Event.updated:type_name -> parley.conversation.Updated
+	25,  // 43: parley.conversation.Event.tool_use:type_name -> parley.conversation.ToolUse
+	26,  // 44: parley.conversation.Event.tool_results:type_name -> parley.conversation.ToolResults
+	28,  // 45: parley.conversation.Event.reserved:type_name -> parley.conversation.Reserved
+	29,  // 46: parley.conversation.Event.session_usage:type_name -> parley.conversation.SessionUsage
+	30,  // 47: parley.conversation.Event.budget_reached:type_name -> parley.conversation.BudgetReached
+	31,  // 48: parley.conversation.Event.action_requested:type_name -> parley.conversation.ActionRequested
+	32,  // 49: parley.conversation.Event.turn_paused:type_name -> parley.conversation.TurnPaused
+	33,  // 50: parley.conversation.Event.action_closed:type_name -> parley.conversation.ActionClosed
+	34,  // 51: parley.conversation.Event.turn_resumed:type_name -> parley.conversation.TurnResumed
+	35,  // 52: parley.conversation.Event.truncated:type_name -> parley.conversation.Truncated
+	36,  // 53: parley.conversation.Event.message_changed:type_name -> parley.conversation.MessageChanged
+	39,  // 54: parley.conversation.Event.file_added:type_name -> parley.conversation.FileAdded
+	40,  // 55: parley.conversation.Event.files_removed:type_name -> parley.conversation.FilesRemoved
+	41,  // 56: parley.conversation.Event.tool_remembered:type_name -> parley.conversation.ToolRemembered
+	27,  // 57: parley.conversation.Event.partial:type_name -> parley.conversation.Partial
+	37,  // 58: parley.conversation.Event.held:type_name -> parley.conversation.Held
+	38,  // 59: parley.conversation.Event.imported:type_name -> parley.conversation.Imported
+	14,  // 60: parley.conversation.Event.turn_options:type_name -> parley.conversation.TurnOptions
+	21,  // 61: parley.conversation.ToolUse.calls:type_name -> parley.conversation.ToolCall
+	18,  // 62: parley.conversation.ToolUse.usage:type_name -> parley.conversation.Usage
+	12,  // 63: parley.conversation.ToolUse.open:type_name -> parley.conversation.OpenCall
+	21,  // 64: parley.conversation.ToolResults.results:type_name -> parley.conversation.ToolCall
+	18,  // 65: parley.conversation.Partial.usage:type_name -> parley.conversation.Usage
+	18,  // 66: parley.conversation.SessionUsage.usage:type_name -> parley.conversation.Usage
+	10,  // 67: parley.conversation.BudgetReached.budget:type_name -> parley.conversation.Budget
+	17,  // 68: parley.conversation.ActionRequested.action:type_name -> parley.conversation.PendingAction
+	19,  // 69: parley.conversation.TurnPaused.answer:type_name -> parley.conversation.Message
+	21,  // 70: parley.conversation.ActionClosed.result:type_name -> parley.conversation.ToolCall
+	11,  // 71: parley.conversation.TurnResumed.lease:type_name -> parley.conversation.Lease
+	19,  // 72: parley.conversation.MessageChanged.message:type_name -> parley.conversation.Message
+	19,  // 73: parley.conversation.Imported.messages:type_name -> parley.conversation.Message
+	7,   // 74: parley.conversation.FileAdded.file:type_name -> parley.conversation.File
+	5,   // 75: parley.conversation.Created.state:type_name -> parley.conversation.State
+	19,  // 76: parley.conversation.UserMessage.message:type_name -> parley.conversation.Message
+	11,  // 77: parley.conversation.TurnStarted.lease:type_name -> parley.conversation.Lease
+	19,  // 78: parley.conversation.AgentMessage.message:type_name -> parley.conversation.Message
+	2,   // 79: parley.conversation.TurnEnded.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 80: parley.conversation.TurnEnded.usage:type_name -> parley.conversation.Usage
+	23,  // 81: parley.conversation.TurnEnded.error:type_name -> parley.conversation.TurnError
+	50,  // 82: parley.conversation.Updated.patch:type_name -> parley.conversation.Patch
+	18,  // 83: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
+	10,  // 84: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
+	51,  // 85: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
+	72,  // 86: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	73,  // 87: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	74,  // 88: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	76,  // 89: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	77,  // 90: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	78,  // 91: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	79,  // 92: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	75,  // 93: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	80,  // 94: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	53,  // 95: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	56,  // 96: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	61,  // 97: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	63,  // 98: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	64,  // 99: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	65,  // 100: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	66,  // 101: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	67,  // 102: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	68,  // 103: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	69,  // 104: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	70,  // 105: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	71,  // 106: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	60,  // 107: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	25,  // 108: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	26,  // 109: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	54,  // 110: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	55,  // 111: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	21,  // 112: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	12,  // 113: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	96,  // 114: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	57,  // 115: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	58,  // 116: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	59,  // 117: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	21,  // 118: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	96,  // 119: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	14,  // 120: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	96,  // 121: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	19,  // 122: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	62,  // 123: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	19,  // 124: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	96,  // 125: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	62,  // 126: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	96,  // 127: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	62,  // 128: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	96,  // 129: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	7,   // 130: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	96,  // 131: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	18,  // 132: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	96,  // 133: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	96,  // 134: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	10,  // 135: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	96,  // 136: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	19,  // 137: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	25,  // 138: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	14,  // 139: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	96,  // 140: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	50,  // 141: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 142: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 143: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	23,  // 144: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	21,  // 145: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	27,  // 146: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	86,  // 147: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	87,  // 148: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	88,  // 149: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 150: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	89,  // 151: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	90,  // 152: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	82,  // 153: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	83,  // 154: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	84,  // 155: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	85,  // 156: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	12,  // 157: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	20,  // 158: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	7,   // 159: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	19,  // 160: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	19,  // 161: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	19,  // 162: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 163: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 164: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	23,  // 165: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	10,  // 166: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	17,  // 167: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 168: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	97,  // 169: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	19,  // 170: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	24,  // 171: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	93,  // 172: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	94,  // 173: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	19,  // 174: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	175, // [175:175] is the sub-list for method output_type
+	175, // [175:175] is the sub-list for method input_type
+	175, // [175:175] is the sub-list for extension type_name
+	175, // [175:175] is the sub-list for extension extendee
+	0,   // [0:175] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -8654,8 +9192,11 @@ func file_conversationpb_conversation_proto_init() {
 		(*Step_Use)(nil),
 		(*Step_Results)(nil),
 		(*Step_Partial)(nil),
+		(*Step_Options)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[16].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[9].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[11].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[19].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_UserMessage)(nil),
 		(*Event_TurnStarted)(nil),
@@ -8680,9 +9221,11 @@ func file_conversationpb_conversation_proto_init() {
 		(*Event_ToolRemembered)(nil),
 		(*Event_Partial)(nil),
 		(*Event_Held)(nil),
+		(*Event_Imported)(nil),
+		(*Event_TurnOptions)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[41].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[43].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[45].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[47].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Send)(nil),
 		(*Command_Cancel)(nil),
@@ -8704,20 +9247,21 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_SetTitle)(nil),
 		(*Command_Due)(nil),
 		(*Command_Hold)(nil),
+		(*Command_Answer)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[44].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[48].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[47].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[51].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[68].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[71].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[73].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[76].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -8735,7 +9279,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   85,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

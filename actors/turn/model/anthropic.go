@@ -152,8 +152,8 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	if params.MaxTokens <= 0 {
 		params.MaxTokens = defaultAnthropicOutput
 	}
-	if strings.TrimSpace(question.agent.GetInstructions()) != "" {
-		params.System = []anthropic.TextBlockParam{{Text: question.agent.GetInstructions()}}
+	if instructions := instructionsWith(question.agent.GetInstructions(), question.settings.Format); strings.TrimSpace(instructions) != "" {
+		params.System = []anthropic.TextBlockParam{{Text: instructions}}
 	}
 	if model.GetHasTemperature() {
 		params.Temperature = param.NewOpt(model.GetTemperature())
@@ -164,8 +164,44 @@ func messageParams(question *question) anthropic.MessageNewParams {
 	for _, tool := range question.tools {
 		params.Tools = append(params.Tools, anthropicTool(tool))
 	}
+	if len(params.Tools) > 0 {
+		params.ToolChoice = anthropicChoice(&question.settings)
+	}
 	params.SetExtraFields(question.extra)
 	return params
+}
+
+// anthropicChoice is what the caller of the turn wants of tools.
+func anthropicChoice(settings *Settings) anthropic.ToolChoiceUnionParam {
+	single := param.Opt[bool]{}
+	if settings.Parallel != nil {
+		single = param.NewOpt(!*settings.Parallel)
+	}
+	switch {
+	case settings.Choice == nil && settings.Parallel == nil:
+		return anthropic.ToolChoiceUnionParam{}
+	case settings.Choice == nil:
+		return anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: single}}
+	case settings.Choice.Mode == ChooseNone:
+		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+	case settings.Choice.Mode == ChooseFunction:
+		return anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
+			Name: settings.Choice.Name, DisableParallelToolUse: single,
+		}}
+	}
+	return anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{DisableParallelToolUse: single}}
+}
+
+// instructionsWith says the format in words: the API has no setting for it that all of its models know.
+func instructionsWith(instructions string, format *Format) string {
+	if format == nil {
+		return instructions
+	}
+	wanted := "Answer with one JSON object and nothing else, no code fence around it."
+	if len(format.Schema) > 0 {
+		wanted += " It must fit this JSON Schema:\n" + string(format.Schema)
+	}
+	return strings.TrimSpace(instructions + "\n\n" + wanted)
 }
 
 func anthropicTool(spec toolSpec) anthropic.ToolUnionParam {

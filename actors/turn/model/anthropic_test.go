@@ -128,3 +128,26 @@ func TestAnthropicUsageTotalsAtTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Usage{InputTokens: 60, OutputTokens: 40, CachedInputTokens: 30, Known: true}, answer.Usage)
 }
+
+func TestAnthropicSettings(t *testing.T) {
+	w := anthropicWire()
+	server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
+	request := w.request(server)
+	request.Tools = []Tool{{Name: "look", Schema: []byte(`{"type":"object"}`)}}
+	for _, c := range []struct{ mode, want string }{
+		{ChooseFunction, `{"disable_parallel_tool_use":true,"name":"look","type":"tool"}`},
+		{ChooseRequired, `{"disable_parallel_tool_use":true,"type":"any"}`},
+		{ChooseNone, `{"type":"none"}`},
+		{"", `{"disable_parallel_tool_use":true,"type":"auto"}`},
+	} {
+		request.Settings = callersSettings()
+		request.Settings.Choice.Mode = c.mode
+		if c.mode == "" {
+			request.Settings.Choice = nil
+		}
+		_, _, err := w.ask(t, Config{}, request)
+		require.NoError(t, err)
+		require.Contains(t, sameOrder(t, seen.body), `"tool_choice":`+c.want)
+		require.Contains(t, seen.body, "It must fit this JSON Schema")
+	}
+}

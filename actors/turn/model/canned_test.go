@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"parley/proto/agentpb"
 )
 
 func TestCannedReplies(t *testing.T) {
@@ -63,4 +65,22 @@ func FuzzCannedReply(f *testing.F) {
 		}
 		require.Equal(t, countWords(reply), words)
 	})
+}
+
+// A canned reply calls tools of any schema with arguments that fit it.
+func TestCannedCallsFitTheSchema(t *testing.T) {
+	schema := `{"type":"object","required":["city","days","exact","list","unit","where"],"properties":{"city":{"type":["string","null"]},"days":{"type":"integer"},` +
+		`"exact":{"type":"boolean"},"list":{"type":"array"},"unit":{"enum":["c","f"]},"where":{"type":"object","required":["zip"],"properties":{"zip":{"const":"1"}}},"more":{"type":"string"}}}`
+	request := &Request{RunID: "r", Agent: &agentpb.Agent{}, Tools: []Tool{{Name: "get_weather", Schema: []byte(schema)}, {Name: "other"}}}
+	request.Messages = []Message{{Role: User, Content: "What is the weather in Rome?"}}
+	calls := cannedCalls(request)
+	require.Len(t, calls, 1)
+	require.JSONEq(t, `{"city":"Rome","days":1,"exact":true,"list":[],"unit":"c","where":{"zip":"1"}}`, calls[0].Arguments)
+
+	request.Settings.Choice = &Choice{Mode: ChooseNone}
+	require.Empty(t, cannedCalls(request))
+	request.Settings.Choice = &Choice{Mode: ChooseFunction, Name: "other"}
+	require.Equal(t, "other", cannedCalls(request)[0].Name)
+	request.Messages[0].Content, request.Settings.Choice = "hello", &Choice{Mode: ChooseRequired}
+	require.Equal(t, "get_weather", cannedCalls(request)[0].Name)
 }

@@ -1,9 +1,12 @@
 package model
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // cannedRest goes on with a canned reply that was cut: what the user asked for the last time but one, without what was
@@ -29,16 +32,36 @@ func cannedCalls(request *Request) []ToolCall {
 	if len(request.Tools) == 0 || len(request.Messages) == 0 || request.Messages[len(request.Messages)-1].Role != User {
 		return nil
 	}
-	words := keyWords(newestUserText(request.Messages))
+	said := newestUserText(request.Messages)
+	words := keyWords(said)
 	for _, tool := range request.Tools {
-		wanted := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(toolWords(tool.Name), word) })
-		if !wanted {
+		named := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(toolWords(tool.Name), word) })
+		if !request.Settings.Choice.wants(tool.Name, named) {
 			continue
 		}
 		id := fmt.Sprintf("call_%s_%d_0", request.RunID, request.Step)
-		return []ToolCall{{ID: id, Name: tool.Name, Arguments: cannedArguments(tool.Name)}}
+		return []ToolCall{{ID: id, Name: tool.Name, Arguments: cannedArguments(tool, lastWord(said))}}
 	}
 	return nil
+}
+
+// wants says whether a tool is to be called that the user has named, or not.
+func (c *Choice) wants(name string, named bool) bool {
+	switch {
+	case c == nil:
+		return named
+	case c.Mode == ChooseFunction:
+		return c.Name == name
+	}
+	return c.Mode == ChooseRequired
+}
+
+func lastWord(text string) string {
+	words := strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
 }
 
 // toolWords are the words by which people call a tool: those of its name, and a few more for the ones that the demo
@@ -57,14 +80,55 @@ func toolWords(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '_' || c == '-' })
 }
 
-func cannedArguments(name string) string {
-	switch name {
+func cannedArguments(tool Tool, word string) string {
+	switch tool.Name {
 	case "ask_user":
 		return `{"questions":[{"question":"Tea or coffee?","header":"Drink","options":[{"label":"Tea"},{"label":"Coffee","description":"freshly brewed"}]}]}`
 	case "roll_dice":
 		return `{"min":1,"max":6}`
 	}
-	return "{}"
+	const deepest = 8
+	made, err := json.Marshal(sample(tool.Schema, word, deepest))
+	if err != nil || !isObject(string(made)) {
+		return "{}"
+	}
+	return string(made)
+}
+
+// sample is a value of the simplest kind that a JSON Schema asks for: only what is required, the user's last word in place of
+// texts.
+func sample(schema []byte, word string, depth int) any {
+	var asked struct {
+		Type       json.RawMessage            `json:"type"`
+		Enum       []json.RawMessage          `json:"enum"`
+		Const      json.RawMessage            `json:"const"`
+		Required   []string                   `json:"required"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &asked) != nil || depth == 0 {
+		return nil
+	}
+	switch {
+	case len(asked.Const) > 0:
+		return asked.Const
+	case len(asked.Enum) > 0:
+		return asked.Enum[0]
+	case len(asked.Properties) > 0 || bytes.Contains(asked.Type, []byte(`"object"`)):
+		object := make(map[string]any, len(asked.Required))
+		for _, name := range asked.Required {
+			object[name] = sample(asked.Properties[name], word, depth-1)
+		}
+		return object
+	case bytes.Contains(asked.Type, []byte(`"string"`)):
+		return word
+	case bytes.Contains(asked.Type, []byte(`"integer"`)), bytes.Contains(asked.Type, []byte(`"number"`)):
+		return 1
+	case bytes.Contains(asked.Type, []byte(`"boolean"`)):
+		return true
+	case bytes.Contains(asked.Type, []byte(`"array"`)):
+		return []any{}
+	}
+	return nil
 }
 
 // cannedAfterTools repeats what the tools of this turn came to; "" when none ran since the user spoke.

@@ -42,9 +42,38 @@ type Request struct {
 	MaxOutputTokens int
 	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
 	Extra map[string]json.RawMessage
+	Settings        Settings
 	// Header is of this turn alone: a connected agent is sent it, over its own. Its values are secrets.
 	Header http.Header
 }
+
+// Settings are what the caller of a turn sets, over the agent's own. nil and "" = nothing.
+type Settings struct {
+	Format   *Format
+	Choice   *Choice
+	Parallel *bool  // several tool calls in one answer
+	Effort   string // of thinking
+}
+
+// Format is the form of the answer: json_object, or json_schema with a schema.
+type Format struct {
+	Type, Name, Description string
+	Schema                  []byte // JSON Schema object
+	Strict                  *bool
+}
+
+// Choice says whether the model may call tools.
+type Choice struct {
+	Mode string
+	Name string // ChooseFunction: the tool
+}
+
+// Modes of Choice. Without a Choice the model decides.
+const (
+	ChooseNone     = "none"     // it must not
+	ChooseRequired = "required" // it must
+	ChooseFunction = "function" // it must call this one
+)
 
 // Role says who speaks in a Message.
 type Role string
@@ -80,8 +109,7 @@ type Image struct {
 type Tool struct {
 	Name, Description string
 	Schema            []byte
-	// Strict says whether the model must keep to the schema; nil = not said.
-	Strict *bool
+	Strict            *bool // whether the model must keep to the schema; nil = as the provider does it for schemas of any kind
 }
 
 // ToolCall is the model's wish to run a tool. Arguments is a JSON object.

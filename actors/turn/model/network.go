@@ -29,6 +29,7 @@ type dialect interface {
 
 // question is a request made ready for a dialect: checked, and cut to what the provider accepts.
 type question struct {
+	settings  Settings
 	agent     *agentpb.Agent
 	messages  []Message
 	tools     []toolSpec
@@ -104,7 +105,7 @@ func (n *network) prepare(request *Request) (*question, error) {
 		return nil, invalid("there is no message to answer")
 	}
 	return &question{
-		agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
+		settings: request.Settings, agent: request.Agent, messages: messages, tools: tools, base: base, query: query,
 		maxOutput: maxOutput(request), extra: extraOf(request),
 	}, nil
 }

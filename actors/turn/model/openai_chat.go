@@ -153,7 +153,7 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 		params.Messages = append(params.Messages, chatMessage(message))
 	}
 	for _, tool := range question.tools {
-		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema}
+		function := shared.FunctionDefinitionParam{Name: tool.name, Parameters: tool.schema, Strict: optional(tool.strict)}
 		if tool.description != "" {
 			function.Description = param.NewOpt(tool.description)
 		}
@@ -162,6 +162,7 @@ func chatParams(question *question) openai.ChatCompletionNewParams {
 		}
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
 	}
+	chatSettings(&question.settings, &params)
 	params.SetExtraFields(question.extra)
 	return params
 }

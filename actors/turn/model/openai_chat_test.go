@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -159,4 +160,43 @@ func TestChatStops(t *testing.T) {
 			require.False(t, answer.Usage.Known)
 		})
 	}
+}
+
+func TestChatSettings(t *testing.T) {
+	w := chatWire()
+	server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
+	request := w.request(server)
+	request.Tools = []Tool{{Name: "look", Schema: []byte(`{"type":"object"}`), Strict: new(true)}}
+	request.Settings = callersSettings()
+	_, _, err := w.ask(t, Config{}, request)
+	require.NoError(t, err)
+	for _, part := range []string{
+		`"response_format":{"type":"json_schema","json_schema":{"name":"place","description":"Where","schema":{"type":"object"},"strict":true}}`,
+		`"tool_choice":{"type":"function","function":{"name":"look"}}`, `"parallel_tool_calls":false`, `"reasoning_effort":"low"`, `"strict":true`,
+	} {
+		require.Contains(t, sameOrder(t, seen.body), sameOrder(t, "{"+part+"}")[1:len(sameOrder(t, "{"+part+"}"))-1])
+	}
+	request.Tools, request.Settings = nil, Settings{Choice: &Choice{Mode: ChooseRequired}, Parallel: new(false), Format: &Format{Type: "json_object"}}
+	_, _, err = w.ask(t, Config{}, request)
+	require.NoError(t, err)
+	require.NotContains(t, seen.body, "tool_choice", "refused beside no tools")
+	require.Contains(t, seen.body, `"json_object"`)
+}
+
+// callersSettings is everything that the caller of a turn can set.
+func callersSettings() Settings {
+	return Settings{
+		Format: &Format{Type: "json_schema", Name: "place", Description: "Where", Schema: []byte(`{"type":"object"}`), Strict: new(true)},
+		Choice: &Choice{Mode: ChooseFunction, Name: "look"}, Parallel: new(false), Effort: "low",
+	}
+}
+
+// sameOrder is a JSON object with its members in order.
+func sameOrder(t *testing.T, text string) string {
+	t.Helper()
+	var value map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &value))
+	ordered, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(ordered)
 }

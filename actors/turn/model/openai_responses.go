@@ -16,7 +16,11 @@ func (openAIResponses) home() string { return openAIHome }
 
 func (openAIResponses) ask(ctx context.Context, question *question, out *recorder) error {
 	service := responses.NewResponseService(openAIOptions(question)...)
-	stream := service.NewStreaming(ctx, responseParams(question))
+	params := responseParams(question)
+	if err := responseSettings(&question.settings, &params); err != nil {
+		return err
+	}
+	stream := service.NewStreaming(ctx, params)
 	defer func() { _ = stream.Close() }() // the verdict knows what went wrong with the body
 
 	refused := false
@@ -118,6 +122,9 @@ func responseParams(question *question) responses.ResponseNewParams {
 	for _, tool := range question.tools {
 		// A schema of ours need not keep the rules of strict mode, which is the default here.
 		function := responses.FunctionToolParam{Name: tool.name, Parameters: tool.schema, Strict: param.NewOpt(false)}
+		if tool.strict != nil {
+			function.Strict = optional(tool.strict)
+		}
 		if tool.description != "" {
 			function.Description = param.NewOpt(tool.description)
 		}

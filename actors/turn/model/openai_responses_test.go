@@ -163,3 +163,19 @@ func TestResponsesThoughtsAreNoText(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Yes.", answer.Text)
 }
+
+func TestResponsesSettings(t *testing.T) {
+	w := responsesWire()
+	server, seen := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, w.answer("ok")) })
+	request := w.request(server)
+	request.Tools = []Tool{{Name: "look", Schema: []byte(`{"type":"object"}`), Strict: new(true)}}
+	request.Settings = callersSettings()
+	_, _, err := w.ask(t, Config{}, request)
+	require.NoError(t, err)
+	for _, part := range []string{
+		`"text":{"format":{"type":"json_schema","name":"place","description":"Where","schema":{"type":"object"},"strict":true}}`,
+		`"tool_choice":{"type":"function","name":"look"}`, `"parallel_tool_calls":false`, `"reasoning":{"effort":"low"}`, `"strict":true`,
+	} {
+		require.Contains(t, sameOrder(t, seen.body), sameOrder(t, "{"+part+"}")[1:len(sameOrder(t, "{"+part+"}"))-1])
+	}
+}

@@ -34,6 +34,7 @@ type Tool struct {
 	Description string
 	Schema      []byte // JSON Schema object of the arguments, never empty
 	Kind        Kind
+	OfCaller    bool                // it came with the request for the turn
 	Policy      *agentpb.ToolPolicy // never nil; only read
 
 	approval *approval

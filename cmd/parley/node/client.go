@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/actors/inference"
+	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
@@ -88,7 +89,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
 		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
-		CheckAgent: n.agents.recorded.CheckAgent, Authorizer: hooks,
+		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
 	}).Surface()
 
 	counter := token.NewCounter(n.records, n.log)

@@ -1,0 +1,96 @@
+package conversation
+
+import (
+	"encoding/json"
+	"slices"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// answerCalls takes results of function calls that the caller's side has run, all in one append. The turn goes on once
+// nothing is pending any more, under the options that came with them.
+func (r *request) answerCalls(c *conversationpb.Answer) (machine.Decision, *machine.Failure) {
+	first, f := r.admit()
+	switch {
+	case f != nil:
+		return machine.Decision{}, f
+	case first != nil:
+		return r.repeatResumed(first, c.GetWait())
+	}
+	if of := c.GetOfAgent(); of != "" && (!r.state.IsSession() || r.state.GetAgentId() != of) {
+		return machine.Decision{}, conversationNotFound()
+	}
+	actions, f := r.answeredActions(c.GetOutputs())
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	if slices.ContainsFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.now }) {
+		return r.answeredTooLate(actions), nil
+	}
+	if f = checkOptions(c.GetOptions()); f != nil {
+		return machine.Decision{}, f
+	}
+	if f = r.checkContext(r.command.GetRuntimeContext()); f != nil {
+		return machine.Decision{}, f
+	}
+	return r.answered(c, actions), nil
+}
+
+// answeredActions are the pending actions of the calls, in their order.
+func (r *request) answeredActions(outputs []*conversationpb.ToolCall) ([]*conversationpb.PendingAction, *machine.Failure) {
+	var actions []*conversationpb.PendingAction
+	for _, output := range outputs {
+		at := slices.IndexFunc(r.state.GetPending(), func(action *conversationpb.PendingAction) bool {
+			return action.GetToolCallId() == output.GetId() && action.GetKind() == conversationpb.KindClient
+		})
+		switch {
+		case at < 0 || slices.Contains(actions, r.state.GetPending()[at]):
+			if r.state.GetLease() != nil {
+				return nil, r.notRunning()
+			}
+			return nil, machine.Fail(failurepb.Code_ACTION_NOT_PENDING, "no function call %s waits for an output", clean(output.GetId()[:min(len(output.GetId()), maxCommandID)]))
+		case max(len(output.GetResult()), len(output.GetError())) > r.limits.ClientToolOutputBytes:
+			return nil, machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, "the output is larger than %d bytes", r.limits.ClientToolOutputBytes)
+		}
+		actions = append(actions, r.state.GetPending()[at])
+	}
+	if len(actions) == 0 {
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "there is no output of a function call in it")
+	}
+	return actions, nil
+}
+
+// answeredTooLate is resolveTooLate of several.
+func (r *request) answeredTooLate(actions []*conversationpb.PendingAction) machine.Decision {
+	late := slices.IndexFunc(actions, func(action *conversationpb.PendingAction) bool { return action.GetExpiresAt() <= r.now })
+	return r.resolveTooLate(actions[late])
+}
+
+func (r *request) answered(c *conversationpb.Answer, actions []*conversationpb.PendingAction) machine.Decision {
+	before, run := r.state.GetLastSeq(), actions[0].GetRunId()
+	last := len(r.state.GetPending()) == len(actions)
+	for i, action := range actions {
+		output := c.GetOutputs()[i]
+		told := resolution{Type: conversationpb.KindClient, Error: clean(output.GetError())}
+		if output.GetError() == "" {
+			told.Output, _ = json.Marshal(clean(output.GetResult())) // a text always encodes
+		}
+		closed := closedWith(action, told, clean(output.GetResult()), clean(output.GetError()))
+		closed.By = r.by()
+		if !last && i == len(actions)-1 { // else the resumption remembers the command
+			closed.CommandId, closed.IssuedAt = r.command.GetCommandId(), r.command.GetIssuedAt()
+		}
+		r.close(action, conversationpb.HowResolved, closed)
+	}
+	if !last {
+		return machine.Decision{Events: r.events, Reply: turnReply(pausedResult(r.after()))}
+	}
+	options := c.GetOptions()
+	if options == nil {
+		options = &conversationpb.TurnOptions{} // what the turn had is not for the rest of it
+	}
+	r.setOptions(run, options)
+	return r.awaited(r.resume(conversationpb.Mode_RESOLVE, before, r.command), c.GetWait(), before)
+}

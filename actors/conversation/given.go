@@ -1,0 +1,163 @@
+package conversation
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/machine"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// Bounds of what comes along with a message. All of it is one append, and crosses nodes in one command.
+const (
+	maxEarlier      = 1000      // messages
+	maxGiven        = 256       // tool uses
+	maxGivenBytes   = 2 << 20   // messages and tool uses
+	maxOptionsBytes = 256 << 10 // marshalled TurnOptions
+)
+
+// checkGiven bounds what comes along with a message.
+func (r *request) checkGiven(c *conversationpb.Send) *machine.Failure {
+	if len(c.GetEarlier()) > maxEarlier || len(c.GetGiven()) > maxGiven {
+		return machine.Fail(failurepb.Code_VALIDATION, "at most %d earlier messages and %d rounds of tool calls come with a message", maxEarlier, maxGiven)
+	}
+	size := 0
+	for _, message := range c.GetEarlier() {
+		if len(message.GetContent()) > r.limits.MessageBytes {
+			return machine.Fail(failurepb.Code_VALIDATION, "an earlier message is longer than %d bytes", r.limits.MessageBytes)
+		}
+		if message.GetRole() != conversationpb.Role_USER && message.GetRole() != conversationpb.Role_ASSISTANT {
+			return machine.Fail(failurepb.Code_VALIDATION, "an earlier message is of the user or the assistant")
+		}
+		if f := r.checkGivenCalls(message.GetToolCalls()); f != nil {
+			return f
+		}
+		size += proto.Size(message)
+	}
+	for _, use := range c.GetGiven() {
+		if len(use.GetCalls()) == 0 {
+			return machine.Fail(failurepb.Code_VALIDATION, "a round of tool calls that came along has none")
+		}
+		if f := r.checkGivenCalls(use.GetCalls()); f != nil {
+			return f
+		}
+		size += proto.Size(use)
+	}
+	if size > maxGivenBytes {
+		return machine.Fail(failurepb.Code_VALIDATION, "what comes along with a message is larger than %d bytes", maxGivenBytes)
+	}
+	return checkOptions(c.GetOptions())
+}
+
+func (r *request) checkGivenCalls(calls []*conversationpb.ToolCall) *machine.Failure {
+	for _, call := range calls {
+		if call.GetId() == "" || call.GetName() == "" {
+			return machine.Fail(failurepb.Code_VALIDATION, "a tool call that came along has no id or no name")
+		}
+		if limit := r.limits.ClientToolOutputBytes; max(len(call.GetResult()), len(call.GetError()), len(call.GetArguments())) > limit {
+			return machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, "the arguments or the output of a tool call are larger than %d bytes", limit)
+		}
+	}
+	return nil
+}
+
+func checkOptions(options *conversationpb.TurnOptions) *machine.Failure {
+	switch encoded, err := proto.Marshal(options); {
+	case err != nil:
+		return machine.Fail(failurepb.Code_VALIDATION, "the settings of the turn are not valid UTF-8")
+	case len(encoded) > maxOptionsBytes:
+		return machine.Fail(failurepb.Code_VALIDATION, "instructions, tools and format are larger than %d bytes together", maxOptionsBytes)
+	}
+	return nil
+}
+
+// importEarlier stores the messages that were said before the one to send, elsewhere.
+func (r *request) importEarlier(messages []*conversationpb.Message) *machine.Failure {
+	if len(messages) == 0 {
+		return nil
+	}
+	imported := &conversationpb.Imported{Messages: make([]*conversationpb.Message, len(messages))}
+	asked := "" // id of the newest message of the user
+	for i, given := range messages {
+		message := &conversationpb.Message{
+			Id: r.env.NewID("msg"), Number: r.state.GetNextMessage() + uint64(i), Role: given.GetRole(),
+			Content: clean(given.GetContent()), ToolCalls: cleanCalls(given.GetToolCalls()), CreatedAt: r.now, UpdatedAt: r.now,
+		}
+		if given.GetRole() == conversationpb.Role_USER {
+			ids := make([]string, len(given.GetFiles()))
+			for j, file := range given.GetFiles() {
+				ids[j] = file.GetId()
+			}
+			var f *machine.Failure
+			if message.Files, f = r.fileRefs(ids); f != nil {
+				return f
+			}
+			asked = message.GetId()
+		} else {
+			message.Status, message.StopReason, message.InReplyTo = statusCompleted, conversationpb.StopReason_END_TURN, asked
+		}
+		imported.Messages[i] = message
+	}
+	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_Imported{Imported: imported}})
+	r.made = uint64(len(r.events))
+	return nil
+}
+
+// given journals, at the begin of a turn, what its caller sets for it, and what the model asked for elsewhere, with what that
+// came to: the turn goes on from there.
+func (r *request) given(run string, uses []*conversationpb.ToolUse, options *conversationpb.TurnOptions) {
+	if options != nil {
+		r.setOptions(run, options)
+	}
+	for _, use := range uses {
+		given, results := &conversationpb.ToolUse{Text: clean(use.GetText()), Given: true}, &conversationpb.ToolResults{}
+		for _, call := range cleanCalls(use.GetCalls()) {
+			given.Calls = append(given.Calls, &conversationpb.ToolCall{Id: call.GetId(), Name: call.GetName(), Arguments: call.GetArguments()})
+			results.Results = append(results.Results, &conversationpb.ToolCall{
+				Id: call.GetId(), Name: call.GetName(), Result: call.GetResult(), Error: call.GetError(),
+			})
+			given.Open = append(given.Open, &conversationpb.OpenCall{Id: call.GetId(), Name: call.GetName(), Need: conversationpb.Need_CLIENT})
+		}
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolUse{ToolUse: given}})
+		r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_ToolResults{ToolResults: results}})
+	}
+}
+
+// givenSteps is how many steps given makes.
+func givenSteps(uses []*conversationpb.ToolUse, options *conversationpb.TurnOptions) uint32 {
+	steps := uint32(2 * len(uses))
+	if options != nil {
+		steps++
+	}
+	return steps
+}
+
+func (r *request) setOptions(run string, options *conversationpb.TurnOptions) {
+	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnOptions{TurnOptions: options}})
+}
+
+// imported adds messages of elsewhere. The lease is not theirs.
+func imported(next *conversationpb.State, event *conversationpb.Event, messages []*conversationpb.Message) {
+	for _, message := range messages {
+		addMessage(next, event, message)
+		if message.GetRole() == conversationpb.Role_USER {
+			next.LastUserMessage = message.GetNumber()
+			continue
+		}
+		answered(next, message)
+	}
+	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
+}
+
+// turnOptions counts the step; only its row holds the options.
+func turnOptions(next *conversationpb.State) {
+	if next.GetLease() == nil {
+		turn := forkLease(next.GetPaused())
+		turn.Steps++
+		next.Paused = turn
+		return
+	}
+	lease := forkLease(next.GetLease())
+	lease.Steps++
+	next.Lease = lease
+}

@@ -1,0 +1,79 @@
+package tool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/actors/turn/model"
+	"parley/proto/agentpb"
+)
+
+// WithCallers is a set with client tools that the caller of a turn brings along. nil = no set. The error is the caller's:
+// a tool that cannot be, or one of a name that is taken.
+func WithCallers(agents Set, specs []*agentpb.Tool) (Set, error) {
+	joined := &callers{agents: agents, own: make(map[string]*Tool, len(specs))}
+	if agents != nil {
+		joined.definitions = slices.Clone(agents.Definitions())
+	}
+	for _, spec := range specs {
+		tool, err := callerTool(spec)
+		if err != nil {
+			return nil, fmt.Errorf("the tool %.64q: %w", spec.GetName(), err)
+		}
+		if _, taken := joined.Find(tool.Name); taken {
+			return nil, fmt.Errorf("the tool %q: there is another one of that name", tool.Name)
+		}
+		joined.own[tool.Name] = tool
+		joined.definitions = append(joined.definitions, model.Tool{
+			Name: tool.Name, Description: tool.Description, Schema: tool.Schema, Strict: spec.Strict,
+		})
+	}
+	slices.SortFunc(joined.definitions, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return joined, nil
+}
+
+type callers struct {
+	agents      Set // nil = none
+	own         map[string]*Tool
+	definitions []model.Tool
+}
+
+// Definitions implements Set.
+func (c *callers) Definitions() []model.Tool { return c.definitions }
+
+// Find implements Set.
+func (c *callers) Find(name string) (*Tool, bool) {
+	if own := c.own[name]; own != nil {
+		return own, true
+	}
+	if c.agents == nil {
+		return nil, false
+	}
+	return c.agents.Find(name)
+}
+
+func callerTool(spec *agentpb.Tool) (*Tool, error) {
+	if !validName(spec.GetName()) {
+		return nil, errors.New("a name is 1 to 64 letters, digits, _ and -")
+	}
+	definition := spec.GetSchema()
+	if len(definition) == 0 {
+		definition = []byte(anyObject)
+	}
+	if err := checkDefinition(definition); err != nil {
+		return nil, err
+	}
+	return &Tool{
+		Name: spec.GetName(), Description: spec.GetDescription(), Schema: definition, Kind: Client, OfCaller: true,
+		Policy: cmp.Or(spec.GetPolicy(), &agentpb.ToolPolicy{}),
+	}, nil
+}
+
+// CheckCallers says what is wrong with tools that a caller brings along, as far as they tell.
+func CheckCallers(specs []*agentpb.Tool) error {
+	_, err := WithCallers(nil, specs)
+	return err
+}

@@ -1,0 +1,240 @@
+package clientapi
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/wire"
+	"parley/httpedge/turns"
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
+	"parley/proto/failurepb"
+)
+
+// waitingCalls is outputs of function calls that the turn of a session waits for.
+type waitingCalls struct {
+	r       *responding
+	state   *conversationpb.State
+	outputs []*conversationpb.ToolCall
+	system  []string
+}
+
+// waiting finds in the items outputs of function calls that the named session waits for, nil when there are none. What stands
+// before them the session has already: clients that send all of a run's steps send it again. Nothing but system items
+// may follow.
+func (a *API) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, items []inputItem) (*waitingCalls, error) {
+	outputs := slices.ContainsFunc(items, func(item inputItem) bool { return item.Type == itemOutput })
+	id, missing, failure := r.order.named()
+	if failure != nil || id == "" || !outputs || !turns.Plausible(id) {
+		return nil, nil //nolint:nilerr,nilnil // prepare refuses it in its order
+	}
+	r.agent, r.id, r.missing = agent, id, missing
+	state, err := a.continued(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	found := &waitingCalls{r: r, state: state}
+	called := map[string]bool{}
+	last := -1
+	var loose []looseOutput
+	for i, item := range items {
+		switch {
+		case item.Type == itemCall:
+			called[item.CallID] = true
+		case item.Type != itemOutput:
+		case isWaiting(state, item.CallID):
+			text, unfit := outputText(item.Output)
+			if unfit != nil {
+				return nil, invalid("input[%d]: %s", i, unfit.Message)
+			}
+			found.outputs = append(found.outputs, &conversationpb.ToolCall{Id: item.CallID, Result: text})
+			last = i
+		case !called[item.CallID]:
+			loose = append(loose, looseOutput{&conversationpb.ToolCall{Id: item.CallID}, i})
+		}
+	}
+	switch {
+	case last < 0 && len(loose) > 0 && state.GetLease() != nil:
+		return nil, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running")
+	case last < 0:
+		return nil, nil //nolint:nilnil // it is a message, or refused as such
+	case len(loose) > 0:
+		return nil, notWaiting(loose[0])
+	}
+	for i, item := range items[last+1:] {
+		system := item.Type == itemMessage && (item.Role == "system" || item.Role == "developer")
+		if !system && item.Type != itemReasoning {
+			return nil, invalid("input[%d]: nothing can follow outputs that the session waits for: send it once the response is complete", last+1+i)
+		}
+	}
+	for i := range items {
+		if item := &items[i]; item.Type == itemMessage && (item.Role == "system" || item.Role == "developer") {
+			message := &messageInput{}
+			message.read(item.Content)
+			found.system = append(found.system, message.Text)
+		}
+	}
+	return found, nil
+}
+
+func isWaiting(state *conversationpb.State, call string) bool {
+	return slices.ContainsFunc(state.GetPending(), func(action *conversationpb.PendingAction) bool {
+		return action.GetToolCallId() == call && action.GetKind() == conversationpb.KindClient
+	})
+}
+
+// answerCalls gives the outputs and answers with what the turn goes on to say, or with the calls that still wait.
+func (a *API) answerCalls(ctx context.Context, in *createResponseIn, w *waitingCalls, stream endpoint.Stream) (*createdWhole, error) {
+	in.instruct(w.system)
+	switch {
+	case in.Background:
+		return nil, invalid("background cannot go with outputs of function calls")
+	case w.state.GetBackgroundRun() != "":
+		return nil, machine.Fail(failurepb.Code_AGENT_RUN_CONFLICT, "a background run holds the session: resolve its actions one by one")
+	}
+	if err := a.mayAnswer(ctx, w); err != nil {
+		return nil, err
+	}
+	command := a.command(ctx, w.r.id, "answer")
+	var err error
+	if command.RuntimeContext, err = a.sealContext(ctx, w.r.id, in.RuntimeContext); err != nil {
+		return nil, err
+	}
+	answer := &conversationpb.Answer{
+		Outputs: w.outputs, Agent: pricing(w.r.agent), OfAgent: w.r.agent.GetId(), Options: in.options, Wait: !in.Stream,
+	}
+	command.Body = &conversationpb.Command_Answer{Answer: answer}
+	paused := w.state.GetPaused()
+	w.r.version = paused.GetAgentVersion()
+	whole := newWhole(w.r, in)
+	whole.number, whole.prior, whole.paid = paused.GetAnswer().GetNumber(), paused.GetAnswer().GetContent(), paused.GetUsage()
+	if !in.Stream {
+		reply, err := a.askUntilSettled(ctx, command)
+		if err != nil {
+			return nil, w.r.wording(err)
+		}
+		return a.completed(ctx, whole, reply.GetTurn())
+	}
+	if err = stream.Admit(); err != nil {
+		return nil, err
+	}
+	return nil, a.follow(ctx, w.r.id, stream, func() (*responseView, uint64, error) {
+		reply, err := a.ask(ctx, command)
+		if err != nil {
+			return nil, 0, w.r.wording(err)
+		}
+		view := &responseView{wholeResponse: whole, run: paused.GetRunId(), spent: w.state.GetSpentNanoUsd()}
+		if turn := reply.GetTurn(); len(turn.GetPending()) > 0 {
+			view.waits = turn
+		}
+		view.resume()
+		return view, w.state.GetLastSeq(), nil // from the end of the calls on, whichever way the turn goes from there
+	})
+}
+
+// mayAnswer has each output permitted as the resolution that it is.
+func (a *API) mayAnswer(ctx context.Context, w *waitingCalls) error {
+	for _, output := range w.outputs {
+		for _, action := range w.state.GetPending() {
+			if action.GetToolCallId() != output.GetId() {
+				continue
+			}
+			err := a.mayResolve(ctx, w.state, &conversationpb.Resolve{
+				ActionId: action.GetId(), Agent: w.r.agent,
+				Resolution: &conversationpb.Resolve_Client{Client: &conversationpb.ClientResult{Output: quoted(output.GetResult())}},
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resolveItems replaces references by the items of sessions that they refer to.
+func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, error) {
+	if in.failure != nil {
+		return nil, in.failure
+	}
+	type place struct {
+		session string
+		number  uint64
+	}
+	const mostRead = 500 // messages
+	read := map[place]*conversationpb.Message{}
+	items := slices.Clone(in.items)
+	for i := range items {
+		if items[i].Type != itemReference {
+			continue
+		}
+		missing := notFoundItem(i, items[i].ID)
+		kind, session, number, at, ok := parseItemID(items[i].ID)
+		if !ok || !turns.Plausible(session) {
+			return nil, missing
+		}
+		message := read[place{session, number}]
+		if message == nil {
+			if len(read) == mostRead {
+				return nil, invalid("input[%d]: there are references to more than %d messages: send them as items", i, mostRead)
+			}
+			var err error
+			if message, err = a.messageAt(ctx, session, number); err != nil {
+				return nil, err
+			}
+			read[place{session, number}] = message
+		}
+		referred := referredItem(message, kind, at)
+		if referred == nil {
+			return nil, missing
+		}
+		items[i] = *referred
+	}
+	return items, nil
+}
+
+// messageAt is a message of a session of the caller's, nil when there is none at that place.
+func (a *API) messageAt(ctx context.Context, session string, number uint64) (*conversationpb.Message, error) {
+	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{ConversationID: session, Offset: int(number) - 1, Limit: 1})
+	switch err = sessionFailure(err); {
+	case isCode(err, failurepb.Code_SESSION_NOT_FOUND):
+		return nil, nil //nolint:nilnil // the item is not there, then
+	case err != nil:
+		return nil, err
+	case !visible(ctx, page.State):
+		return nil, nil //nolint:nilnil // nor to this caller
+	}
+	for _, message := range page.Messages {
+		if message.GetNumber() == number && message.GetRole() == conversationpb.Role_ASSISTANT {
+			return message, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // see above
+}
+
+// referredItem is the item that stands at a place of an answer, nil when there is none.
+func referredItem(message *conversationpb.Message, kind string, at int) *inputItem {
+	if kind == "msg" {
+		content := message.GetContent()
+		if message == nil || at > len(content) || !utf8.ValidString(content[at:]) {
+			return nil
+		}
+		text := strings.TrimLeft(content[at:], "\n")
+		return &inputItem{Type: itemMessage, Role: "assistant", Content: quoted(text)}
+	}
+	calls := message.GetToolCalls()
+	if at >= len(calls) {
+		return nil
+	}
+	return &inputItem{Type: itemCall, CallID: calls[at].GetId(), Name: calls[at].GetName(), Arguments: calls[at].GetArguments()}
+}
+
+func notFoundItem(at int, id string) *machine.Failure {
+	return machine.Fail(failurepb.Code_NOT_FOUND, "input[%d]: there is no item %s", at, shortened(id))
+}
+
+// quoted is a text as JSON.
+func quoted(text string) []byte { return wire.AppendString(nil, text) }
