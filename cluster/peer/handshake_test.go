@@ -82,7 +82,7 @@ func TestGreet(t *testing.T) {
 	})
 	answer, err = Greet(t.Context(), nil, nil, b.addr, &nodepb.Hello{Name: "n34", ClusterId: "test"})
 	require.NoError(t, err)
-	require.EqualValues(t, []uint64{3, 7}, []uint64{answer.GetNameNode(), answer.GetNameVersion()})
+	require.Equal(t, []uint64{3, 7}, []uint64{answer.GetNameNode(), answer.GetNameVersion()})
 	answer, err = Greet(t.Context(), nil, nil, b.addr, &nodepb.Hello{Name: "n34"})
 	require.NoError(t, err)
 	require.Zero(t, answer.GetNameVersion())

