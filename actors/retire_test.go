@@ -11,19 +11,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listed counts the grains of a host's rings, and checks that each is listed once.
-func listed(t *testing.T, h *host) int {
-	t.Helper()
-	seen := map[*grain]bool{}
-	for _, r := range []*ring{&h.warm, &h.cold} {
-		for g := r.root.newer; g != &r.root; g = g.newer {
-			require.False(t, seen[g], "%s is listed twice", g.id)
-			require.Same(t, g, g.newer.older)
-			require.Same(t, g, h.grains[g.id])
-			seen[g] = true
+// look shows a host while everything is quiet. What is its own is read here, so it is sent a word afterwards.
+func (s *shell) look(show func(h *host)) {
+	s.tb.Helper()
+	synctest.Wait()
+	h := s.hostIf(testShard)
+	show(h)
+	s.root.Send(h.pid, &forget{id: "nobody"})
+}
+
+// listed counts the grains of a host's rings, and checks that each is listed once, and no other.
+func (s *shell) listed() (n int) {
+	s.tb.Helper()
+	s.look(func(h *host) {
+		seen := map[*grain]bool{}
+		for _, r := range []*ring{&h.warm, &h.cold} {
+			for g := r.root.newer; g != &r.root; g = g.newer {
+				require.False(s.tb, seen[g], "%s is listed twice", g.id)
+				require.Same(s.tb, g, g.newer.older)
+				require.Same(s.tb, g, h.grains[g.id])
+				seen[g] = true
+			}
 		}
-	}
-	return len(seen)
+		require.Equal(s.tb, len(h.grains), len(seen))
+		n = len(seen)
+	})
+	return n
+}
+
+// warm says whether there are grains that have not packed.
+func (s *shell) warm() (found bool) {
+	s.look(func(h *host) { found = h.warm.first() != nil || h.packing > 0 })
+	return found
 }
 
 // However many entities are used in however many ticks, no more are remembered than are active.
@@ -38,14 +57,10 @@ func TestUseIsRememberedOncePerEntity(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		synctest.Wait()
-		h := s.hostIf(testShard)
-		require.Equal(t, entities, listed(t, h))
+		require.Equal(t, entities, s.listed())
 		time.Sleep(30 * time.Second) // at rest
-		synctest.Wait()
-		require.Equal(t, entities, listed(t, h))
-		require.Nil(t, h.warm.first())
-		require.Zero(t, h.packing)
+		require.Equal(t, entities, s.listed())
+		require.False(t, s.warm())
 	})
 }
 
@@ -55,7 +70,6 @@ func TestRetirementKeepsUpWithTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, seconds, perSecond = 100, 10, 3000
 		s := newShell(t, newJournal(), 1, withInstant, func(c *Config) { c.MaxActive = most })
-		h := s.hostIf(testShard)
 		var all []weak.Pointer[grain]
 		for second := range seconds {
 			for i := range perSecond {
@@ -63,13 +77,10 @@ func TestRetirementKeepsUpWithTheLoad(t *testing.T) {
 				_, err := s.tellTo(t.Context(), id, "add:x")
 				require.NoError(t, err)
 				if i%100 == 0 {
-					synctest.Wait()
-					all = append(all, weak.Make(h.grains[id]))
+					s.look(func(h *host) { all = append(all, weak.Make(h.grains[id])) })
 				}
 			}
-			synctest.Wait()
-			require.Equal(t, most, activeIn(h))
-			require.Equal(t, most, listed(t, h))
+			require.Equal(t, most, s.listed())
 			time.Sleep(time.Second)
 		}
 		require.Eventually(t, func() bool { return alive(all) <= most }, time.Minute, time.Second)
@@ -99,8 +110,7 @@ func TestAllThatIsIdleIsRetired(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(s.config.IdleAfter / 2)
-		synctest.Wait()
-		require.Nil(t, s.hostIf(testShard).warm.first(), "all are packed")
+		require.False(t, s.warm(), "all are packed")
 		require.InDelta(t, entities, s.metric("parley_actors_active_entities"), 0)
 		time.Sleep(s.config.IdleAfter/2 + 2*s.beat)
 		synctest.Wait()
@@ -116,7 +126,6 @@ func TestEntitiesAtWorkDoNotHoldUpOthers(t *testing.T) {
 			c.MaxActive = most
 			c.Kinds[0].Running = "" // nothing else uses them
 		})
-		h := s.hostIf(testShard)
 		tell := func(words string) {
 			for i := range busy {
 				_, err := s.tellTo(t.Context(), fmt.Sprint("conv_busy", i), words)
@@ -129,14 +138,9 @@ func TestEntitiesAtWorkDoNotHoldUpOthers(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(2 * s.beat)
-		synctest.Wait()
-		require.Equal(t, busy, activeIn(h), "of the idle ones none has a place")
+		require.Equal(t, busy, s.listed(), "of the idle ones none has a place")
 		tell("end")
 		time.Sleep(2 * s.beat)
-		synctest.Wait()
-		require.Equal(t, most, activeIn(h))
-		require.Equal(t, most, listed(t, h))
+		require.Equal(t, most, s.listed())
 	})
 }
-
-func activeIn(h *host) int { return len(h.grains) }
