@@ -144,6 +144,7 @@ func TestClientCluster(t *testing.T) {
 
 // planHoldsAtOnce makes more than a plan has, and the same thing again and again, at all nodes at the same moment.
 func planHoldsAtOnce(t *testing.T, members []*process) {
+	t.Helper()
 	free := newTenant(t, members[0], "FREE") // 5 users, tokens and models; an owner and his token are there
 	free.done(t, "POST", "/models/providers", object1{"key": "scripted", "driver": "scripted"})
 	const callers = 12

@@ -275,19 +275,19 @@ func (a *API) deleteProvider(ctx context.Context, in *providerInput) (*successOu
 	// In the scope of the models: one that is made meanwhile finds no provider, or is found to use it.
 	key := endpoint.RecordKey(provider.GetProjectId(), in.Key)
 	_, err = a.Records.Guarded(ctx, scopeOfCaller(ctx, endpoint.Models), func() (*endpoint.Write, error) {
-		models, err := a.modelsOf(ctx)
-		if err != nil {
-			return nil, err
+		models, failed := a.modelsOf(ctx)
+		if failed != nil {
+			return nil, failed
 		}
 		used := func(m *directorypb.Model) bool { return m.GetProviderKey() == in.Key && m.GetCreatedAt() != 0 }
 		if i := slices.IndexFunc(models, used); i >= 0 {
 			return nil, machine.Fail(failurepb.Code_CONFLICT, "The provider is used by model %s", models[i].GetKey())
 		}
-		stored, found, err := a.Records.Find(ctx, endpoint.Providers, key)
-		if err == nil && !found {
-			err = errNoRecord
+		stored, found, failed := a.Records.Find(ctx, endpoint.Providers, key)
+		if failed == nil && !found {
+			failed = errNoRecord
 		}
-		return &endpoint.Write{Collection: endpoint.Providers, Key: key, Expected: stored.Version, Delete: true}, err
+		return &endpoint.Write{Collection: endpoint.Providers, Key: key, Expected: stored.Version, Delete: true}, failed
 	})
 	if err != nil {
 		return nil, absent(err, failurepb.Code_NOT_FOUND, textNoProvider)

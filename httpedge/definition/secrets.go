@@ -84,8 +84,8 @@ func (s Stored) origins() map[string]string {
 // origins are where the secrets of a config go, by path.
 func (c *Config) origins() map[string]string {
 	origins := map[string]string{}
-	add := func(path, url string) {
-		origin := Origin(url)
+	add := func(path, to string) {
+		origin := Origin(to)
 		if other, twice := origins[path]; twice && other != origin {
 			origin = "" // two names that make one path: neither may have the other's
 		}

@@ -31,11 +31,10 @@ func (m *Machine) put(batch *pebble.Batch, group replica.GroupID, index uint64, 
 	}
 	guard := p.GetGuard()
 	if guard != nil {
-		stands, err := m.recordVersion(uint32(group), record{guard.GetCollection(), guard.GetKey()})
-		if err != nil {
+		if stored, err = m.recordVersion(uint32(group), record{guard.GetCollection(), guard.GetKey()}); err != nil {
 			return err
 		}
-		if stands != guard.GetExpectedVersion() {
+		if stored != guard.GetExpectedVersion() {
 			result.Outcome = logpb.Outcome_SEQ_MISMATCH
 			return nil
 		}

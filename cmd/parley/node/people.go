@@ -234,17 +234,17 @@ func (p *people) updateUser(ctx context.Context, id string, s *said) (any, error
 	}
 	var user *directorypb.User
 	_, err = p.records.Guarded(ctx, endpoint.Scope(endpoint.Users, found.value.GetTenantId()), func() (*endpoint.Write, error) {
-		stored, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
-		if err != nil {
-			return nil, err
+		stored, failed := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+		if failed != nil {
+			return nil, failed
 		}
 		user = stored.value
-		if err := p.changeUser(ctx, user, *s); err != nil {
-			return nil, err
+		if failed = p.changeUser(ctx, user, *s); failed != nil {
+			return nil, failed
 		}
-		changed, err := write(endpoint.Users, id, user)
+		changed, failed := write(endpoint.Users, id, user)
 		changed.Expected = stored.version
-		return changed, err
+		return changed, failed
 	})
 	if err != nil {
 		return nil, err
@@ -311,19 +311,19 @@ func (p *people) deleteUser(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.keepsOwner(ctx, found.value); err != nil {
+	if err = p.keepsOwner(ctx, found.value); err != nil {
 		return err
 	}
-	if err := p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
+	if err = p.deleteTokens(ctx, "", id, func(t *directorypb.Token) bool { return t.GetUserId() == id }); err != nil {
 		return err
 	}
 	_, err = p.records.Guarded(ctx, endpoint.Scope(endpoint.Users, found.value.GetTenantId()), func() (*endpoint.Write, error) {
-		stored, err := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
-		if err != nil {
-			return nil, err
+		stored, failed := one[directorypb.User](ctx, p, endpoint.Users, id, "user")
+		if failed != nil {
+			return nil, failed
 		}
-		if err = p.keepsOwner(ctx, stored.value); err != nil { // two owners may be deleted at once
-			return nil, err
+		if failed = p.keepsOwner(ctx, stored.value); failed != nil { // two owners may be deleted at once
+			return nil, failed
 		}
 		return &endpoint.Write{Collection: endpoint.Users, Key: id, Expected: stored.version, Delete: true}, nil
 	})

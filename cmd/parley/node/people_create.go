@@ -217,8 +217,8 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 		made.Scoped, made.Scope = true, s.ServicePermissions
 	}
 	if s.ExpiresAt != "" {
-		at, err := time.Parse(time.RFC3339, s.ExpiresAt)
-		if err != nil || !at.After(now) {
+		at, wrong := time.Parse(time.RFC3339, s.ExpiresAt)
+		if wrong != nil || !at.After(now) {
 			return nil, invalid("expiresAt %q is not a time to come (RFC 3339)", s.ExpiresAt)
 		}
 		made.ExpiresAt = at.UnixMilli()
@@ -226,7 +226,7 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 	if !access.MemberOf(owner.value, s.ProjectID) { // whom the operator gives a token is one
 		owner.value.ProjectIds = append(owner.value.ProjectIds, s.ProjectID)
 		owner.value.UpdatedAt = made.GetCreatedAt()
-		if err := p.put(ctx, endpoint.Users, s.UserID, owner.version, owner.value); err != nil {
+		if err = p.put(ctx, endpoint.Users, s.UserID, owner.version, owner.value); err != nil {
 			return nil, err
 		}
 	}
@@ -235,8 +235,8 @@ func (p *people) createToken(ctx context.Context, s *said) (any, error) {
 		return nil, err
 	}
 	err = p.create(ctx, endpoint.Scope(endpoint.Tokens, tenantID), record, func() error {
-		_, err := one[directorypb.Project](ctx, p, endpoint.Projects, s.ProjectID, "project") // it may be gone meanwhile
-		return err
+		_, gone := one[directorypb.Project](ctx, p, endpoint.Projects, s.ProjectID, "project")
+		return gone
 	})
 	if err != nil {
 		return nil, err

@@ -211,12 +211,12 @@ func (a *recordedAgents) model(from *recipe, project, key string) callable {
 	} else if !a.provider(from, project, record.GetProviderKey(), provider) {
 		return callable{record: record}
 	}
-	model, err := a.compiler.model(record, provider)
+	made, err := a.compiler.model(record, provider)
 	if err != nil {
 		a.complain(name, err)
 		return callable{record: record}
 	}
-	return callable{model, record}
+	return callable{made, record}
 }
 
 // provider reads a provider that may be called.
