@@ -69,7 +69,7 @@ func newCrowd(p *process, size int) *crowd {
 	var all sync.WaitGroup
 	for range size {
 		all.Go(func() {
-			g, status, err := enter(p)
+			g, status, err := enter(p.t.Context(), p)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if err != nil {
@@ -84,8 +84,8 @@ func newCrowd(p *process, size int) *crowd {
 	return c
 }
 
-func enter(p *process) (*guest, int, error) {
-	conn, err := (&net.Dialer{Timeout: time.Minute}).Dial("tcp", p.listen) //nolint:noctx // it has a timeout
+func enter(ctx context.Context, p *process) (*guest, int, error) {
+	conn, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, "tcp", p.listen)
 	if err != nil {
 		return nil, 0, err
 	}
