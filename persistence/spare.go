@@ -50,12 +50,6 @@ func (s *spare) end() {
 	s.mu.Lock()
 	s.size = 0
 	s.mu.Unlock()
-	for s.give() { //nolint:revive // all is done by the condition
+	for s.give() {
 	}
-}
-
-func (s *spare) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.held)
 }

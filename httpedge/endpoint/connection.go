@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -105,7 +106,7 @@ func AwaitData(conn net.Conn, patience time.Duration) (came bool, err error) {
 	err = raw.Read(func(fd uintptr) (done bool) {
 		n, failed := peek(fd)
 		came = n > 0
-		return failed != syscall.EAGAIN
+		return !errors.Is(failed, syscall.EAGAIN)
 	})
 	return came && err == nil, err
 }
@@ -115,7 +116,7 @@ func peek(fd uintptr) (int, error) {
 	for {
 		var one [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if err != syscall.EINTR {
+		if !errors.Is(err, syscall.EINTR) {
 			return n, err
 		}
 	}

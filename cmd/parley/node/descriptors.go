@@ -45,7 +45,7 @@ func shareDescriptors(limit int, c *config.Config) descriptors {
 }
 
 // takeDescriptors learns how many files the process may open. The runtime has raised the limit as far as it goes.
-func (n *Node) takeDescriptors(context.Context) error {
+func (n *Node) takeDescriptors(ctx context.Context) error {
 	limit := 1 << 20 // when there is none
 	var told syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &told); err == nil && told.Cur < uint64(limit) {
@@ -56,7 +56,7 @@ func (n *Node) takeDescriptors(context.Context) error {
 	if limit < fewDescriptors {
 		level = slog.LevelWarn
 	}
-	n.log.Log(context.Background(), level, "file descriptors", slog.Int("limit", limit), slog.Int("clients", n.descriptors.sockets),
+	n.log.Log(ctx, level, "file descriptors", slog.Int("limit", limit), slog.Int("clients", n.descriptors.sockets),
 		slog.Int("tables", n.descriptors.tables))
 	return nil
 }
