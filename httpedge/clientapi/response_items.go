@@ -30,6 +30,10 @@ type inputItem struct {
 	Output    json.RawMessage `json:"output"`
 }
 
+func (i *inputItem) isSystem() bool {
+	return i.Type == itemMessage && (i.Role == "system" || i.Role == "developer")
+}
+
 // Types of items.
 const (
 	itemMessage   = "message"
