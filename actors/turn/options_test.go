@@ -91,8 +91,9 @@ func TestTitleBesideOptions(t *testing.T) {
 	b.agent.TitleModel = &agentpb.Model{Provider: agentpb.Provider_ANTHROPIC, Price: testPrice}
 	b.renew(t, func(c *Config) {
 		c.Providers[agentpb.Provider_ANTHROPIC] = &script{generate: func(_ context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
-			stream.Text("Camera " + strings.TrimPrefix(request.Agent.GetInstructions(), titlePrompt))
-			return &model.Answer{Usage: callUsage}, nil
+			text := "Camera " + strings.TrimPrefix(request.Agent.GetInstructions(), titlePrompt)
+			stream.Text(text)
+			return &model.Answer{Text: text, Usage: callUsage}, nil
 		}}
 	})
 	b.book.add(&conversationpb.Step{Body: &conversationpb.Step_Options{Options: &conversationpb.TurnOptions{Instructions: "Be rude."}}})
