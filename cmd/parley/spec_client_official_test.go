@@ -194,7 +194,9 @@ func TestClientResponseStreams(t *testing.T) {
 			"instructions": "Be brief.", "tools": []any{object1{"type": "function", "name": "look", "strict": true}},
 			"tool_choice": "required", "parallel_tool_calls": false, "temperature": 0.25, "text": object1{"format": object1{"type": "json_object"}},
 			"input": []any{
-				object1{"role": "user", "content": "one"}, object1{"role": "assistant", "content": "two"}, object1{"role": "user", "content": "three"},
+				object1{"role": "user", "content": "one"},
+				object1{"role": "assistant", "content": "two"},
+				object1{"role": "user", "content": "three"},
 				object1{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
 				object1{"type": "function_call_output", "call_id": "c1", "output": "seen"},
 			},

@@ -118,9 +118,9 @@ func (a *API) answerCalls(ctx context.Context, in *createResponseIn, w *waitingC
 	whole := newWhole(w.r, in)
 	whole.number, whole.prior, whole.paid = paused.GetAnswer().GetNumber(), paused.GetAnswer().GetContent(), paused.GetUsage()
 	if !in.Stream {
-		reply, err := a.askUntilSettled(ctx, command)
-		if err != nil {
-			return nil, w.r.wording(err)
+		reply, failed := a.askUntilSettled(ctx, command)
+		if failed != nil {
+			return nil, w.r.wording(failed)
 		}
 		return a.completed(ctx, whole, reply.GetTurn())
 	}

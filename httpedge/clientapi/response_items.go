@@ -66,7 +66,7 @@ func (in *itemsInput) UnmarshalJSON(raw []byte) error {
 		item := &in.items[i]
 		if json.Unmarshal(one, item) != nil || asksNothing(one) {
 			in.failure = invalid("input[%d] is no item, or has a field of another type than it should", i)
-			return nil
+			return nil //nolint:nilerr // see above
 		}
 		if item.Type == "" {
 			item.Type = itemMessage

@@ -101,8 +101,9 @@ func cutBy(turn *conversationpb.TurnResult) string {
 		return "max_output_tokens"
 	case conversationpb.StopReason_MAX_TURNS:
 		return "max_turns"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // incomplete is why the response is not whole, "" = it is, or has failed.
