@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,4 +83,24 @@ func TestCallersToolOfATakenName(t *testing.T) {
 	require.Equal(t, conversationpb.StopReason_ERROR, finish.GetStopReason())
 	require.Equal(t, model.CodeInvalidRequest, finish.GetError().GetCode())
 	require.Empty(t, b.talks.requests)
+}
+
+func TestTitleBesideOptions(t *testing.T) {
+	b := newBench(t, says("ok"))
+	b.agent.Experience = &agentpb.Experience{Titles: true}
+	b.agent.TitleModel = &agentpb.Model{Provider: agentpb.Provider_ANTHROPIC, Price: testPrice}
+	b.renew(t, func(c *Config) {
+		c.Providers[agentpb.Provider_ANTHROPIC] = &script{generate: func(_ context.Context, request *model.Request, stream model.Stream) (*model.Answer, error) {
+			text := "Camera " + strings.TrimPrefix(request.Agent.GetInstructions(), titlePrompt)
+			stream.Text(text)
+			return &model.Answer{Text: text, Usage: callUsage}, nil
+		}}
+	})
+	b.book.add(&conversationpb.Step{Body: &conversationpb.Step_Options{Options: &conversationpb.TurnOptions{Instructions: "Be rude."}}})
+	b.book.resumed, b.untitled = 1, true
+	title := b.whole(t).GetTitle()
+	if title == "" {
+		title = (<-b.titles).GetTitle()
+	}
+	require.Equal(t, "Camera", title, "nothing of what the caller sets is in it")
 }

@@ -46,7 +46,8 @@ type title struct {
 // newTitle returns nil when the turn makes no title.
 func newTitle(k *talk) *title {
 	// Only the turn's first part makes one: what comes after a pause could find it under way.
-	if k.run.job.Steps > 0 || !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
+	later := k.run.job.Steps > k.run.job.ResumedAt || k.run.job.Answer != nil
+	if later || !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
 	text := model.Head(k.run.job.UserMessage.GetContent(), titleSource)

@@ -163,28 +163,14 @@ func TestClientResponseStreams(t *testing.T) {
 	p := newProcess(t, houseConfig)
 	p.start()
 	h := apiCaller{p, houseToken}
-	goOn, hangs := make(chan struct{}), make(chan struct{}, 1)
-	model := newModel(t, h, "llm", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := r.Context().Value(bodyKey{}).(tree)
-		messages := body.at("messages").list()
-		if strings.Contains(messages[0].text("content"), "Hang once.") && len(hangs) == 0 {
-			hangs <- struct{}{}
-			streams(helloFirst, helloText)(w, r)
-			<-r.Context().Done()
-			return
-		}
-		streams(helloFirst, helloText)(w, r)
-		<-goOn
-		streams(helloText, helloEnd, helloUsage, "[DONE]")(w, r)
-	})
-	agent := agentOf(t, h, "Talker", model.key, nil)
-	begin := func(t *testing.T, order object1) (*stream, string) {
+	begin := func(t *testing.T, answer http.HandlerFunc, order object1) (*upstream, *stream, string) {
 		t.Helper()
-		order["model"], order["stream"] = agent, true
+		model := newModel(t, h, "llm", answer)
+		order["model"], order["stream"] = agentOf(t, h, "Talker", model.key, nil), true
 		s := p.follow(t, "POST", h.url("/responses"), order, "Authorization", "Bearer "+h.token)
 		id := s.until("response.created").data.text("response", "session_id")
 		s.until("response.output_text.delta")
-		return s, id
+		return model, s, id
 	}
 	answered := func(t *testing.T, id string) tree {
 		t.Helper()
@@ -195,20 +181,29 @@ func TestClientResponseStreams(t *testing.T) {
 		return messages[len(messages)-1]
 	}
 	t.Run("goes_on_after_a_crash", func(t *testing.T) {
-		_, id := begin(t, object1{
-			"instructions": "Hang once.", "tools": []any{object1{"type": "function", "name": "look", "strict": true}},
+		calls := make(chan struct{}, 1)
+		model, _, id := begin(t, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case calls <- struct{}{}:
+				streams(helloFirst, helloText)(w, r)
+				<-r.Context().Done()
+			default:
+				hello(w, r)
+			}
+		}, object1{
+			"instructions": "Be brief.", "tools": []any{object1{"type": "function", "name": "look", "strict": true}},
 			"tool_choice": "required", "parallel_tool_calls": false, "temperature": 0.25, "text": object1{"format": object1{"type": "json_object"}},
 			"input": []any{
-				object1{"role": "user", "content": "one"}, object1{"role": "assistant", "content": "two"}, object1{"role": "user", "content": "three"},
+				object1{"role": "user", "content": "one"},
+				object1{"role": "assistant", "content": "two"},
+				object1{"role": "user", "content": "three"},
 				object1{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
 				object1{"type": "function_call_output", "call_id": "c1", "output": "seen"},
 			},
 		})
 		p.kill()
-		close(goOn)
 		p.start()
-		answer := answered(t, id)
-		require.Equal(t, "HelloHello", answer.text("content"))
+		require.Equal(t, "Hello", answered(t, id).text("content"))
 		asked := model.asked()
 		require.Len(t, asked, 2)
 		for _, request := range asked {
@@ -226,8 +221,12 @@ func TestClientResponseStreams(t *testing.T) {
 		}
 	})
 	t.Run("goes_on_without_its_client", func(t *testing.T) {
-		goOn = make(chan struct{})
-		s, id := begin(t, object1{"input": "hello"})
+		goOn := make(chan struct{})
+		_, s, id := begin(t, func(w http.ResponseWriter, r *http.Request) {
+			streams(helloFirst, helloText)(w, r)
+			<-goOn
+			streams(helloText, helloEnd, helloUsage, "[DONE]")(w, r)
+		}, object1{"input": "hello"})
 		s.cancel()
 		close(goOn)
 		require.Equal(t, "HelloHello", answered(t, id).text("content"))

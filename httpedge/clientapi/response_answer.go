@@ -38,26 +38,10 @@ func (a *API) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, 
 		return nil, err
 	}
 	found := &waitingCalls{r: r, state: state}
-	called := map[string]bool{}
-	last := -1
-	var loose []looseOutput
-	for i, item := range items {
-		switch {
-		case item.Type == itemCall:
-			called[item.CallID] = true
-		case item.Type != itemOutput:
-		case isWaiting(state, item.CallID):
-			text, unfit := outputText(item.Output)
-			if unfit != nil {
-				return nil, invalid("input[%d]: %s", i, unfit.Message)
-			}
-			found.outputs = append(found.outputs, &conversationpb.ToolCall{Id: item.CallID, Result: text})
-			last = i
-		case !called[item.CallID]:
-			loose = append(loose, looseOutput{&conversationpb.ToolCall{Id: item.CallID}, i})
-		}
-	}
+	last, loose, failure := found.take(items)
 	switch {
+	case failure != nil:
+		return nil, failure
 	case last < 0 && len(loose) > 0 && state.GetLease() != nil:
 		return nil, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running")
 	case last < 0:
@@ -65,20 +49,41 @@ func (a *API) waiting(ctx context.Context, r *responding, agent *agentpb.Agent, 
 	case len(loose) > 0:
 		return nil, notWaiting(loose[0])
 	}
-	for i, item := range items[last+1:] {
-		system := item.Type == itemMessage && (item.Role == "system" || item.Role == "developer")
-		if !system && item.Type != itemReasoning {
-			return nil, invalid("input[%d]: nothing can follow outputs that the session waits for: send it once the response is complete", last+1+i)
-		}
-	}
 	for i := range items {
-		if item := &items[i]; item.Type == itemMessage && (item.Role == "system" || item.Role == "developer") {
+		switch item := &items[i]; {
+		case item.isSystem():
 			message := &messageInput{}
 			message.read(item.Content)
 			found.system = append(found.system, message.Text)
+		case i > last && item.Type != itemReasoning:
+			return nil, invalid("input[%d]: nothing can follow outputs that the session waits for: send it once the response is complete", i)
 		}
 	}
 	return found, nil
+}
+
+// take finds the outputs that the session waits for, with the place of the last one, -1 = there is none, and those of calls that
+// are neither there nor in the items.
+func (w *waitingCalls) take(items []inputItem) (last int, loose []looseOutput, failure *machine.Failure) {
+	called := map[string]bool{}
+	last = -1
+	for i, item := range items {
+		switch {
+		case item.Type == itemCall:
+			called[item.CallID] = true
+		case item.Type != itemOutput:
+		case isWaiting(w.state, item.CallID):
+			text, unfit := outputText(item.Output)
+			if unfit != nil {
+				return 0, nil, invalid("input[%d]: %s", i, unfit.Message)
+			}
+			w.outputs = append(w.outputs, &conversationpb.ToolCall{Id: item.CallID, Result: text})
+			last = i
+		case !called[item.CallID]:
+			loose = append(loose, looseOutput{&conversationpb.ToolCall{Id: item.CallID}, i})
+		}
+	}
+	return last, loose, nil
 }
 
 func isWaiting(state *conversationpb.State, call string) bool {
@@ -113,9 +118,9 @@ func (a *API) answerCalls(ctx context.Context, in *createResponseIn, w *waitingC
 	whole := newWhole(w.r, in)
 	whole.number, whole.prior, whole.paid = paused.GetAnswer().GetNumber(), paused.GetAnswer().GetContent(), paused.GetUsage()
 	if !in.Stream {
-		reply, err := a.askUntilSettled(ctx, command)
-		if err != nil {
-			return nil, w.r.wording(err)
+		reply, failed := a.askUntilSettled(ctx, command)
+		if failed != nil {
+			return nil, w.r.wording(failed)
 		}
 		return a.completed(ctx, whole, reply.GetTurn())
 	}
@@ -160,34 +165,31 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 	if in.failure != nil {
 		return nil, in.failure
 	}
-	type place struct {
-		session string
-		number  uint64
-	}
 	const mostRead = 500 // messages
-	read := map[place]*conversationpb.Message{}
+	read := map[itemPlace]*conversationpb.Message{}
 	items := slices.Clone(in.items)
 	for i := range items {
 		if items[i].Type != itemReference {
 			continue
 		}
 		missing := notFoundItem(i, items[i].ID)
-		kind, session, number, at, ok := parseItemID(items[i].ID)
-		if !ok || !turns.Plausible(session) {
+		place, ok := parseItemID(items[i].ID)
+		if !ok || !turns.Plausible(place.session) {
 			return nil, missing
 		}
-		message := read[place{session, number}]
-		if message == nil {
+		at := itemPlace{session: place.session, number: place.number}
+		message, known := read[at]
+		if !known {
 			if len(read) == mostRead {
 				return nil, invalid("input[%d]: there are references to more than %d messages: send them as items", i, mostRead)
 			}
 			var err error
-			if message, err = a.messageAt(ctx, session, number); err != nil {
+			if message, err = a.messageAt(ctx, at); err != nil {
 				return nil, err
 			}
-			read[place{session, number}] = message
+			read[at] = message
 		}
-		referred := referredItem(message, kind, at)
+		referred := referredItem(message, place)
 		if referred == nil {
 			return nil, missing
 		}
@@ -197,8 +199,8 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 }
 
 // messageAt is a message of a session of the caller's, nil when there is none at that place.
-func (a *API) messageAt(ctx context.Context, session string, number uint64) (*conversationpb.Message, error) {
-	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{ConversationID: session, Offset: int(number) - 1, Limit: 1})
+func (a *API) messageAt(ctx context.Context, place itemPlace) (*conversationpb.Message, error) {
+	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{ConversationID: place.session, Offset: int(place.number) - 1, Limit: 1})
 	switch err = sessionFailure(err); {
 	case isCode(err, failurepb.Code_SESSION_NOT_FOUND):
 		return nil, nil //nolint:nilnil // the item is not there, then
@@ -208,7 +210,7 @@ func (a *API) messageAt(ctx context.Context, session string, number uint64) (*co
 		return nil, nil //nolint:nilnil // nor to this caller
 	}
 	for _, message := range page.Messages {
-		if message.GetNumber() == number && message.GetRole() == conversationpb.Role_ASSISTANT {
+		if message.GetNumber() == place.number && message.GetRole() == conversationpb.Role_ASSISTANT {
 			return message, nil
 		}
 	}
@@ -216,8 +218,9 @@ func (a *API) messageAt(ctx context.Context, session string, number uint64) (*co
 }
 
 // referredItem is the item that stands at a place of an answer, nil when there is none.
-func referredItem(message *conversationpb.Message, kind string, at int) *inputItem {
-	if kind == "msg" {
+func referredItem(message *conversationpb.Message, place itemPlace) *inputItem {
+	at := place.at
+	if place.kind == "msg" {
 		content := message.GetContent()
 		if message == nil || at > len(content) || !utf8.ValidString(content[at:]) {
 			return nil

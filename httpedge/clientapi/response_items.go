@@ -30,6 +30,10 @@ type inputItem struct {
 	Output    json.RawMessage `json:"output"`
 }
 
+func (i *inputItem) isSystem() bool {
+	return i.Type == itemMessage && (i.Role == "system" || i.Role == "developer")
+}
+
 // Types of items.
 const (
 	itemMessage   = "message"
@@ -62,7 +66,7 @@ func (in *itemsInput) UnmarshalJSON(raw []byte) error {
 		item := &in.items[i]
 		if json.Unmarshal(one, item) != nil || asksNothing(one) {
 			in.failure = invalid("input[%d] is no item, or has a field of another type than it should", i)
-			return nil
+			return nil //nolint:nilerr // see above
 		}
 		if item.Type == "" {
 			item.Type = itemMessage

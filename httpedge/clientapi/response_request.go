@@ -102,8 +102,13 @@ func (in *createResponseIn) checkKnown() *machine.Failure {
 		name  string
 		value anyText
 	}{
-		{"instructions", in.Instructions}, {"truncation", in.Truncation}, {"service_tier", in.ServiceTier}, {"user", in.User},
-		{"safety_identifier", in.SafetyIdentifier}, {"prompt_cache_key", in.PromptCacheKey}, {"prompt_cache_retention", in.CacheRetention},
+		{"instructions", in.Instructions},
+		{"truncation", in.Truncation},
+		{"service_tier", in.ServiceTier},
+		{"user", in.User},
+		{"safety_identifier", in.SafetyIdentifier},
+		{"prompt_cache_key", in.PromptCacheKey},
+		{"prompt_cache_retention", in.CacheRetention},
 	} {
 		if text.value.Wrong {
 			return invalid("%s must be a string", text.name)

@@ -143,16 +143,17 @@ func TestResponseView(t *testing.T) {
 }
 
 func TestItemIDs(t *testing.T) {
-	kind, session, number, at, ok := parseItemID(itemID("fc", "conv_a-b_c", 12, 3))
-	require.Equal(t, []any{"fc", "conv_a-b_c", uint64(12), 3, true}, []any{kind, session, number, at, ok})
+	place, ok := parseItemID(itemID("fc", "conv_a-b_c", 12, 3))
+	require.True(t, ok)
+	require.Equal(t, itemPlace{"fc", "conv_a-b_c", 12, 3}, place)
 	for _, bad := range []string{"", "msg_1", "msg_conv_1.0.0", "msg_conv_1.x.0", "msg_conv_1.1.-1", "rs_conv_1.1.1", "msg_a.b.1.1", "msg_conv_1.99999999999999.0"} {
-		_, _, _, _, ok = parseItemID(bad)
+		_, ok = parseItemID(bad)
 		require.False(t, ok, bad)
 	}
-	require.Nil(t, referredItem(nil, "msg", 0))
-	require.Nil(t, referredItem(&conversationpb.Message{Content: "ä"}, "msg", 1), "in the middle of a letter")
-	require.Nil(t, referredItem(&conversationpb.Message{Content: "a"}, "msg", 2))
-	require.Nil(t, referredItem(&conversationpb.Message{}, "fc", 0))
+	require.Nil(t, referredItem(nil, itemPlace{kind: "msg", at: 0}))
+	require.Nil(t, referredItem(&conversationpb.Message{Content: "ä"}, itemPlace{kind: "msg", at: 1}), "in the middle of a letter")
+	require.Nil(t, referredItem(&conversationpb.Message{Content: "a"}, itemPlace{kind: "msg", at: 2}))
+	require.Nil(t, referredItem(&conversationpb.Message{}, itemPlace{kind: "fc", at: 0}))
 }
 
 func TestTranscript(t *testing.T) {

@@ -101,8 +101,9 @@ func cutBy(turn *conversationpb.TurnResult) string {
 		return "max_output_tokens"
 	case conversationpb.StopReason_MAX_TURNS:
 		return "max_turns"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // incomplete is why the response is not whole, "" = it is, or has failed.
@@ -302,20 +303,27 @@ func itemID(kind, session string, number uint64, at int) string {
 	return kind + "_" + session + "." + strconv.FormatUint(number, 10) + "." + strconv.Itoa(at)
 }
 
+// itemPlace is what the id of an item says.
+type itemPlace struct {
+	kind, session string
+	number        uint64
+	at            int
+}
+
 // parseItemID takes an id of itemID apart.
-func parseItemID(id string) (kind, session string, number uint64, at int, ok bool) {
+func parseItemID(id string) (itemPlace, bool) {
 	kind, rest, _ := strings.Cut(id, "_")
 	parts := strings.Split(rest, ".")
 	const parted = 3
 	if len(parts) != parted || kind != "msg" && kind != "fc" {
-		return "", "", 0, 0, false
+		return itemPlace{}, false
 	}
 	number, err := strconv.ParseUint(parts[1], 10, 32)
 	if err != nil || number == 0 {
-		return "", "", 0, 0, false
+		return itemPlace{}, false
 	}
-	at, err = strconv.Atoi(parts[2])
-	return kind, parts[0], number, at, err == nil && at >= 0
+	at, err := strconv.Atoi(parts[2])
+	return itemPlace{kind, parts[0], number, at}, err == nil && at >= 0
 }
 
 type wholeResponseSchema struct {
