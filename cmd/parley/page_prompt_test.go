@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,7 +62,21 @@ func TestPageKeepsAPrompt(t *testing.T) {
 	b.see(pageReady + ` && ` + pageAbsent + ` && document.querySelector('#text').value === 'And again'`)
 	b.do(chromedp.Click("#send"))
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 4 && ` + pageSent)
-	require.Equal(t, []string{"Remember me", "And again"}, p.saidBy(b))
+	said := []string{"Remember me", "And again"}
+	require.Equal(t, said, p.saidBy(b))
+
+	for _, text := range []string{"one", "two", "three"} { // it may have arrived or not: the page finds out which
+		b.say(text)
+		p.kill()
+		p.start()
+		b.see(`document.querySelector('#link').dataset.state === 'live' && ((` + pageAbsent + `) || (` + pageSent + ` && ` + pageIdle + `))`)
+		if b.text(`document.querySelector('#text').value`) == text {
+			b.do(chromedp.Click("#send"))
+		}
+		said = append(said, text)
+		b.see(pageIdle + ` && document.querySelectorAll('.message.user').length === ` + strconv.Itoa(len(said)) + ` && ` + pageSent)
+		require.Equal(t, said, p.saidBy(b))
+	}
 	b.checkQuiet(p)
 }
 
@@ -78,7 +93,9 @@ func TestPagePromptWhoseAnswerIsLost(t *testing.T) {
 	b.do(chromedp.Navigate(link.url + "/"))
 	b.see(pageReady)
 
-	link.lose(func(r *http.Request) bool { return r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/conversations") })
+	link.lose(func(r *http.Request) bool {
+		return r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/conversations")
+	})
 	b.do(chromedp.SetValue("#agent", "quick"))
 	b.say("First")
 	b.see(pageAbsent + ` && document.querySelector('#text').value === 'First' && location.hash.startsWith('#conv_')`)
@@ -207,7 +224,9 @@ func (p *process) saidBy(b *browser) []string {
 	p.t.Helper()
 	status, body := p.try("GET", p.url("/conversations/"+b.text(`location.hash.slice(1)`)+"/messages?limit=100"), nil)
 	require.Equal(p.t, http.StatusOK, status, string(body))
-	var page struct{ Messages []struct{ Role, Content string } }
+	var page struct {
+		Messages []struct{ Role, Content string }
+	}
 	require.NoError(p.t, json.Unmarshal(body, &page))
 	said := []string{}
 	for _, m := range page.Messages {
