@@ -28,6 +28,8 @@ const (
 	// bytes. The last event of the Responses API repeats the tools that were offered.
 	maxDepth  = 200
 	maxValues = 20_000
+	// maxEventHead is what an event may have beside its longest line.
+	maxEventHead = 4 << 10
 )
 
 // exchange is one HTTP request of one attempt. It is the HTTP client that the official client is given, so that time and size
@@ -226,7 +228,7 @@ func (b *watchedBody) count(piece []byte) error {
 		switch {
 		case b.line > b.config.MaxLineBytes:
 			return errLineSize
-		case b.event > b.config.MaxLineBytes:
+		case b.event > b.config.MaxLineBytes+maxEventHead:
 			return errEventSize
 		}
 		if whole {
