@@ -178,6 +178,7 @@ type watchedBody struct {
 	total   int64
 	line    int // bytes of the line that is being read
 	event   int // bytes since the last empty line
+	last    byte
 	gauge   rawjson.Gauge
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool
@@ -231,12 +232,17 @@ func (b *watchedBody) count(piece []byte) error {
 		case b.event > b.config.MaxLineBytes+maxEventHead:
 			return errEventSize
 		}
-		if whole {
-			if b.line <= len("\r\n") {
-				b.event = 0
-			}
+		if end > 0 {
+			b.last = piece[end-1]
+		}
+		switch {
+		case whole && (b.line == 1 || b.line == 2 && b.last == '\r'):
+			b.event = 0
+			fallthrough
+		case whole:
 			b.line = 0
 		}
+		b.last = piece[end]
 		piece = piece[end+1:]
 	}
 	return nil
