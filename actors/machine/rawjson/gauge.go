@@ -16,7 +16,8 @@ type Gauge struct {
 
 	depth, values  int
 	quoted, escape bool
-	line           int // bytes of it
+	line           int  // bytes of it
+	last           byte // of them
 }
 
 // Take looks at the next piece of the text. After an error it must not be used any more.
@@ -25,7 +26,6 @@ func (g *Gauge) Take(piece []byte) error {
 		switch {
 		case c == '\n' || c == '\r':
 			g.endLine(c)
-			continue
 		case g.escape:
 			g.escape = false
 		case g.quoted:
@@ -33,7 +33,10 @@ func (g *Gauge) Take(piece []byte) error {
 		default:
 			g.look(c)
 		}
-		g.line++
+		g.last = c
+		if g.line++; c == '\n' {
+			g.line = 0
+		}
 		if g.depth > g.MaxDepth || g.values > g.MaxValues {
 			return ErrTooComplex
 		}
@@ -58,13 +61,9 @@ func (g *Gauge) look(c byte) {
 // endLine: no string goes over the end of a line, so what is no JSON, say a comment of an event stream, cannot hide any.
 func (g *Gauge) endLine(c byte) {
 	g.quoted, g.escape = false, false
-	if c == '\r' {
-		return
-	}
-	if g.Events && g.line == 0 {
+	if empty := g.line == 0 || g.line == 1 && g.last == '\r'; g.Events && empty && c == '\n' {
 		g.depth, g.values = 0, 0
 	}
-	g.line = 0
 }
 
 // Modest says whether a text nests no deeper, and has no more values, than it may.

@@ -48,6 +48,9 @@ func TestGauge(t *testing.T) {
 	require.NoError(t, events("data: [[[\n\ndata: [[[\n\n"))
 	require.ErrorIs(t, events(strings.Repeat("data: [\n", 4)), rawjson.ErrTooComplex, "an event of many lines is one text")
 	require.ErrorIs(t, events(strings.Repeat("data: 1,\n", 6)), rawjson.ErrTooComplex)
+	for _, between := range []string{"x\n", "\r\r\n", " \n", ":\n"} {
+		require.ErrorIs(t, events(strings.Repeat("data: 1,\n"+between, 6)), rawjson.ErrTooComplex, "%q is no empty line", between)
+	}
 }
 
 // TestGaugeCounts: of JSON, the gauge is never below what there is.

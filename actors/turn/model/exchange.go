@@ -28,6 +28,8 @@ const (
 	// bytes. The last event of the Responses API repeats the tools that were offered.
 	maxDepth  = 200
 	maxValues = 20_000
+	// maxEventHead is what an event may have beside its longest line.
+	maxEventHead = 4 << 10
 )
 
 // exchange is one HTTP request of one attempt. It is the HTTP client that the official client is given, so that time and size
@@ -176,6 +178,7 @@ type watchedBody struct {
 	total   int64
 	line    int // bytes of the line that is being read
 	event   int // bytes since the last empty line
+	last    byte
 	gauge   rawjson.Gauge
 	settled time.Time // when the rest must be there, zero before the answer has ended
 	closed  bool
@@ -226,15 +229,20 @@ func (b *watchedBody) count(piece []byte) error {
 		switch {
 		case b.line > b.config.MaxLineBytes:
 			return errLineSize
-		case b.event > b.config.MaxLineBytes:
+		case b.event > b.config.MaxLineBytes+maxEventHead:
 			return errEventSize
 		}
-		if whole {
-			if b.line <= len("\r\n") {
-				b.event = 0
-			}
+		if end > 0 {
+			b.last = piece[end-1]
+		}
+		switch {
+		case whole && (b.line == 1 || b.line == 2 && b.last == '\r'):
+			b.event = 0
+			fallthrough
+		case whole:
 			b.line = 0
 		}
+		b.last = piece[end]
 		piece = piece[end+1:]
 	}
 	return nil
