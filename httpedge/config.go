@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/httpedge/endpoint"
+	"parley/httpedge/site"
 )
 
 // Config is the settings of one HTTP listener.
@@ -55,6 +56,8 @@ type Config struct {
 	MaxStreams int
 	// Credentials are the headers, besides Authorization, that say who asks; a request that has one twice is 400. Default none.
 	Credentials []string
+	// Site says which pages may call a server that does not ask who calls. Default nil: it asks.
+	Site *site.Policy
 	// CORS lets pages of other origins call. Default off.
 	CORS endpoint.CORS
 }

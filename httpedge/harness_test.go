@@ -118,6 +118,7 @@ func surface(rows []endpoint.Row) endpoint.Surface {
 		Refusals: map[failurepb.Code]endpoint.Refusal{
 			failurepb.Code_VALIDATION:         {Status: 400, Code: "VALIDATION_ERROR"},
 			failurepb.Code_AUTH_REQUIRED:      {Status: 401, Code: "AUTH_REQUIRED"},
+			failurepb.Code_FORBIDDEN:          {Status: 403, Code: "forbidden"},
 			failurepb.Code_NOT_FOUND:          {Status: 404, Code: "NOT_FOUND"},
 			failurepb.Code_METHOD_NOT_ALLOWED: {Status: 405, Code: "method_not_allowed"},
 			failurepb.Code_TOO_LARGE:          {Status: 413, Code: "too_large"},

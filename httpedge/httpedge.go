@@ -67,6 +67,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		WriteTimeout:   config.WriteTimeout,
 		RecheckEvery:   config.RecheckEvery,
 		CORS:           config.CORS,
+		Site:           config.Site,
 		Authenticator:  parts.Authenticator,
 		Limiter:        parts.Limiter,
 		Idempotency:    parts.Idempotency,

@@ -15,6 +15,7 @@ import (
 
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/site"
 	"parley/httpedge/endpoint/endpointtest"
 )
 
@@ -420,4 +421,21 @@ func TestWriteRoutes(t *testing.T) {
 	require.Equal(t, "# desk", first.Text())
 	require.True(t, first.Scan())
 	require.Equal(t, []string{"POST", "/desk/echo/{name}", "echo", "desk:write", "200", "-"}, strings.Fields(first.Text()))
+}
+
+// TestSite: a server that does not ask who calls takes requests of its own pages and of programs.
+func TestSite(t *testing.T) {
+	b := serve(t, limited(func(c *httpedge.Config) {
+		c.Site = &site.Policy{Names: []string{"x"}, Origins: []string{"https://app.example.com"}}
+		c.CORS.Origins = []string{"https://app.example.com"}
+	}))
+	require.Equal(t, 200, b.do(get("/desk/echo/a")).status)
+	require.Equal(t, 200, b.do(get("/desk/echo/a", "Origin", "http://x")).status)
+	require.Equal(t, 200, b.do(get("/desk/echo/a", "Origin", "https://app.example.com", "Sec-Fetch-Site", "cross-site")).status)
+	b.refused(403, "forbidden", get("/desk/echo/a", "Origin", "https://evil.example.com"))
+	b.refused(403, "forbidden", get("/desk/echo/a", "Sec-Fetch-Site", "cross-site"))
+	b.refused(403, "forbidden", get("/none", "Sec-Fetch-Site", "same-site"))
+	rebound := serve(t, limited(func(c *httpedge.Config) { c.Site = &site.Policy{} }))
+	rebound.refused(403, "forbidden", get("/desk/echo/a"))
+	require.Equal(t, 200, rebound.do("GET /desk/echo/a HTTP/1.1\r\nHost: localhost:1\r\n\r\n").status)
 }

@@ -32,7 +32,7 @@ type browser struct {
 	}
 }
 
-func newBrowser(t *testing.T) *browser {
+func newBrowser(t *testing.T, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	binary, err := exec.LookPath("chromium")
 	if err != nil {
@@ -40,6 +40,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.WindowSize(1440, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
+	options = append(options, extra...)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	tab, stopTab := chromedp.NewContext(allocator)
 	b := &browser{t: t, ctx: tab}

@@ -130,6 +130,9 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 		if body, err = x.wholeBody(); err != nil {
 			return err
 		}
+		if failure := x.checkJSON(body); failure != nil {
+			return failure
+		}
 		if failure := decodeBody(body, in, x.mux.config.MaxJSONDepth); failure != nil {
 			return failure
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/machine"
+	"parley/httpedge/site"
 	"parley/proto/failurepb"
 )
 
@@ -47,6 +48,8 @@ type MuxConfig struct {
 	Part func(conn net.Conn)
 	// Credentials are the headers, besides Authorization, that say who asks: a request may have each only once.
 	Credentials []string
+	// Site says which pages may call a server without authentication; nil = the server asks who calls.
+	Site *site.Policy
 }
 
 // What a mux without these settings has; package httpedge always sets them.
@@ -221,6 +224,10 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 	if complaint := m.ambiguous(rc); complaint != "" {
 		rc.SetConnectionClose()
 		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "%s", complaint))
+		return
+	}
+	if complaint := m.foreign(rc); complaint != "" {
+		m.refuse(rc, machine.Fail(failurepb.Code_FORBIDDEN, "%s", complaint))
 		return
 	}
 	path := rc.URI().PathOriginal()

@@ -28,6 +28,9 @@ type Config struct {
 	// RemoteAdmin lets other addresses than loopback drain nodes and take backups, too. Default false: there is no
 	// other check of who asks.
 	RemoteAdmin bool
+	// Hosts are names of the machine: over loopback the listener answers to localhost, addresses and these, and to no page of a
+	// browser but its own.
+	Hosts []string
 	// MaxConnections bounds open connections; further ones wait to be accepted. Default 64: probes, a scraper and a
 	// person need few, and more would be taken from the public side.
 	MaxConnections int
@@ -81,7 +84,7 @@ func New(config Config, parts Parts) (*Server, error) {
 	}
 	s := &Server{config: config, parts: parts, served: make(chan struct{})}
 	s.server = &http.Server{
-		Handler:           s.routes(),
+		Handler:           s.guarded(s.routes()),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      config.Timeout + config.MaxProfile, // the outer bound; each route sets its own deadline

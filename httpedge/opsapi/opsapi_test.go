@@ -236,3 +236,23 @@ func TestNewRefuses(t *testing.T) {
 	_, err = New(DefaultConfig(), Parts{})
 	require.Error(t, err)
 }
+
+// TestPagesOfBrowsers: nobody is asked who calls, so no page may.
+func TestPagesOfBrowsers(t *testing.T) {
+	s := start(t, nil)
+	for _, path := range []string{"/healthz", "/metrics", "/version", "/debug/pprof/heap", "/v1/status"} {
+		for name, change := range map[string]func(*http.Request){
+			"rebinding":    func(r *http.Request) { r.Host = "evil.example:9090" },
+			"other_origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+			"other_site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+path, http.NoBody)
+			require.NoError(t, err)
+			change(request)
+			response, err := s.client.Do(request)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusForbidden, response.StatusCode, "%s %s", name, path)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func TestPeople(t *testing.T) {
 		{"PATCH", "/v1/tenants/t1", nil, 200, `{}`},
 		{"DELETE", "/v1/tokens/tok_1", nil, 200, `{"deleted":true}`},
 		{"DELETE", "/v1/users/none", nil, 404, "no none"},
-		{"POST", "/v1/tokens", []string{"Origin", "http://evil.test"}, 403, "not for pages"},
+		{"POST", "/v1/tokens", []string{"Origin", "http://evil.test"}, 403, "may not call"},
 	} {
 		status, body, err := ask(c.method, c.path, c.header...)
 		require.NoError(t, err)

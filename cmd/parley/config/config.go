@@ -139,6 +139,11 @@ type HTTP struct {
 	// descriptors than the store, other nodes and outgoing calls leave (the share is logged at the start). Default 65536.
 	MaxConnections int `key:"max_connections"`
 
+	// Further names by which a server without authentication is reached, such as that of a proxy that passes Host on. Over loopback
+	// it answers to localhost, addresses, the name of the machine and these, so that no page of the web can reach it by a name of its own.
+	// Default [].
+	Hosts []string `key:"hosts"`
+
 	CORS CORS `key:"cors"`
 }
 

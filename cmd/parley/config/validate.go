@@ -185,6 +185,11 @@ func (c *Config) checkHTTP(k *checker) {
 			k.failf(fmt.Sprintf("http.cors.origins[%d]", i), "%q is not an origin such as https://chat.example.com", origin)
 		}
 	}
+	for i, host := range c.HTTP.Hosts {
+		if host == "" || strings.ContainsAny(host, ":/@ ") {
+			k.failf(fmt.Sprintf("http.hosts[%d]", i), "%q is not the name of a host, without a port", host)
+		}
+	}
 	for i, name := range c.HTTP.CORS.Headers {
 		if !isHeaderName(strings.TrimSuffix(name, "*")) {
 			k.failf(fmt.Sprintf("http.cors.headers[%d]", i), "%q is not a header name", name)

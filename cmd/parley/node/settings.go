@@ -1,6 +1,7 @@
 package node
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
+	"parley/httpedge/site"
 	"parley/httpedge/sse"
 	"parley/persistence"
 )
@@ -106,10 +108,22 @@ func httpConfig(c *config.Config, d descriptors) httpedge.Config {
 	http.MaxJSONDepth, http.MaxConnections = c.HTTP.MaxJSONDepth, c.HTTP.MaxConnections
 	http.MaxStreams, http.MaxSockets = c.SSE.MaxStreams, d.sockets
 	http.Credentials = []string{c.Auth.HeaderName}
+	if !c.Auth.Enabled {
+		http.Site = &site.Policy{Hosts: c.HTTP.Hosts, Names: ownNames(), Origins: c.HTTP.CORS.Origins}
+	}
 	http.CORS = endpoint.CORS{
 		Origins: c.HTTP.CORS.Origins, Headers: corsHeaders(c), MaxAge: c.HTTP.CORS.MaxAge,
 	}
 	return http
+}
+
+// ownNames are the names of this machine.
+func ownNames() []string {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil
+	}
+	return []string{name}
 }
 
 // corsHeaders are the configured headers and the one that carries the token: without it no page of another origin could
@@ -125,6 +139,6 @@ func corsHeaders(c *config.Config) []string {
 func opsConfig(c *config.Config, d descriptors) opsapi.Config {
 	ops := opsapi.DefaultConfig()
 	ops.RemotePprof, ops.RemoteAdmin = c.Ops.RemotePprof, c.Ops.RemoteAdmin
-	ops.MaxConnections = d.ops
+	ops.MaxConnections, ops.Hosts = d.ops, append(ownNames(), c.HTTP.Hosts...)
 	return ops
 }
