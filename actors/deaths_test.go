@@ -46,6 +46,7 @@ func soon(t *testing.T) context.Context {
 
 func begun(t *testing.T) (*dying, *shell) {
 	t.Helper()
+	t.Helper()
 	d := &dying{journal: newJournal(), ids: &testIDs{}, epoch: 10} // every shell begins with epoch 1
 	s := d.next(t)
 	s.create(t)

@@ -61,6 +61,7 @@ func newOddModel(t *testing.T) *oddModel {
 // call waits for a call that hangs.
 func (m *oddModel) call(t *testing.T) string {
 	t.Helper()
+	t.Helper()
 	select {
 	case body := <-m.asked:
 		return body
@@ -72,6 +73,7 @@ func (m *oddModel) call(t *testing.T) string {
 
 // lastIdle waits until a conversation is idle, and returns the newest event that says so.
 func lastIdle(t *testing.T, p *process, id string) (stopReason, code string) {
+	t.Helper()
 	t.Helper()
 	var events []wireEvent
 	require.Eventually(t, func() bool {

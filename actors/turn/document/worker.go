@@ -76,7 +76,7 @@ func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
 	if !known || err != nil || limit <= 0 {
 		return fail(2, fmt.Errorf("document: a worker cannot read %q up to %q", args[0], args[1]))
 	}
-	if err := confine(one.memory); err != nil {
+	if err = confine(one.memory); err != nil {
 		return fail(2, fmt.Errorf("document: confine: %w", err))
 	}
 	raw, err := readAll(in)
@@ -84,10 +84,10 @@ func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
 		return fail(1, err)
 	}
 	text := &sink{limit: limit}
-	if err := one.read(raw, text); err != nil && !errors.Is(err, errFull) {
+	if err = one.read(raw, text); err != nil && !errors.Is(err, errFull) {
 		return fail(1, err)
 	}
-	if _, err := io.WriteString(out, text.built.String()); err != nil {
+	if _, err = io.WriteString(out, text.built.String()); err != nil {
 		return fail(1, err)
 	}
 	return 0
