@@ -306,13 +306,27 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 		return len(placer) == 1 && placer["n3"]
 	})
 	t.Logf("the directory was handed over within %v", time.Since(cut))
-	for range 10 {
+	for i := range 10 {
 		require.NoError(t, served())
+		from, to := f.nodes["n1"], f.nodes["n2"]
+		if i%2 == 1 {
+			from, to = to, from
+		}
+		key := fmt.Sprint("made on the other side ", i)
+		_, err := from.records.Put(t.Context(), "test", key, 0, []byte("x"))
+		require.NoError(t, err)
+		_, found, err := to.records.Find(t.Context(), "test", key)
+		require.NoError(t, err)
+		require.True(t, found, "%d", i)
 	}
 	for name, n := range f.nodes {
 		require.NoError(t, n.unready(), name)
 	}
 	f.network.Isolate("n3", "n1", "n2")
+	start := time.Now()
+	_, _, err := f.nodes["n2"].records.Find(t.Context(), "test", "what nobody can tell")
+	require.Error(t, err)
+	require.InDelta(t, f.configs["n2"].Cluster.OwnerWait.Seconds(), time.Since(start).Seconds(), 0.5)
 	f.eventually("who reaches nobody is not ready", 10*time.Second, func() bool {
 		return slices.IndexFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return f.nodes[name].unready() == nil }) < 0
 	})
