@@ -266,9 +266,9 @@ func (h *host) Messages(_ context.Context, query endpoint.MessageQuery) (*endpoi
 	byNumber := map[uint64]*conversationpb.Message{}
 	for _, event := range h.talks[query.ConversationID].Journal {
 		event, _ := event.(*conversationpb.Event)
-		for _, message := range []*conversationpb.Message{
+		for _, message := range append([]*conversationpb.Message{
 			event.GetUserMessage().GetMessage(), event.GetAgentMessage().GetMessage(), event.GetTurnPaused().GetAnswer(),
-		} {
+		}, event.GetImported().GetMessages()...) {
 			if message != nil {
 				byNumber[message.GetNumber()] = message
 			}
