@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -180,7 +181,7 @@ func newLink(t *testing.T, p *process) *faultyLink {
 			proxy.ServeHTTP(w, r)
 			return
 		case r.Method == http.MethodPost:
-			proxy.ServeHTTP(httptest.NewRecorder(), r.Clone(t.Context())) // it is carried out, though its client is gone
+			proxy.ServeHTTP(httptest.NewRecorder(), r.Clone(context.WithoutCancel(r.Context()))) // it is carried out, though its client is gone
 		}
 		panic(http.ErrAbortHandler)
 	}))

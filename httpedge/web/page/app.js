@@ -114,6 +114,7 @@ async function open(id) {
   showAll(read);
   composer.show(id);
   list.draw();
+  if (document.body.dataset.ready && !list.rows.some((row) => row.id === id)) list.load().catch(toast); // made elsewhere
   nodes.watch(id);
   // The log of a long life is not read from its beginning: as much as the page keeps is enough.
   follow(Math.max(0, (read.conversation.runtime?.lastEventSeq || 0) - keptEvents));

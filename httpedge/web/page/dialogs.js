@@ -27,15 +27,19 @@ export async function confirmed(title, text, verb) {
 }
 
 let asking = null;
+let declined = false; // the person would not say; what the page does by itself does not ask again before they do something
+for (const gesture of ['pointerdown', 'keydown']) addEventListener(gesture, () => { declined = false; }, true);
 
 // Requests that are refused at once share one question.
 identity.ask = async (refused) => {
   if (settings.token !== refused) return true; // given meanwhile
+  if (declined) return false;
   asking ||= (async () => {
     $('signin-why').hidden = !refused;
     $('signin-token').value = '';
     try {
-      if (await answer($('signin')) !== 'yes' || !$('signin-token').value.trim()) return false;
+      declined = await answer($('signin')) !== 'yes' || !$('signin-token').value.trim();
+      if (declined) return false;
       settings.token = $('signin-token').value;
       return true;
     } finally {
