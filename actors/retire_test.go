@@ -33,7 +33,7 @@ func (s *shell) listed() (n int) {
 				seen[g] = true
 			}
 		}
-		require.Equal(s.tb, len(h.grains), len(seen))
+		require.Len(s.tb, h.grains, len(seen))
 		n = len(seen)
 	})
 	return n

@@ -103,7 +103,7 @@ func scenarios() []scenario {
 		{"stream", "send messages and stream the answers, -concurrency streams at once", "bench-stream", runStream, nil, worldPlain},
 		{"follow", "follow event streams with -concurrency followers on -records conversations: idle, then live", "bench-echo", runFollow, nil, worldPlain},
 		{"soak", "create, follow, send and forget ever new conversations: nothing may grow, and the memory comes back", "bench-echo", runSoak, map[string]string{
-			"nodes": "1", "duration": "4m", "settle": "60s", "warm-up": "0s", "max-memory": "200000000",
+			"nodes": "1", "rate": "1500", "duration": "4m", "settle": "60s", "warm-up": "0s", "max-memory": "200000000",
 		}, worldPlain},
 		{"forward", "what a request costs more at a node that must forward it", "bench-echo", runForward, map[string]string{
 			"nodes": "3", "concurrency": "1", "records": "48", "count": "3000",

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,37 +26,37 @@ const (
 )
 
 // growth looks at servers again and again, and says in the end what has grown: a thing may be large under load, and it may
-// go up and down, but under the same load it must not be larger in the last quarter of the time than in the second.
+// go up and down, but under the same load it must not be larger in the last quarter of the time than in the second. Where
+// more was done in the last one, as much more may be there.
 type growth struct {
 	start   time.Time
+	done    func() int64 // how much has been done so far
 	samples []sample
 }
 
 // sample is what was seen at a time, summed over the servers.
 type sample struct {
 	at     time.Time
+	done   int64
 	values map[string]float64
 }
 
 // watch takes samples until ctx ends. One that cannot be taken is an error: what is not seen cannot be said not to grow.
 func (g *growth) watch(ctx context.Context, servers []string, every time.Duration) error {
 	g.start = time.Now()
-	for n := time.Duration(1); sleepUntil(ctx, g.start.Add(n*every)); n++ {
+	for next := g.start.Add(every); sleepUntil(ctx, next); next = next.Add(every) {
 		values := map[string]float64{}
 		for _, ops := range servers {
 			collect(ctx, ops)
 			one := gaugesOf(ctx, ops)
-			if ctx.Err() != nil {
-				return nil
-			}
 			if one[statHeap] == 0 || one[statGoroutines] == 0 {
-				return fmt.Errorf("%s does not tell its heap and goroutines", ops)
+				return errors.Join(fmt.Errorf("%s does not tell its heap and goroutines", ops), ctx.Err())
 			}
 			for name, value := range watched(one) {
 				values[name] += value
 			}
 		}
-		g.samples = append(g.samples, sample{time.Now(), values})
+		g.samples = append(g.samples, sample{time.Now(), g.done(), values})
 	}
 	return nil
 }
@@ -80,9 +81,11 @@ func (g *growth) judge(end time.Time, r *Report) (faults []string) {
 	if len(second) == 0 || len(last) == 0 {
 		return []string{fmt.Sprintf("too few samples: %d in %v", len(g.samples), end.Sub(g.start))}
 	}
+	busier := max(1, speed(last)/max(speed(second), 1e-9))
+	r.Numbers["load of the last quarter over that of the second"] = speed(last) / max(speed(second), 1e-9)
 	for _, name := range slices.Sorted(maps.Keys(last[len(last)-1].values)) {
 		before, after := median(second, name), median(last, name)
-		grown := after > allowed(name, before)
+		grown := after > allowed(name, busier*before)
 		if grown {
 			faults = append(faults, fmt.Sprintf("%s grew from %.6g to %.6g", name, before, after))
 		}
@@ -114,6 +117,12 @@ func (g *growth) between(from, to time.Time) (found []sample) {
 		}
 	}
 	return found
+}
+
+// speed is how much was done in a second.
+func speed(samples []sample) float64 {
+	first, last := samples[0], samples[len(samples)-1]
+	return float64(last.done-first.done) / max(last.at.Sub(first.at).Seconds(), 1e-9)
 }
 
 func median(samples []sample, name string) float64 {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,16 +33,19 @@ func runSoak(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	s := &soak{options: o, client: c, body: c.createBody()}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	var g growth
+	g := growth{done: s.done.Load}
 	var failed error
 	var sampler sync.WaitGroup
-	l := &load{options: o, live: live, op: s.visit, begin: func() {
+	l := &load{options: o, live: live, op: func(caller, n int) error { return s.visit(ctx, caller, n) }, begin: func() {
 		sampler.Go(func() { failed = g.watch(watching, o.Ops, o.Duration/soakSamples) })
 	}}
 	total, took := l.run(ctx)
 	end := time.Now()
 	stop()
 	sampler.Wait()
+	if errors.Is(failed, context.Canceled) { // what the end of the load has interrupted
+		failed = nil
+	}
 	if err = errors.Join(failed, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -64,18 +68,20 @@ type soak struct {
 	options *Options
 	client  *client
 	body    []byte
+	done    atomic.Int64
 	mu      sync.Mutex
 	faults  []string
 }
 
 // visit is all that ever happens to a conversation. Every other caller only creates: so there are more new ones than streams
 // and turns would let be.
-func (s *soak) visit(caller, n int) error {
+func (s *soak) visit(ctx context.Context, caller, n int) error {
+	defer s.done.Add(1)
 	id, err := s.client.create(s.body)
 	if err != nil || caller%2 == 1 {
 		return err
 	}
-	f, err := s.follow(caller, id)
+	f, err := s.follow(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -122,12 +128,13 @@ type soakStream struct {
 }
 
 // follow opens the event stream of a conversation and waits until it is open.
-func (s *soak) follow(caller int, id string) (*soakStream, error) {
+func (s *soak) follow(ctx context.Context, caller int, id string) (*soakStream, error) {
 	u, err := url.Parse(s.options.URLs[caller%len(s.options.URLs)])
 	if err != nil {
 		return nil, err
 	}
-	conn, err := net.DialTimeout("tcp", u.Host, s.options.Timeout)
+	dialer := net.Dialer{Timeout: s.options.Timeout}
+	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
 	if err != nil {
 		return nil, &callError{Code: "stream: not connected"}
 	}

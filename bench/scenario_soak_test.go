@@ -102,7 +102,7 @@ func TestSoakFindsWhatGrows(t *testing.T) {
 				"-concurrency", "4", "-rate", "200", "-json")
 			require.Positive(t, report.OK, stderr)
 			if fault == "" {
-				require.Zero(t, code, report.Faults, report.Errors)
+				require.Zero(t, code, "%v %v", report.Faults, report.Errors)
 				return
 			}
 			require.Equal(t, exitFailed, code)
@@ -122,16 +122,22 @@ func TestSoakNeedsToSeeTheServer(t *testing.T) {
 func TestGrowthComparesQuarters(t *testing.T) {
 	start := time.Now()
 	g := growth{start: start}
+	busy := growth{start: start} // the same with twice the load in the end
 	for i := 1; i <= 40; i++ {
 		values := map[string]float64{whatHeap: 100e6, "parley_up": 1000 * float64(i), "parley_filled": min(1000*float64(i), 9000)}
 		if i%5 == 0 { // one high sample of five is chance
 			values[whatHeap] = 300e6
 		}
-		g.samples = append(g.samples, sample{start.Add(time.Duration(i) * time.Second), values})
+		at := start.Add(time.Duration(i) * time.Second)
+		g.samples = append(g.samples, sample{at, int64(i), values})
+		busy.samples = append(busy.samples, sample{at, int64(i + max(0, i-30)), map[string]float64{
+			"parley_waiting": float64(5000 + 5000*min(1, max(0, i-30))), "parley_up": float64(1000 * (i + max(0, i-30))),
+		}})
 	}
 	report := &Report{Numbers: map[string]float64{}}
 	faults := g.judge(start.Add(40*time.Second), report)
 	require.Equal(t, []string{"parley_up grew from 16000 to 36000"}, faults)
+	require.Equal(t, []string{"parley_up grew from 16000 to 42000"}, busy.judge(start.Add(40*time.Second), report))
 	require.Len(t, (&growth{start: start}).judge(start.Add(time.Second), report), 1, "nothing was seen")
 	require.Equal(t, map[string]float64{"a": 4, "b": 1e6}, parseGauges(strings.NewReader(
 		"# TYPE a gauge\na{x=\"# {} 7\"} 1\na{y=\"2\"} 3\n# TYPE c counter\nc 5\n# TYPE b gauge\nb 1e+06\n",

@@ -44,17 +44,17 @@ func TestCacheRests(t *testing.T) {
 		return b.cache.Size()
 	}
 	before := full()
-	require.Greater(t, before, int64(restCacheBytes+2*restMemtables*opts.MemtableBytes))
+	require.Greater(t, before, restCacheBytes+2*restMemtables*opts.MemtableBytes)
 	for range restAfter {
 		require.Equal(t, before, b.cache.Size())
 		b.look()
 	}
-	require.LessOrEqual(t, b.cache.Size(), int64(restCacheBytes+restMemtables*opts.MemtableBytes))
+	require.LessOrEqual(t, b.cache.Size(), restCacheBytes+restMemtables*opts.MemtableBytes)
 	b.look()
 	full() // seen to be used
 	require.InDelta(t, before, full(), float64(before)/4)
 	for range restAfter {
 		b.look()
 	}
-	require.LessOrEqual(t, b.cache.Size(), int64(restCacheBytes+restMemtables*opts.MemtableBytes), "again")
+	require.LessOrEqual(t, b.cache.Size(), restCacheBytes+restMemtables*opts.MemtableBytes, "again")
 }
