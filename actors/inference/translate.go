@@ -58,8 +58,9 @@ func ownOf(provider agentpb.Provider) []string {
 		return []string{"background", "conversation", "instructions", "max_output_tokens", "previous_response_id", "store", "tools"}
 	case agentpb.Provider_ANTHROPIC:
 		return []string{"system", "tools"}
+	default: // the others have no form of their own
+		return nil
 	}
-	return nil
 }
 
 // addExtra adds what extra_body and the record say, in the provider's form; what is there already stays.
