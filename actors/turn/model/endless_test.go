@@ -35,6 +35,7 @@ func always(text string) func() string { return func() string { return text } }
 
 // TestEndlessStreams: whatever a provider sends without an end, and however slowly, the call ends.
 func TestEndlessStreams(t *testing.T) {
+	t.Parallel()
 	const small = 256 << 10
 	kib := strings.Repeat("x", 1<<10)
 	for _, test := range []struct {

@@ -27,7 +27,7 @@ func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
 		return fmt.Errorf("hand over shard %d: %w", group, err)
 	}
 	if err := n.store.TransferLeader(ctx, group, to); err != nil {
-		n.system.Undrain(group)
+		n.system.Undrain(group) //nolint:contextcheck // it bounds itself, also where ctx is over
 		return err
 	}
 	return nil // the log tells of the lost leadership, see leaderChanged
