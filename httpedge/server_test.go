@@ -15,8 +15,8 @@ import (
 
 	"parley/httpedge"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/site"
 	"parley/httpedge/endpoint/endpointtest"
+	"parley/httpedge/site"
 )
 
 func TestEveryAnswerCarriesTheEdgesHeaders(t *testing.T) {

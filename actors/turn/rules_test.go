@@ -42,7 +42,7 @@ type court struct {
 func newCourt(t *testing.T, rounds ...func(model.Stream) (*model.Answer, error)) *court {
 	t.Helper()
 	limits := conversation.DefaultLimits()
-	limits.Attempts = 6 // a turn of these tests loses its process up to four times
+	limits.Attempts = 6             // a turn of these tests loses its process up to four times
 	limits.ActionArgsBytes = 10_000 // below the runner's own bound
 	c := &court{
 		bench: newBench(t, rounds...), t: t, epoch: 1, now: time.UnixMilli(1_700_000_000_000),

@@ -41,8 +41,8 @@ type Request struct {
 	// MaxOutputTokens caps the answer; 0 = the agent's own.
 	MaxOutputTokens int
 	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
-	Extra map[string]json.RawMessage
-	Settings        Settings
+	Extra    map[string]json.RawMessage
+	Settings Settings
 	// Header is of this turn alone: a connected agent is sent it, over its own. Its values are secrets.
 	Header http.Header
 }
