@@ -48,6 +48,7 @@ type source struct {
 	config     *definition.Config
 	version    int64          // 0 = the draft
 	model      *agentpb.Model // nil = it is gone
+	sees       bool           // the model takes pictures
 	credential string         // of the connection's provider, "" = the inline key
 }
 
@@ -62,7 +63,7 @@ func (c *compiler) agent(from *source) (*agentpb.Agent, error) {
 		return nil, err
 	}
 	agent := c.frame(from)
-	if err = withMetadata(agent, from.record.GetMetadata()); err != nil {
+	if err = withMetadata(agent, from); err != nil {
 		return nil, err
 	}
 	if from.config.IsConnected() {
@@ -101,7 +102,8 @@ func (*compiler) frame(from *source) *agentpb.Agent {
 }
 
 // withMetadata gives the agent what its metadata means. Clients are shown the rest of it.
-func withMetadata(agent *agentpb.Agent, stored []byte) error {
+func withMetadata(agent *agentpb.Agent, from *source) error {
+	stored := from.record.GetMetadata()
 	known, err := definition.ParseMetadata(stored)
 	if err != nil {
 		return err
@@ -113,12 +115,17 @@ func withMetadata(agent *agentpb.Agent, stored []byte) error {
 			agent.BudgetBinds = true
 		}
 	}
-	if files := known.Files; files != nil && files.Enabled {
+	switch files := known.Files; {
+	case files == nil && from.sees: // nothing was said: what its model takes
+		takes := config.DefaultAttachments()
+		takes.AllowedMimeTypes, takes.AcceptsImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, true
+		agent.Capabilities.Attachments = takes
+	case files != nil && files.Enabled:
 		takes := config.DefaultAttachments()
 		takes.MaxFiles = cmp.Or(files.MaxFiles, takes.GetMaxFiles())
 		takes.MaxFileSize = cmp.Or(files.MaxFileSize, takes.GetMaxFileSize())
 		takes.AllowedMimeTypes, takes.RetentionDays = files.AllowedMIMETypes, files.RetentionDays
-		takes.AcceptsImages = files.AcceptsImages
+		takes.AcceptsImages = files.AcceptsImages || from.sees
 		agent.Capabilities.Attachments = takes
 	}
 	if len(stored) == 0 {

@@ -166,7 +166,8 @@ func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Age
 	source.config = config
 	switch {
 	case !config.IsConnected():
-		source.model = a.model(from, name.project, config.ModelKey).model
+		found := a.model(from, name.project, config.ModelKey)
+		source.model, source.sees = found.model, found.record.GetMultimodal()
 	case config.Connection.CredentialProviderKey != "":
 		if source.credential, err = a.credential(from, name.project, config.Connection); err != nil {
 			return a.compiler.broken(source, config), a.complain(key, err)

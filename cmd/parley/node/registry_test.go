@@ -425,3 +425,31 @@ func TestConfiguredForProjects(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "default", own.GetProjectId())
 }
+
+// TestAgentsOfModelsThatSee: pictures reach a model that takes them, unless the agent says that it takes no files.
+func TestAgentsOfModelsThatSee(t *testing.T) {
+	s := newShelf(t)
+	s.provider("acme", "active")
+	for key, sees := range map[string]bool{"blind": false, "seeing": true} {
+		s.put(endpoint.Models, "default/"+key, &directorypb.Model{
+			ProjectId: "default", Key: key, ProviderKey: "acme", ModelId: "m", Category: "llm", Multimodal: sees,
+		})
+	}
+	for _, c := range []struct {
+		model, metadata string
+		takes, shows    bool
+	}{
+		{"blind", ``, false, false},
+		{"blind", `{"files":{"enabled":true}}`, true, false},
+		{"blind", `{"files":{"enabled":true,"acceptsImages":true}}`, true, true},
+		{"seeing", ``, true, true},
+		{"seeing", `{"other":1}`, true, true},
+		{"seeing", `{"files":{"enabled":true,"allowedMimeTypes":["image/png"]}}`, true, true},
+		{"seeing", `{"files":{"enabled":false}}`, false, false},
+	} {
+		s.agent("looker", `{"modelKey":"`+c.model+`"}`, func(a *directorypb.Agent) { a.Metadata = []byte(c.metadata) })
+		takes := s.found("looker", turn.DraftVersion).GetCapabilities().GetAttachments()
+		require.Equal(t, c.takes, takes.GetEnabled(), "%s %s", c.model, c.metadata)
+		require.Equal(t, c.shows, takes.GetAcceptsImages(), "%s %s", c.model, c.metadata)
+	}
+}
