@@ -43,7 +43,9 @@ type errorSchema struct {
 
 type docsIn struct{}
 
-func (a *API) getDocs(context.Context, *docsIn) (*endpoint.File, error) { return a.docs.site.Page(), nil }
+func (a *API) getDocs(context.Context, *docsIn) (*endpoint.File, error) {
+	return a.docs.site.Page(), nil
+}
 
 func (a *API) getOpenAPI(context.Context, *docsIn) (*endpoint.File, error) {
 	return a.docs.openAPI, nil

@@ -80,7 +80,7 @@ func defaultAuth() Auth {
 	return Auth{
 		HeaderName: "Authorization", TokenPrefix: "Bearer ", ResolveUserID: []string{"query", "body"},
 		ExcludeRoutes: []string{"/docs", "/docs/*"},
-		MaxToken: 8 * KiB, CacheEntries: 10_000,
+		MaxToken:      8 * KiB, CacheEntries: 10_000,
 		JWT: JWT{
 			Leeway: 30 * time.Second, CacheTTL: time.Minute, JWKSRefresh: 10 * time.Minute,
 			JWKSMaxStale: 24 * time.Hour, JWKSTimeout: 5 * time.Second, JWKSMaxBytes: 512 * KiB,
