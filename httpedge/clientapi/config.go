@@ -24,6 +24,8 @@ type Config struct {
 	MaxFileBody, FileBytes int
 	// TransferTimeout bounds the sending or receiving of one file. Default 15 m.
 	TransferTimeout time.Duration
+	// Docs serves the API's description as a page at /docs. Default true. The document itself is always there.
+	Docs bool
 }
 
 // DefaultConfig returns the settings in force unless configured otherwise.
@@ -35,6 +37,7 @@ func DefaultConfig() Config {
 		RunWait:     30 * time.Second, MaxRunWait: 5 * time.Minute,
 		EventPage: 100, MaxEventPage: 1000,
 		MaxFileBody: 16 << 20, FileBytes: 10 << 20, TransferTimeout: 15 * time.Minute,
+		Docs: true,
 	}
 }
 

@@ -24,5 +24,5 @@ func (a *API) rows() []endpoint.Row {
 		a.runRows(),
 		a.userRows(),
 	)
-	return append(rows, a.documentRow(rows))
+	return append(rows, a.documentRows(rows)...)
 }

@@ -17,7 +17,8 @@ type Auth struct {
 	// Prefix stripped from the header when it is there; a bare token is accepted too. Default "Bearer ".
 	TokenPrefix string `key:"token_prefix"`
 	// Paths after http.base_path that need no token: exact (/docs), or with * for anything (/docs/*, which does not
-	// cover /docs itself). Default [].
+	// cover /docs itself). The default lets browsers, which cannot send a token, open the documentation; it holds nothing
+	// that is anybody's own. Default [/docs, /docs/*].
 	ExcludeRoutes []string `key:"exclude_routes"`
 	// Where the user id of a request without established identity may come from: query, body, both or none. An
 	// established identity always wins. Default [query, body].

@@ -111,7 +111,8 @@ type HTTP struct {
 	BasePath string `key:"base_path"`
 	// Serves the chat page at /. Default true.
 	Page bool `key:"page"`
-	// Serves the interactive API documentation at {base_path}/docs. Default true.
+	// Serves the interactive API documentation at {base_path}/docs, and that of the Client API at
+	// {client.base_path}/docs. Default true.
 	Docs bool `key:"docs"`
 	// Time a client has to send a whole request, and the longest silence of a new connection. Cuts off slow senders
 	// (slow-loris); must allow the largest body on the slowest line. Default 30s.

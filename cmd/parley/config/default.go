@@ -79,7 +79,8 @@ func defaultHTTP() HTTP {
 func defaultAuth() Auth {
 	return Auth{
 		HeaderName: "Authorization", TokenPrefix: "Bearer ", ResolveUserID: []string{"query", "body"},
-		MaxToken: 8 * KiB, CacheEntries: 10_000,
+		ExcludeRoutes: []string{"/docs", "/docs/*"},
+		MaxToken:      8 * KiB, CacheEntries: 10_000,
 		JWT: JWT{
 			Leeway: 30 * time.Second, CacheTTL: time.Minute, JWKSRefresh: 10 * time.Minute,
 			JWKSMaxStale: 24 * time.Hour, JWKSTimeout: 5 * time.Second, JWKSMaxBytes: 512 * KiB,

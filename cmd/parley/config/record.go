@@ -61,6 +61,14 @@ func (c *Config) offered() (agents []Agent, builtin int) {
 	return append(agents, c.Agents...), len(agents)
 }
 
+// FirstAgent is the id of the first agent on offer, "" when there is none.
+func (c *Config) FirstAgent() string {
+	if agents, _ := c.offered(); len(agents) > 0 {
+		return agents[0].ID
+	}
+	return ""
+}
+
 func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	if !matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`, a.ID) {
 		k.failf(key+".id", "%q needs 1 to 64 letters, digits, '.', '-', '_', beginning with a letter or digit", a.ID)

@@ -42,6 +42,7 @@ func clientConfig(c *config.Config) clientapi.Config {
 	settings.RunWait, settings.MaxRunWait = c.Client.RunWait, c.Client.MaxRunWait
 	settings.EventPage, settings.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
 	settings.MaxFileBody = int(c.HTTP.MaxFileBody)
+	settings.Docs = c.HTTP.Docs
 	return settings
 }
 
