@@ -1,6 +1,9 @@
 package run
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -16,8 +19,15 @@ func (r *request) callBack() []machine.Effect {
 		return nil
 	}
 	return r.attempt(&runpb.Call{
-		EventId: r.env.NewID("evt"), Event: "agent_run." + strings.ToLower(state.GetStatus().String()), At: r.now, Attempt: 1,
+		EventId: eventID(state), Event: "agent_run." + strings.ToLower(state.GetStatus().String()), At: r.now, Attempt: 1,
 	})
+}
+
+// eventID names the change of state that the run has just come to: evt_ and 32 hexadecimal digits, the same whenever it is
+// asked again.
+func eventID(state *runpb.State) string {
+	sum := sha256.Sum256([]byte(state.GetId() + "/" + strconv.FormatUint(state.GetLastSeq(), 10)))
+	return "evt_" + hex.EncodeToString(sum[:16])
 }
 
 // attempt makes the attempt that is next, if one is left.

@@ -227,7 +227,7 @@ func TestClientRunCallbacks(t *testing.T) {
 		require.Empty(t, p.header.Get("webhook-id"), "only of subscriptions")
 		body := decode(t, p.body)
 		require.NoError(t, object(fields{
-			"id": like(`^evt_`), "event": exactly(event), "createdAt": moment, "runId": exactly(run.text("id")), "tenantId": exactly(n.id),
+			"id": like(`^evt_[0-9a-f]{32}$`), "event": exactly(event), "createdAt": moment, "runId": exactly(run.text("id")), "tenantId": exactly(n.id),
 			"projectId": exactly(n.project), "conversationId": exactly(run.text("session_id")),
 			"data": object(fields{
 				"runId": exactly(run.text("id")), "conversationId": exactly(run.text("session_id")), "agentKey": exactly(run.text("agent")), "status": nonEmpty,
