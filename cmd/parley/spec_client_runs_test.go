@@ -182,6 +182,7 @@ func TestClientRuns(t *testing.T) {
 		}
 		before := len(n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list())
 		a := n.respond(t, "worker", "one too many", object1{"background": true})
+		require.NotEmpty(t, a.header.Get("Retry-After"))
 		require.NoError(t, exactly(object1{"max_queued": 3})(a.coded(429, "quota_reached").at("details").v))
 		require.Len(t, n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list(), before, "its session went with it")
 		n.reaches(t, ids[0], "running")
