@@ -292,10 +292,32 @@ func TestClientRunCallbacks(t *testing.T) {
 			require.Eventually(t, func() bool { return n.p.metric(t, forbidden) > before }, waitLong, waitStep, location)
 			require.Len(t, r.posts(path), 1)
 		}
-		before := n.p.metric(t, forbidden)
-		ended := n.wait(t, n.run(t, "quick", "go", object1{"callback_url": "http://10.0.0.1/x"}).text("id"))
-		require.Equal(t, "succeeded", ended.text("status"), "a callback that fails is no failure of the run")
-		require.Eventually(t, func() bool { return n.p.metric(t, forbidden) > before }, waitLong, waitStep)
+		for _, private := range []string{"http://10.0.0.1/x", "http://169.254.169.254/", "http://[fd00::1]/"} {
+			a := n.respond(t, "quick", "go", object1{"background": true, "callback_url": private})
+			a.denied(400, "invalid_request", "callback_url leads to an address that is not allowed")
+		}
+	})
+	t.Run("state_in_the_record", func(t *testing.T) {
+		about := func(id string) tree { return n.done(t, "GET", "/agents/runs/"+id, nil).at("callback") }
+		require.Nil(t, about(n.run(t, "quick", "go", nil).text("id")).v)
+		told := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/state?token=hidden", "callback_secret": callbackSecret}).text("id")
+		require.Eventually(t, func() bool { return about(told).text("status") == "delivered" }, waitLong, waitStep)
+		require.NoError(t, object(fields{
+			"url": exactly(r.URL + "/state?..."), "signed": exactly(true), "status": exactly("delivered"), "event": exactly("agent_run.succeeded"),
+			"event_id": exactly(r.got(t, "/state", 1)[0].header.Get("X-Service-Event-Id")), "attempts": exactly(1.0),
+			"last_attempt_at": moment, "last_error": exactly(nil),
+		})(about(told).v))
+		r.answers("/broken", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusInternalServerError) })
+		failing := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/broken"}).text("id")
+		require.Eventually(t, func() bool { return about(failing).text("last_error") == "answered with status 500" }, waitLong, waitStep)
+		require.Equal(t, "pending", about(failing).text("status"), "it is tried again")
+		r.answers("/astray", func(w http.ResponseWriter, _ int) {
+			w.Header().Set("Location", "http://10.0.0.1/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		astray := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/astray"}).text("id")
+		require.Eventually(t, func() bool { return about(astray).text("status") == "failed" }, waitLong, waitStep)
+		require.Equal(t, "leads to an address that is not allowed", about(astray).text("last_error"))
 	})
 	t.Run("of_a_resumed_session", func(t *testing.T) {
 		run := n.run(t, "talker", "go", object1{"budget": object1{"max_cost_usd": 0.02}, "callback_url": r.URL + "/cut", "callback_secret": callbackSecret})
