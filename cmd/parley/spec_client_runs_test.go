@@ -192,10 +192,16 @@ func TestClientRuns(t *testing.T) {
 			require.Equal(t, want, n.get(t, "/agents/runs/"+id).fits(200, anyObject).text("status"), "first come, first served")
 		}
 		n.respond(t, "quick", "not a run", nil).fits(200, responseShape(nil))
+		n.done(t, "POST", "/agents/runs/"+ids[2]+"/cancel", nil)
+		late := n.run(t, "quick", "too late", nil).text("id")
+		n.done(t, "PATCH", "/agents/"+n.agents["quick"], object1{"status": "inactive"})
 		close(n.shop.gate("run-5"))
-		for _, id := range ids {
-			require.Equal(t, "succeeded", n.wait(t, id).text("status"))
+		for i, id := range ids {
+			want := map[bool]string{true: "canceled", false: "succeeded"}[i == 2]
+			require.Equal(t, want, n.wait(t, id).text("status"))
 		}
+		ended := n.wait(t, late)
+		require.Equal(t, []string{"failed", "agent_not_active"}, []string{ended.text("status"), ended.text("error", "type")})
 	})
 	t.Run("unknown", func(t *testing.T) {
 		for _, id := range []string{"run_AAAAAAAAAAAAAAAAAAAAA", "x", "conv_AAAAAAAAAAAAAAAAAAAAA", strings.Repeat("r", 300)} {
