@@ -16,7 +16,11 @@ import (
 const (
 	errorSessionGone = "session_not_found"
 	errorAgentGone   = "agent_not_found"
+	errorAgentAsleep = "agent_not_active"
 )
+
+// statusActive is the status of an agent that may begin something, as is none.
+const statusActive = "active"
 
 // runDriver does what the state of a run asks for. Everything it tells the conversation carries an id made of the run's,
 // and is answered with the first outcome when it is told again; what it tells the queue can be told any number of times: so
@@ -167,6 +171,9 @@ func (d *runDriver) begin() (*runpb.Command, error) {
 	if !found {
 		return d.end(failure(errorAgentGone, "The agent of this run does not exist any more."))
 	}
+	if status := agent.GetStatus(); status != "" && status != statusActive {
+		return d.asleep()
+	}
 	order := d.run.GetOrder()
 	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: &conversationpb.Send{
 		Agent: agent, Content: order.GetContent(), FileIds: order.GetFileIds(), Metadata: order.GetMetadata(),
@@ -190,6 +197,21 @@ func (d *runDriver) begin() (*runpb.Command, error) {
 		began.TurnRunId = reply.GetTurn().GetRunId()
 	}
 	return &runpb.Command{Body: &runpb.Command_Began{Began: began}}, nil
+}
+
+// asleep ends a run whose agent is not active any more when it would begin. A turn that a former driver has begun goes on.
+func (d *runDriver) asleep() (*runpb.Command, error) {
+	state, err := d.state()
+	switch {
+	case codeIs(err, failurepb.Code_NOT_FOUND):
+		return d.gone()
+	case err != nil:
+		return nil, err
+	}
+	if turn := d.begun(state); turn != "" {
+		return &runpb.Command{Body: &runpb.Command_Began{Began: &runpb.Began{TurnRunId: turn}}}, nil
+	}
+	return d.end(failure(errorAgentAsleep, "The agent of this run is not active."))
 }
 
 // await returns when the turn has ended or waits for a person, and keeps the run's place until then.

@@ -81,8 +81,9 @@ func (n *near) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, e
 type office struct {
 	*shell
 
-	near  *near
-	reads atomic.Pointer[func()] // called before the turn of a run is read
+	near   *near
+	reads  atomic.Pointer[func()] // called before the turn of a run is read
+	asleep atomic.Bool            // the agents are not active
 }
 
 func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Limits)) *office {
@@ -92,8 +93,9 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	tools, err := tool.New(tool.Config{Guard: guard})
 	require.NoError(t, err)
 	t.Cleanup(tools.Close)
+	o := &office{near: &near{}}
 	runner, err := turn.New(turn.Config{
-		Agents: asker{}, History: shelves{j}, Publisher: feeds, Tools: tools,
+		Agents: asker{&o.asleep}, History: shelves{j}, Publisher: feeds, Tools: tools,
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: think},
 	})
 	require.NoError(t, err)
@@ -103,9 +105,8 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	for _, c := range change {
 		c(&limits)
 	}
-	o := &office{near: &near{}}
 	runs, err := NewRuns(run.New(run.DefaultLimits()), queue.New(limits), RunsConfig{
-		Agents: asker{}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
+		Agents: asker{&o.asleep}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
 		OpenSecret: func(sealed []byte, about string) ([]byte, error) {
 			return []byte("opened " + string(sealed) + " of " + about), nil
 		},

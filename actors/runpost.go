@@ -61,9 +61,10 @@ func (r *Runs) post(at Entity, e run.Post) {
 	r.callbacks.try(at, attempt{
 		number: e.Call.GetAttempt(),
 		send:   func(ctx context.Context) (*deliver.Answer, error) { return r.send(ctx, e) },
-		report: func(delivered, hopeless bool) proto.Message {
+		report: func(came posted) proto.Message {
 			return &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: &runpb.Posted{
-				EventId: e.Call.GetEventId(), Attempt: e.Call.GetAttempt(), Ok: delivered, Hopeless: hopeless,
+				EventId: e.Call.GetEventId(), Attempt: e.Call.GetAttempt(), Ok: came.delivered, Hopeless: came.hopeless,
+				Error: came.failed,
 			}}}
 		},
 	})

@@ -85,7 +85,7 @@ func TestRunCallbackIsSignedRedirectedAndRepeated(t *testing.T) {
 	url, told := listenRuns(t, 1)
 	o.startWithCallback(t, url)
 	first := hearRun(t, told)
-	require.Regexp(t, `^evt_`, first.body.ID)
+	require.Regexp(t, `^evt_[0-9a-f]{32}$`, first.body.ID)
 	_, err := time.Parse("2006-01-02T15:04:05.000Z", first.body.CreatedAt)
 	require.NoError(t, err)
 	first.body.CreatedAt = ""

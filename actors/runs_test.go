@@ -358,6 +358,31 @@ func TestRunThatFails(t *testing.T) {
 	})
 }
 
+// A run begins only while its agent is active: one that has waited in line meanwhile fails, and its session is let go. The turn
+// that runs already goes on.
+func TestRunOfADeactivatedAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		o := newOffice(t, j, func(ctx context.Context, _ string) (string, error) {
+			sleep(ctx, ctx, time.Minute)
+			return "ok", ctx.Err()
+		}, func(limits *queue.Limits) { limits.Concurrency = 1 })
+		for i := range 2 {
+			o.session(t, fmt.Sprint("conv_", i))
+			o.start(t, fmt.Sprint("run_", i), fmt.Sprint("conv_", i), "dig")
+		}
+		idle(t)
+		o.asleep.Store(true)
+		time.Sleep(3 * time.Minute)
+		j.settledRun(t, "run_0", "conv_0", runpb.Status_SUCCEEDED)
+		state := j.settledRun(t, "run_1", "conv_1", runpb.Status_FAILED)
+		require.Equal(t, []string{"agent_not_active", "The agent of this run is not active."},
+			[]string{state.GetError().GetType(), state.GetError().GetMessage()})
+		require.Empty(t, state.GetTurnRunId())
+		require.Empty(t, j.state("conv_1").GetBackgroundRun())
+	})
+}
+
 // Who may not see a run is told that there is none.
 func TestRunsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

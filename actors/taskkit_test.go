@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,12 +126,16 @@ func (f thinker) Generate(ctx context.Context, request *model.Request, stream mo
 	return answer, nil
 }
 
-// asker is an agent that may ask.
-type asker struct{}
+// asker is an agent that may ask. It is not active while asleep is set.
+type asker struct{ asleep *atomic.Bool }
 
-func (asker) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
+func (a asker) Agent(_, id string, _ int64) (*agentpb.Agent, bool) {
+	status := "active"
+	if a.asleep != nil && a.asleep.Load() {
+		status = "inactive"
+	}
 	return &agentpb.Agent{
-		Id: id, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, AskUser: &agentpb.AskUser{},
+		Id: id, Status: status, Model: &agentpb.Model{Provider: agentpb.Provider_SCRIPTED}, AskUser: &agentpb.AskUser{},
 		Capabilities: &agentpb.Capabilities{AskUser: true},
 	}, id != "gone"
 }

@@ -34,9 +34,9 @@ func (t *tasks) post(at Entity, e task.Post) {
 			}
 			return t.config.Poster.Post(ctx, deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret})
 		},
-		report: func(delivered, hopeless bool) proto.Message {
+		report: func(came posted) proto.Message {
 			return &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Delivered{Delivered: &taskpb.Delivered{
-				Attempt: e.Attempt, Ok: delivered, Hopeless: hopeless,
+				Attempt: e.Attempt, Ok: came.delivered, Hopeless: came.hopeless,
 			}}}
 		},
 	})

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +22,7 @@ var ErrRedirect = errors.New("deliver: redirect not followed")
 
 // Limits of one connection; the request's own deadline is the caller's.
 const (
+	resolveTimeout  = 2 * time.Second // of a judgement before any connection
 	dialTimeout     = 10 * time.Second
 	handshake       = 10 * time.Second
 	idleTimeout     = 90 * time.Second
@@ -46,11 +49,12 @@ type Guard struct {
 	hosts     map[string]bool
 	hops      int
 	transport *http.Transport
+	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // NewGuard makes a Guard.
 func NewGuard(config GuardConfig) *Guard {
-	guard := &Guard{hosts: make(map[string]bool, len(config.AllowHosts)), hops: config.MaxRedirects}
+	guard := &Guard{hosts: make(map[string]bool, len(config.AllowHosts)), hops: config.MaxRedirects, resolve: net.DefaultResolver.LookupNetIP}
 	if guard.hops == 0 {
 		guard.hops = defaultHops
 	}
@@ -87,6 +91,35 @@ func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 // Allowed says whether the guard lets an address through.
 func (g *Guard) Allowed(address netip.Addr) bool {
 	return public(address) || within(g.allow, address.Unmap())
+}
+
+// Judge says beforehand whether a URL can be posted to: it is none (ErrBadURL), or leads to no address that is let through
+// (ErrForbiddenAddress). A name that cannot be resolved now is not judged: each connection is, when it is made.
+func (g *Guard) Judge(ctx context.Context, text string) error {
+	if err := CheckURL(text); err != nil {
+		return err
+	}
+	target, err := url.Parse(text)
+	if err != nil {
+		return ErrBadURL
+	}
+	host := target.Hostname()
+	if g.hosts[normalHost(host)] || g.hosts[normalHost(target.Host)] {
+		return nil
+	}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		if !g.Allowed(literal) {
+			return ErrForbiddenAddress
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addresses, err := g.resolve(ctx, "ip", host)
+	if err != nil || len(addresses) == 0 || slices.ContainsFunc(addresses, g.Allowed) {
+		return nil
+	}
+	return ErrForbiddenAddress
 }
 
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {

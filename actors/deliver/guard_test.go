@@ -47,6 +47,26 @@ func TestAddresses(t *testing.T) {
 	require.False(t, guard.Allowed(netip.Addr{}))
 }
 
+// TestJudge: where a URL leads is judged before anything is sent there, as far as that can be said.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	guard := deliver.NewGuard(deliver.GuardConfig{
+		Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, AllowHosts: []string{"hooks.test", "port.test:8080"},
+	})
+	for target, wanted := range map[string]error{
+		"https://8.8.8.8/x": nil, "http://10.1.2.3/": nil, "https://[2606:4700:4700::1111]/": nil,
+		"https://hooks.test/x": nil, "http://port.test:8080/": nil,
+		"https://no-such-host.invalid/x": nil, // whoever connects will see
+		"http://10.2.0.1/":               deliver.ErrForbiddenAddress, "http://169.254.169.254/latest": deliver.ErrForbiddenAddress,
+		"http://[::1]:99/": deliver.ErrForbiddenAddress, "http://[::ffff:127.0.0.1]/": deliver.ErrForbiddenAddress,
+		"http://localhost/": deliver.ErrForbiddenAddress, "https://LOCALHOST:8443/": deliver.ErrForbiddenAddress,
+		"ftp://8.8.8.8/": deliver.ErrBadURL, "https:///x": deliver.ErrBadURL, "nonsense": deliver.ErrBadURL,
+		"https://me:pw@8.8.8.8/": deliver.ErrBadURL,
+	} {
+		require.ErrorIs(t, guard.Judge(t.Context(), target), wanted, target)
+	}
+}
+
 // An IPv4 address is judged alike in each of its spellings.
 func TestSpellings(t *testing.T) {
 	t.Parallel()

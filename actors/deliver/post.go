@@ -123,7 +123,7 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, post.URL, bytes.NewReader(post.Body))
 	if err != nil {
-		return nil, errBadURL
+		return nil, ErrBadURL
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", p.config.UserAgent)
@@ -149,14 +149,15 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	return answer, nil
 }
 
-var errBadURL = errors.New("deliver: not an http or https URL")
+// ErrBadURL says that a text is no address that could be posted to.
+var ErrBadURL = errors.New("deliver: not an http or https URL")
 
 // CheckURL refuses what cannot be posted to: no absolute http or https URL, or one with a user in it. Where it leads is
 // judged when it is connected to.
 func CheckURL(text string) error {
 	target, err := url.Parse(text)
 	if err != nil || target.Hostname() == "" || (target.Scheme != "http" && target.Scheme != "https") || target.User != nil {
-		return errBadURL
+		return ErrBadURL
 	}
 	return nil
 }

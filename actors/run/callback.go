@@ -1,6 +1,9 @@
 package run
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -16,17 +19,26 @@ func (r *request) callBack() []machine.Effect {
 		return nil
 	}
 	return r.attempt(&runpb.Call{
-		EventId: r.env.NewID("evt"), Event: "agent_run." + strings.ToLower(state.GetStatus().String()), At: r.now, Attempt: 1,
+		EventId: eventID(state), Event: "agent_run." + strings.ToLower(state.GetStatus().String()), At: r.now, Attempt: 1,
 	})
+}
+
+// eventID names the change of state that the run has just come to: evt_ and 32 hexadecimal digits, the same whenever it is
+// asked again.
+func eventID(state *runpb.State) string {
+	sum := sha256.Sum256([]byte(state.GetId() + "/" + strconv.FormatUint(state.GetLastSeq(), 10)))
+	return "evt_" + hex.EncodeToString(sum[:16])
 }
 
 // attempt makes the attempt that is next, if one is left.
 func (r *request) attempt(call *runpb.Call) []machine.Effect {
 	if _, more := backoff(call.GetAttempt() - 1); call.GetAttempt() > 1 && !more {
-		r.callOver(call, false)
+		r.callOver(call, false, "")
 		return nil
 	}
-	r.callDue(call, call.GetAttempt()+1, r.now+r.limits.CallbackTimeout.Milliseconds())
+	next := proto.CloneOf(call)
+	next.Attempt, next.NextAt = call.GetAttempt()+1, r.now+r.limits.CallbackTimeout.Milliseconds()
+	r.callDue(next, "")
 	return []machine.Effect{Post{Run: r.after(), Call: call}}
 }
 
@@ -38,22 +50,24 @@ func (r *request) posted(c *runpb.Posted) machine.Decision {
 		}
 		pause, more := backoff(c.GetAttempt())
 		if c.GetOk() || c.GetHopeless() || !more {
-			r.callOver(call, c.GetOk())
-		} else {
-			r.callDue(call, call.GetAttempt(), r.now+pause.Milliseconds())
+			r.callOver(call, c.GetOk(), c.GetError())
+			continue
 		}
+		next := proto.CloneOf(call)
+		next.NextAt = r.now + pause.Milliseconds()
+		r.callDue(next, c.GetError())
 	}
 	return r.decide()
 }
 
-func (r *request) callDue(call *runpb.Call, attempt uint32, nextAt int64) {
-	next := proto.CloneOf(call)
-	next.Attempt, next.NextAt = attempt, nextAt
-	r.emit(&runpb.Event{Body: &runpb.Event_CallDue{CallDue: &runpb.CallDue{Call: next}}})
+func (r *request) callDue(next *runpb.Call, failed string) {
+	r.emit(&runpb.Event{Body: &runpb.Event_CallDue{CallDue: &runpb.CallDue{Call: next, Error: failed}}})
 }
 
-func (r *request) callOver(call *runpb.Call, delivered bool) {
-	r.emit(&runpb.Event{Body: &runpb.Event_CallOver{CallOver: &runpb.CallOver{EventId: call.GetEventId(), Delivered: delivered}}})
+func (r *request) callOver(call *runpb.Call, delivered bool, failed string) {
+	r.emit(&runpb.Event{Body: &runpb.Event_CallOver{CallOver: &runpb.CallOver{
+		EventId: call.GetEventId(), Delivered: delivered, Error: failed,
+	}}})
 }
 
 // due does what its time has come for: attempts to call back, a look at what the run waits for, the removal of one that

@@ -61,8 +61,9 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 	case *runpb.Event_Settled:
 		next.Settled, next.Placed = true, false
 	case *runpb.Event_CallDue:
-		m.callDue(next, body.CallDue.GetCall())
+		m.callDue(next, at, body.CallDue)
 	case *runpb.Event_CallOver:
+		doneTelling(next.GetCallback(), at, body.CallOver)
 		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *runpb.Call) bool {
 			return call.GetEventId() == body.CallOver.GetEventId()
 		})
@@ -100,13 +101,42 @@ func pendingOf(result *conversationpb.TurnResult) []*conversationpb.PendingActio
 	return pending
 }
 
-func (m *Machine) callDue(next *runpb.State, call *runpb.Call) {
-	calls := next.GetCallback().GetCalls()
+// stillTelling notes an attempt that begins, or what came of one, if it is of the newest change of state.
+func stillTelling(callback *runpb.Callback, at int64, due *runpb.CallDue) {
+	call, told := due.GetCall(), callback.GetTold()
+	if told.GetEventId() != call.GetEventId() {
+		return
+	}
+	told.Status, told.Attempts, told.LastAt = runpb.Telling_PENDING, call.GetAttempt()-1, at
+	if due.GetError() != "" {
+		told.Error = due.GetError()
+	}
+}
+
+func doneTelling(callback *runpb.Callback, at int64, over *runpb.CallOver) {
+	told := callback.GetTold()
+	if told.GetEventId() != over.GetEventId() {
+		return
+	}
+	told.Status, told.LastAt = runpb.Telling_GIVEN_UP, at
+	if over.GetDelivered() {
+		told.Status, told.Error = runpb.Telling_DELIVERED, ""
+	}
+	if over.GetError() != "" {
+		told.Error = over.GetError()
+	}
+}
+
+func (m *Machine) callDue(next *runpb.State, at int64, due *runpb.CallDue) {
+	call, calls := due.GetCall(), next.GetCallback().GetCalls()
 	known := slices.IndexFunc(calls, func(old *runpb.Call) bool { return old.GetEventId() == call.GetEventId() })
 	if known >= 0 {
 		calls[known] = proto.CloneOf(call)
+		stillTelling(next.GetCallback(), at, due)
 		return
 	}
+	next.Callback.Told = &runpb.Told{EventId: call.GetEventId(), Event: call.GetEvent()}
 	calls = append(calls, proto.CloneOf(call))
 	next.Callback.Calls = calls[max(0, len(calls)-m.limits.Calls):]
+	stillTelling(next.GetCallback(), at, due)
 }

@@ -219,8 +219,18 @@ func runShape(over fields) shape {
 		"id": idOf("run"), "object": exactly("agent.run"), "status": oneOf("queued", "running", "succeeded", "failed", "canceled", "requires_action"),
 		"agent": nonEmpty, "session_id": idOf("conv"), "created_at": moment, "started_at": either(exactly(nil), moment),
 		"completed_at": either(exactly(nil), moment), "result": either(exactly(nil), responseShape(nil)),
-		"error": either(exactly(nil), object(fields{"type": nonEmpty, "message": nonEmpty})),
+		"error":    either(exactly(nil), object(fields{"type": nonEmpty, "message": nonEmpty})),
+		"callback": either(exactly(nil), callbackShape()),
 	}.with(over))
+}
+
+// callbackShape is what a run says of its callback.
+func callbackShape() shape {
+	return object(fields{
+		"url": nonEmpty, "signed": either(exactly(true), exactly(false)), "status": oneOf("pending", "delivered", "failed"),
+		"event": either(exactly(nil), nonEmpty), "event_id": either(exactly(nil), like(`^evt_[0-9a-f]{32}$`)), "attempts": number,
+		"last_attempt_at": either(exactly(nil), moment), "last_error": either(exactly(nil), nonEmpty),
+	})
 }
 
 // run starts a background run.

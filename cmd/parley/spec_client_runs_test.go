@@ -182,6 +182,7 @@ func TestClientRuns(t *testing.T) {
 		}
 		before := len(n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list())
 		a := n.respond(t, "worker", "one too many", object1{"background": true})
+		require.NotEmpty(t, a.header.Get("Retry-After"))
 		require.NoError(t, exactly(object1{"max_queued": 3})(a.coded(429, "quota_reached").at("details").v))
 		require.Len(t, n.done(t, "GET", "/agents/sessions?limit=100", nil).at("data").list(), before, "its session went with it")
 		n.reaches(t, ids[0], "running")
@@ -191,10 +192,16 @@ func TestClientRuns(t *testing.T) {
 			require.Equal(t, want, n.get(t, "/agents/runs/"+id).fits(200, anyObject).text("status"), "first come, first served")
 		}
 		n.respond(t, "quick", "not a run", nil).fits(200, responseShape(nil))
+		n.done(t, "POST", "/agents/runs/"+ids[2]+"/cancel", nil)
+		late := n.run(t, "quick", "too late", nil).text("id")
+		n.done(t, "PATCH", "/agents/"+n.agents["quick"], object1{"status": "inactive"})
 		close(n.shop.gate("run-5"))
-		for _, id := range ids {
-			require.Equal(t, "succeeded", n.wait(t, id).text("status"))
+		for i, id := range ids {
+			want := map[bool]string{true: "canceled", false: "succeeded"}[i == 2]
+			require.Equal(t, want, n.wait(t, id).text("status"))
 		}
+		ended := n.wait(t, late)
+		require.Equal(t, []string{"failed", "agent_not_active"}, []string{ended.text("status"), ended.text("error", "type")})
 	})
 	t.Run("unknown", func(t *testing.T) {
 		for _, id := range []string{"run_AAAAAAAAAAAAAAAAAAAAA", "x", "conv_AAAAAAAAAAAAAAAAAAAAA", strings.Repeat("r", 300)} {
@@ -227,7 +234,7 @@ func TestClientRunCallbacks(t *testing.T) {
 		require.Empty(t, p.header.Get("webhook-id"), "only of subscriptions")
 		body := decode(t, p.body)
 		require.NoError(t, object(fields{
-			"id": like(`^evt_`), "event": exactly(event), "createdAt": moment, "runId": exactly(run.text("id")), "tenantId": exactly(n.id),
+			"id": like(`^evt_[0-9a-f]{32}$`), "event": exactly(event), "createdAt": moment, "runId": exactly(run.text("id")), "tenantId": exactly(n.id),
 			"projectId": exactly(n.project), "conversationId": exactly(run.text("session_id")),
 			"data": object(fields{
 				"runId": exactly(run.text("id")), "conversationId": exactly(run.text("session_id")), "agentKey": exactly(run.text("agent")), "status": nonEmpty,
@@ -291,10 +298,32 @@ func TestClientRunCallbacks(t *testing.T) {
 			require.Eventually(t, func() bool { return n.p.metric(t, forbidden) > before }, waitLong, waitStep, location)
 			require.Len(t, r.posts(path), 1)
 		}
-		before := n.p.metric(t, forbidden)
-		ended := n.wait(t, n.run(t, "quick", "go", object1{"callback_url": "http://10.0.0.1/x"}).text("id"))
-		require.Equal(t, "succeeded", ended.text("status"), "a callback that fails is no failure of the run")
-		require.Eventually(t, func() bool { return n.p.metric(t, forbidden) > before }, waitLong, waitStep)
+		for _, private := range []string{"http://10.0.0.1/x", "http://169.254.169.254/", "http://[fd00::1]/"} {
+			a := n.respond(t, "quick", "go", object1{"background": true, "callback_url": private})
+			a.denied(400, "invalid_request", "callback_url leads to an address that is not allowed")
+		}
+	})
+	t.Run("state_in_the_record", func(t *testing.T) {
+		about := func(id string) tree { return n.done(t, "GET", "/agents/runs/"+id, nil).at("callback") }
+		require.Nil(t, about(n.run(t, "quick", "go", nil).text("id")).v)
+		told := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/state?token=hidden", "callback_secret": callbackSecret}).text("id")
+		require.Eventually(t, func() bool { return about(told).text("status") == "delivered" }, waitLong, waitStep)
+		require.NoError(t, object(fields{
+			"url": exactly(r.URL + "/state?..."), "signed": exactly(true), "status": exactly("delivered"), "event": exactly("agent_run.succeeded"),
+			"event_id": exactly(r.got(t, "/state", 1)[0].header.Get("X-Service-Event-Id")), "attempts": exactly(1.0),
+			"last_attempt_at": moment, "last_error": exactly(nil),
+		})(about(told).v))
+		r.answers("/broken", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusInternalServerError) })
+		failing := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/broken"}).text("id")
+		require.Eventually(t, func() bool { return about(failing).text("last_error") == "answered with status 500" }, waitLong, waitStep)
+		require.Equal(t, "pending", about(failing).text("status"), "it is tried again")
+		r.answers("/astray", func(w http.ResponseWriter, _ int) {
+			w.Header().Set("Location", "http://10.0.0.1/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		astray := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/astray"}).text("id")
+		require.Eventually(t, func() bool { return about(astray).text("status") == "failed" }, waitLong, waitStep)
+		require.Equal(t, "leads to an address that is not allowed", about(astray).text("last_error"))
 	})
 	t.Run("of_a_resumed_session", func(t *testing.T) {
 		run := n.run(t, "talker", "go", object1{"budget": object1{"max_cost_usd": 0.02}, "callback_url": r.URL + "/cut", "callback_secret": callbackSecret})

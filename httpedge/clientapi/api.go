@@ -1,6 +1,8 @@
 package clientapi
 
 import (
+	"context"
+
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -27,6 +29,9 @@ type Parts struct {
 	// CheckAgent says what is wrong with the config of an agent of a project that only shows where agents are run: its tools,
 	// and credentials that would go to a stranger. nil = nothing is.
 	CheckAgent func(projectID string, config *definition.Config) error
+	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
+	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
+	CheckCallback func(ctx context.Context, url string) error
 	// CheckTools says the same of function tools that a request brings along.
 	CheckTools func([]*agentpb.Tool) error
 }

@@ -118,7 +118,7 @@ func (a *API) prepare(ctx context.Context, r *responding) error {
 	if failure := r.message.check(); failure != nil {
 		return failure
 	}
-	if failure := order.checkCallback(); failure != nil {
+	if failure := a.checkCallback(ctx, order); failure != nil {
 		return failure
 	}
 	if order.Background && !r.agent.GetBackground() {
@@ -132,6 +132,19 @@ func (a *API) prepare(ctx context.Context, r *responding) error {
 	}
 	r.context, err = a.sealContext(ctx, r.id, order.RuntimeContext)
 	return err
+}
+
+// checkCallback refuses an address that could never be told anything.
+func (a *API) checkCallback(ctx context.Context, order *responseOrder) *machine.Failure {
+	if failure := order.checkCallback(); failure != nil {
+		return failure
+	}
+	if to := order.CallbackURL.Text; to != "" && a.CheckCallback != nil {
+		if err := a.CheckCallback(ctx, to); err != nil {
+			return invalid("callback_url %s", err)
+		}
+	}
+	return nil
 }
 
 // place finds the session that is continued, or an id for a new one.

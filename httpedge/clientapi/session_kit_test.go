@@ -139,6 +139,7 @@ func serveSessions(t *testing.T) *sessionKit {
 	api := clientapi.New(config, clientapi.Parts{
 		Runtime: k.host, Reader: k.host, Sessions: k.host, Runs: runsOf{k.host}, Agents: sessionAgents(), Records: k.records,
 		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
+		CheckCallback: endpointtest.CheckCallback,
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())

@@ -16,6 +16,15 @@ import (
 	"parley/httpedge/clientapi"
 )
 
+// TestCallbacksGoNowherePrivate: where a callback leads is judged before anything is made for it.
+func TestCallbacksGoNowherePrivate(t *testing.T) {
+	k := serveSessions(t)
+	refused := k.do("ann", "POST", "/agents/responses", `{"model":"helper","input":"ask me","background":true,"callback_url":"http://10.0.0.1/"}`)
+	require.Equal(t, 400, refused.status, "%s", refused.raw)
+	require.Equal(t, "callback_url leads to an address that is not allowed", k.decode(refused.raw)["error"])
+	require.Empty(t, k.decode(k.do("ann", "GET", "/agents/sessions", "").raw)["data"])
+}
+
 // TestSecretsStayInside: what goes into a runtime context or signs a callback is in no answer and nowhere in clear.
 func TestSecretsStayInside(t *testing.T) {
 	k := serveSessions(t)
@@ -28,7 +37,7 @@ func TestSecretsStayInside(t *testing.T) {
 	made := ask("POST", "/agents/sessions", `{"agent":"helper","runtime_context":{"headers":{"X-Key":"hush-one"}}}`)
 	id := k.decode(made.raw)["id"]
 	run := ask("POST", "/agents/responses", fmt.Sprintf(`{"model":"helper","input":"ask me","session_id":%q,"background":true,`+
-		`"callback_url":"https://example.com","callback_secret":"hush-two-hush-two","runtime_context":{"connections":{"tool:x":{"headers":{"K":"hush-three"}}}}}`, id),
+		`"callback_url":"https://example.com/?k=shy-five","callback_secret":"hush-two-hush-two","runtime_context":{"connections":{"tool:x":{"headers":{"K":"hush-three"}}}}}`, id),
 		"X-Service-Hdr-Y", "hush-four")
 	require.Equal(t, 202, run.status, "%s", run.raw)
 	for _, path := range []string{
@@ -38,6 +47,7 @@ func TestSecretsStayInside(t *testing.T) {
 		require.Equal(t, 200, ask("GET", path, "").status)
 	}
 	require.NotContains(t, answers.String(), "hush")
+	require.NotContains(t, answers.String(), "shy-five", "the query of a callback")
 	k.host.mu.Lock()
 	defer k.host.mu.Unlock()
 	for _, command := range k.host.commands {

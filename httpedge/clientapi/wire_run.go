@@ -1,6 +1,9 @@
 package clientapi
 
 import (
+	"net/url"
+	"strconv"
+
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/runpb"
 )
@@ -37,6 +40,7 @@ func (r *runRecord) AppendJSON(dst []byte) []byte {
 	dst = appendTimeOrNull(dst, `,"created_at":`, run.GetCreatedAt())
 	dst = appendTimeOrNull(dst, `,"started_at":`, run.GetStartedAt())
 	dst = appendTimeOrNull(dst, `,"completed_at":`, run.GetEndedAt())
+	dst = appendCallback(append(dst, `,"callback":`...), run.GetCallback())
 	dst = append(dst, `,"result":`...)
 	if r.result != nil {
 		dst = r.result.AppendJSON(dst)
@@ -73,6 +77,50 @@ func runStatus(status runpb.Status) string {
 	}
 }
 
+// appendCallback writes how far the newest change of state was told, null where nobody is told.
+func appendCallback(dst []byte, callback *runpb.Callback) []byte {
+	if callback == nil {
+		return append(dst, "null"...)
+	}
+	told := callback.GetTold()
+	dst = append(dst, `{"url":`...)
+	dst = wire.AppendString(dst, shownURL(callback.GetUrl()))
+	dst = append(dst, `,"signed":`...)
+	dst = strconv.AppendBool(dst, len(callback.GetSealedSecret()) > 0)
+	dst = wire.AppendMember(dst, `,"status":`, callbackStatus(told.GetStatus()))
+	dst = wire.AppendNullable(dst, `,"event":`, told.GetEvent())
+	dst = wire.AppendNullable(dst, `,"event_id":`, told.GetEventId())
+	dst = append(dst, `,"attempts":`...)
+	dst = strconv.AppendUint(dst, uint64(told.GetAttempts()), 10)
+	dst = appendTimeOrNull(dst, `,"last_attempt_at":`, told.GetLastAt())
+	dst = wire.AppendNullable(dst, `,"last_error":`, told.GetError())
+	return append(dst, '}')
+}
+
+func callbackStatus(status runpb.Telling) string {
+	switch status {
+	case runpb.Telling_DELIVERED:
+		return "delivered"
+	case runpb.Telling_GIVEN_UP:
+		return "failed"
+	default:
+		return "pending"
+	}
+}
+
+// shownURL is an address without what may be secret in it.
+func shownURL(text string) string {
+	target, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	target.User, target.RawFragment, target.Fragment = nil, "", ""
+	if target.RawQuery != "" {
+		target.RawQuery = "..."
+	}
+	return target.String()
+}
+
 // appendTimeOrNull writes a time, null for 0.
 func appendTimeOrNull(dst []byte, label string, unixMilli int64) []byte {
 	dst = append(dst, label...)
@@ -91,8 +139,20 @@ type runSchema struct {
 	CreatedAt   isoTime         `json:"created_at" format:"date-time"`
 	StartedAt   *isoTime        `json:"started_at" format:"date-time"`
 	CompletedAt *isoTime        `json:"completed_at" format:"date-time"`
+	Callback    *callbackSchema `json:"callback" doc:"How far the newest change of state was told; null without callback_url"`
 	Result      *responseSchema `json:"result" doc:"What the run has come to, as a response; null before"`
 	Error       *runErrorSchema `json:"error" doc:"Why it failed"`
+}
+
+type callbackSchema struct {
+	URL           string   `json:"url" doc:"Without a user, and without what its query says"`
+	Signed        bool     `json:"signed"`
+	Status        string   `json:"status" enum:"pending,delivered,failed"`
+	Event         *string  `json:"event" doc:"The newest change of state; null before there is one"`
+	EventID       *string  `json:"event_id"`
+	Attempts      int      `json:"attempts" doc:"Made, the one under way included"`
+	LastAttemptAt *isoTime `json:"last_attempt_at" format:"date-time" doc:"When the newest began, or what came of it was known"`
+	LastError     *string  `json:"last_error" doc:"What came of the newest that failed"`
 }
 
 type runErrorSchema struct {

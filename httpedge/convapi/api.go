@@ -27,6 +27,8 @@ type Parts struct {
 	PDF     export.Printer // nil = exports as PDF are not supported
 	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
 	Authorizer endpoint.Authorizer
+	// CheckCallback says whether callbacks may go to a URL, with an error of the caller's. nil = they may go anywhere.
+	CheckCallback func(ctx context.Context, url string) error
 }
 
 // API is the handlers of the conversation server. It holds no state of its own.
@@ -40,10 +42,12 @@ type API struct {
 	docs   documents
 
 	authorizer endpoint.Authorizer
-	files      endpoint.Files
-	filer      filing.Filer
-	tasks      endpoint.Tasks
-	pdf        export.Printer
+
+	checkCallback func(ctx context.Context, url string) error
+	files         endpoint.Files
+	filer         filing.Filer
+	tasks         endpoint.Tasks
+	pdf           export.Printer
 }
 
 // New returns the API. The configuration must be valid.
@@ -52,8 +56,8 @@ func New(config Config, parts Parts) *API {
 	return &API{
 		config: config,
 		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
-		authorizer: parts.Authorizer,
-		files:      parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
+		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback,
+		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
 	}
 }
 

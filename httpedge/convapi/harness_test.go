@@ -135,6 +135,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
+		CheckCallback: endpointtest.CheckCallback,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

@@ -76,6 +76,10 @@ func (in *createTaskIn) Validate() *machine.Failure {
 	case in.CallbackURL == "":
 		return nil
 	}
+	const longest = 2048
+	if len(in.CallbackURL) > longest {
+		return invalid("callbackUrl is longer than 2048 bytes")
+	}
 	target, err := url.Parse(in.CallbackURL)
 	if err != nil || target.Hostname() == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https" {
 		return invalid("callbackUrl must be an absolute http or https URL")
@@ -88,6 +92,11 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOu
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
 		return nil, notFound("agent")
+	}
+	if in.CallbackURL != "" && a.checkCallback != nil {
+		if err := a.checkCallback(ctx, in.CallbackURL); err != nil {
+			return nil, machine.Fail(failurepb.Code_VALIDATION, "callbackUrl %s", err)
+		}
 	}
 	command := a.taskCommand(ctx, a.ids.NewID("task"))
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {

@@ -2,6 +2,7 @@ package convapi_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +141,8 @@ func TestCreateTask(t *testing.T) {
 	for _, body := range []string{
 		`{}`, `{"agentId":"assistant"}`, `{"agentId":"assistant","input":"  "}`, `{"input":"dig"}`,
 		`{"agentId":"assistant","input":"dig","callbackUrl":"there"}`, `{"agentId":"assistant","input":"dig","callbackUrl":"ftp://host/"}`,
+		`{"agentId":"assistant","input":"dig","callbackUrl":"http://10.0.0.1/"}`,
+		`{"agentId":"assistant","input":"dig","callbackUrl":"https://host/`+strings.Repeat("x", 2048)+`"}`,
 		`{"agentId":"assistant","input":"dig","callbackUrl":"https://me:pw@host/"}`, `{"agentId":"assistant","input":"dig","callbackUrl":"http:///x"}`,
 		`{"agentId":"assistant","input":"dig","metadata":[]}`,
 	} {

@@ -54,6 +54,8 @@ func newTestMux(tb testing.TB, rows ...Row) *Mux {
 			failurepb.Code_METHOD_NOT_ALLOWED: {Status: 405, Code: "method"},
 			failurepb.Code_INTERNAL:           {Status: 500, Code: "broken"},
 			failurepb.Code_UNAVAILABLE:        {Status: 503, Code: "later"},
+			failurepb.Code_RATE_LIMITED:       {Status: 429, Code: "slow"},
+			failurepb.Code_QUOTA_REACHED:      {Status: 429, Code: "full"},
 		},
 		AppendProblem: func(dst []byte, problem *Problem) []byte { return append(dst, problem.Message...) },
 	}))

@@ -275,8 +275,8 @@ func (x *exchange) fail(err error) {
 	response.SetStatusCode(problem.Status)
 	response.Header.SetContentType("application/json")
 	response.Header.Set("Cache-Control", "no-store")
-	if problem.RetryAfter > 0 {
-		seconds := int((problem.RetryAfter + time.Second - 1) / time.Second)
+	if after := problem.retryAfter(); after > 0 {
+		seconds := int((after + time.Second - 1) / time.Second)
 		response.Header.Set("Retry-After", strconv.Itoa(seconds))
 	}
 	if problem.Status == fasthttp.StatusUnauthorized {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"parley/actors/machine"
@@ -123,10 +124,32 @@ func (s *Surface) refusal(failure *machine.Failure) *Problem {
 	return problem
 }
 
+const (
+	// whenFull is when to ask again where a limit was reached and nobody knows when there is room: runs in line take
+	// seconds to minutes.
+	whenFull      = 5 * time.Second
+	maxRetryAfter = 366 * 24 * time.Hour
+)
+
+// retryAfter is what the header says. No 429 goes without it.
+func (p *Problem) retryAfter() time.Duration {
+	if p.RetryAfter <= 0 && p.Status == http.StatusTooManyRequests {
+		return whenFull
+	}
+	return p.RetryAfter
+}
+
 // retryAfter says when it makes sense to ask again. A failure may say so itself, in details.retryAfter seconds.
 func retryAfter(failure *machine.Failure) time.Duration {
-	if seconds, ok := failure.Details["retryAfter"].(int); ok && seconds > 0 {
-		return time.Duration(seconds) * time.Second
+	switch seconds := failure.Details["retryAfter"].(type) {
+	case int:
+		if seconds > 0 {
+			return time.Duration(seconds) * time.Second
+		}
+	case float64: // the failure comes from another node
+		if seconds > 0 {
+			return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+		}
 	}
 	switch failure.Code {
 	case failurepb.Code_UNAVAILABLE, failurepb.Code_RATE_LIMITED:

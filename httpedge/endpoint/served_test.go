@@ -95,6 +95,30 @@ func TestReadConsistency(t *testing.T) {
 	}
 }
 
+func TestEveryRefusalForTooMuchSaysWhenToComeBack(t *testing.T) {
+	full := func() *machine.Failure {
+		return machine.Fail(failurepb.Code_QUOTA_REACHED, "too many background runs are queued in this project")
+	}
+	for _, c := range []struct {
+		name  string
+		err   error
+		after string
+	}{
+		{"queue", full().With("maxQueued", 3), "5"},
+		{"month", full().With("retryAfter", 86400), "86400"},
+		{"from_another_node", full().With("retryAfter", 7.0), "7"},
+		{"provider", &Problem{Status: 429, Code: "insufficient_quota"}, "5"},
+		{"rate", machine.Fail(failurepb.Code_RATE_LIMITED, "slow down"), "1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) { return nil, c.err })
+			rc := ask(mux, "GET", "/x/a/1", "")
+			require.Equal(t, 429, rc.Response.StatusCode())
+			require.Equal(t, c.after, string(rc.Response.Header.Peek("Retry-After")))
+		})
+	}
+}
+
 func TestUnavailableSaysWhenToComeBack(t *testing.T) {
 	mux := servedMux(t, func(context.Context, *oneIn) (*Empty, error) {
 		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")

@@ -86,6 +86,58 @@ func (Status) EnumDescriptor() ([]byte, []int) {
 	return file_runpb_run_proto_rawDescGZIP(), []int{0}
 }
 
+type Telling int32
+
+const (
+	Telling_TELLING_UNSPECIFIED Telling = 0
+	Telling_PENDING             Telling = 1
+	Telling_DELIVERED           Telling = 2
+	Telling_GIVEN_UP            Telling = 3
+)
+
+// Enum value maps for Telling.
+var (
+	Telling_name = map[int32]string{
+		0: "TELLING_UNSPECIFIED",
+		1: "PENDING",
+		2: "DELIVERED",
+		3: "GIVEN_UP",
+	}
+	Telling_value = map[string]int32{
+		"TELLING_UNSPECIFIED": 0,
+		"PENDING":             1,
+		"DELIVERED":           2,
+		"GIVEN_UP":            3,
+	}
+)
+
+func (x Telling) Enum() *Telling {
+	p := new(Telling)
+	*p = x
+	return p
+}
+
+func (x Telling) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Telling) Descriptor() protoreflect.EnumDescriptor {
+	return file_runpb_run_proto_enumTypes[1].Descriptor()
+}
+
+func (Telling) Type() protoreflect.EnumType {
+	return &file_runpb_run_proto_enumTypes[1]
+}
+
+func (x Telling) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Telling.Descriptor instead.
+func (Telling) EnumDescriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{1}
+}
+
 // State is the head record. The result is a row.
 type State struct {
 	state              protoimpl.MessageState          `protogen:"open.v1"`
@@ -490,6 +542,7 @@ type Callback struct {
 	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
 	SealedSecret  []byte                 `protobuf:"bytes,2,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"` // empty = not signed
 	Calls         []*Call                `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
+	Told          *Told                  `protobuf:"bytes,4,opt,name=told,proto3" json:"told,omitempty"` // of the newest change of state; absent = there was none yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,6 +598,98 @@ func (x *Callback) GetCalls() []*Call {
 	return nil
 }
 
+func (x *Callback) GetTold() *Told {
+	if x != nil {
+		return x.Told
+	}
+	return nil
+}
+
+// Told says how far the newest change of state is told.
+type Told struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	Event         string                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	Status        Telling                `protobuf:"varint,3,opt,name=status,proto3,enum=parley.run.Telling" json:"status,omitempty"`
+	Attempts      uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`           // made, the one under way included
+	LastAt        int64                  `protobuf:"varint,5,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"` // when the newest attempt began, or what came of it was known
+	Error         string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`                  // what came of the newest that failed, safe to show
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Told) Reset() {
+	*x = Told{}
+	mi := &file_runpb_run_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Told) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Told) ProtoMessage() {}
+
+func (x *Told) ProtoReflect() protoreflect.Message {
+	mi := &file_runpb_run_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Told.ProtoReflect.Descriptor instead.
+func (*Told) Descriptor() ([]byte, []int) {
+	return file_runpb_run_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Told) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *Told) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *Told) GetStatus() Telling {
+	if x != nil {
+		return x.Status
+	}
+	return Telling_TELLING_UNSPECIFIED
+}
+
+func (x *Told) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Told) GetLastAt() int64 {
+	if x != nil {
+		return x.LastAt
+	}
+	return 0
+}
+
+func (x *Told) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"` // evt_...
@@ -558,7 +703,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_runpb_run_proto_msgTypes[4]
+	mi := &file_runpb_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +715,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[4]
+	mi := &file_runpb_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +728,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{4}
+	return file_runpb_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Call) GetEventId() string {
@@ -650,7 +795,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_runpb_run_proto_msgTypes[5]
+	mi := &file_runpb_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +807,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[5]
+	mi := &file_runpb_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +820,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{5}
+	return file_runpb_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Command) GetRunId() string {
@@ -952,7 +1097,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_runpb_run_proto_msgTypes[6]
+	mi := &file_runpb_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1109,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[6]
+	mi := &file_runpb_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1122,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{6}
+	return file_runpb_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Create) GetAgentId() string {
@@ -1038,7 +1183,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_runpb_run_proto_msgTypes[7]
+	mi := &file_runpb_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1195,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[7]
+	mi := &file_runpb_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1208,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{7}
+	return file_runpb_run_proto_rawDescGZIP(), []int{8}
 }
 
 // Await is answered when the run is over or requires an action; the caller's deadline bounds the wait.
@@ -1075,7 +1220,7 @@ type Await struct {
 
 func (x *Await) Reset() {
 	*x = Await{}
-	mi := &file_runpb_run_proto_msgTypes[8]
+	mi := &file_runpb_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1232,7 @@ func (x *Await) String() string {
 func (*Await) ProtoMessage() {}
 
 func (x *Await) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[8]
+	mi := &file_runpb_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1245,7 @@ func (x *Await) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Await.ProtoReflect.Descriptor instead.
 func (*Await) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{8}
+	return file_runpb_run_proto_rawDescGZIP(), []int{9}
 }
 
 type Reply struct {
@@ -1113,7 +1258,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_runpb_run_proto_msgTypes[9]
+	mi := &file_runpb_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1270,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[9]
+	mi := &file_runpb_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1283,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{9}
+	return file_runpb_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reply) GetRun() *State {
@@ -1167,7 +1312,7 @@ type Admitted struct {
 
 func (x *Admitted) Reset() {
 	*x = Admitted{}
-	mi := &file_runpb_run_proto_msgTypes[10]
+	mi := &file_runpb_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1324,7 @@ func (x *Admitted) String() string {
 func (*Admitted) ProtoMessage() {}
 
 func (x *Admitted) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[10]
+	mi := &file_runpb_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1337,7 @@ func (x *Admitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admitted.ProtoReflect.Descriptor instead.
 func (*Admitted) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{10}
+	return file_runpb_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Admitted) GetPlaced() bool {
@@ -1225,7 +1370,7 @@ type Placed struct {
 
 func (x *Placed) Reset() {
 	*x = Placed{}
-	mi := &file_runpb_run_proto_msgTypes[11]
+	mi := &file_runpb_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1382,7 @@ func (x *Placed) String() string {
 func (*Placed) ProtoMessage() {}
 
 func (x *Placed) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[11]
+	mi := &file_runpb_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1395,7 @@ func (x *Placed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placed.ProtoReflect.Descriptor instead.
 func (*Placed) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{11}
+	return file_runpb_run_proto_rawDescGZIP(), []int{12}
 }
 
 // Began says which turn the conversation has begun.
@@ -1263,7 +1408,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_runpb_run_proto_msgTypes[12]
+	mi := &file_runpb_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1420,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[12]
+	mi := &file_runpb_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1433,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{12}
+	return file_runpb_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Began) GetTurnRunId() string {
@@ -1308,7 +1453,7 @@ type Paused struct {
 
 func (x *Paused) Reset() {
 	*x = Paused{}
-	mi := &file_runpb_run_proto_msgTypes[13]
+	mi := &file_runpb_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1465,7 @@ func (x *Paused) String() string {
 func (*Paused) ProtoMessage() {}
 
 func (x *Paused) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[13]
+	mi := &file_runpb_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1478,7 @@ func (x *Paused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paused.ProtoReflect.Descriptor instead.
 func (*Paused) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{13}
+	return file_runpb_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Paused) GetTurn() *conversationpb.TurnResult {
@@ -1352,7 +1497,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_runpb_run_proto_msgTypes[14]
+	mi := &file_runpb_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1509,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[14]
+	mi := &file_runpb_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1522,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{14}
+	return file_runpb_run_proto_rawDescGZIP(), []int{15}
 }
 
 // Parked says that the run, which waits for a person, has given its place back.
@@ -1390,7 +1535,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_runpb_run_proto_msgTypes[15]
+	mi := &file_runpb_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1547,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[15]
+	mi := &file_runpb_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1560,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{15}
+	return file_runpb_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Parked) GetCheckAt() int64 {
@@ -1436,7 +1581,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_runpb_run_proto_msgTypes[16]
+	mi := &file_runpb_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1593,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[16]
+	mi := &file_runpb_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1606,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{16}
+	return file_runpb_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Ended) GetTurn() *conversationpb.TurnResult {
@@ -1487,7 +1632,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_runpb_run_proto_msgTypes[17]
+	mi := &file_runpb_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1644,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[17]
+	mi := &file_runpb_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1657,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{17}
+	return file_runpb_run_proto_rawDescGZIP(), []int{18}
 }
 
 // Look says that the conversation has changed in a way that matters to a run that waits.
@@ -1524,7 +1669,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_runpb_run_proto_msgTypes[18]
+	mi := &file_runpb_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1681,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[18]
+	mi := &file_runpb_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1694,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{18}
+	return file_runpb_run_proto_rawDescGZIP(), []int{19}
 }
 
 // Posted says what came of an attempt to call back.
@@ -1559,13 +1704,14 @@ type Posted struct {
 	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Ok            bool                   `protobuf:"varint,3,opt,name=ok,proto3" json:"ok,omitempty"`
 	Hopeless      bool                   `protobuf:"varint,4,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // no further attempt could be different
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`        // why it was not taken, safe to show
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Posted) Reset() {
 	*x = Posted{}
-	mi := &file_runpb_run_proto_msgTypes[19]
+	mi := &file_runpb_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1723,7 @@ func (x *Posted) String() string {
 func (*Posted) ProtoMessage() {}
 
 func (x *Posted) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[19]
+	mi := &file_runpb_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1736,7 @@ func (x *Posted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posted.ProtoReflect.Descriptor instead.
 func (*Posted) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{19}
+	return file_runpb_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Posted) GetEventId() string {
@@ -1621,6 +1767,13 @@ func (x *Posted) GetHopeless() bool {
 	return false
 }
 
+func (x *Posted) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type Due struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1629,7 +1782,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_runpb_run_proto_msgTypes[20]
+	mi := &file_runpb_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1794,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[20]
+	mi := &file_runpb_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1807,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{20}
+	return file_runpb_run_proto_rawDescGZIP(), []int{21}
 }
 
 type Recover struct {
@@ -1665,7 +1818,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_runpb_run_proto_msgTypes[21]
+	mi := &file_runpb_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1830,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[21]
+	mi := &file_runpb_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1843,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{21}
+	return file_runpb_run_proto_rawDescGZIP(), []int{22}
 }
 
 type Event struct {
@@ -1719,7 +1872,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_runpb_run_proto_msgTypes[22]
+	mi := &file_runpb_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1884,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[22]
+	mi := &file_runpb_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1897,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{22}
+	return file_runpb_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -1976,7 +2129,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_runpb_run_proto_msgTypes[23]
+	mi := &file_runpb_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2141,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[23]
+	mi := &file_runpb_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2154,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{23}
+	return file_runpb_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Created) GetState() *State {
@@ -2020,7 +2173,7 @@ type Suspended struct {
 
 func (x *Suspended) Reset() {
 	*x = Suspended{}
-	mi := &file_runpb_run_proto_msgTypes[24]
+	mi := &file_runpb_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2185,7 @@ func (x *Suspended) String() string {
 func (*Suspended) ProtoMessage() {}
 
 func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[24]
+	mi := &file_runpb_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2198,7 @@ func (x *Suspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
 func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{24}
+	return file_runpb_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Suspended) GetResult() *conversationpb.TurnResult {
@@ -2066,7 +2219,7 @@ type Finished struct {
 
 func (x *Finished) Reset() {
 	*x = Finished{}
-	mi := &file_runpb_run_proto_msgTypes[25]
+	mi := &file_runpb_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2231,7 @@ func (x *Finished) String() string {
 func (*Finished) ProtoMessage() {}
 
 func (x *Finished) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[25]
+	mi := &file_runpb_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2244,7 @@ func (x *Finished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finished.ProtoReflect.Descriptor instead.
 func (*Finished) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{25}
+	return file_runpb_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Finished) GetStatus() Status {
@@ -2125,7 +2278,7 @@ type Checked struct {
 
 func (x *Checked) Reset() {
 	*x = Checked{}
-	mi := &file_runpb_run_proto_msgTypes[26]
+	mi := &file_runpb_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2290,7 @@ func (x *Checked) String() string {
 func (*Checked) ProtoMessage() {}
 
 func (x *Checked) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[26]
+	mi := &file_runpb_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2303,7 @@ func (x *Checked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checked.ProtoReflect.Descriptor instead.
 func (*Checked) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{26}
+	return file_runpb_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Checked) GetCheckAt() int64 {
@@ -2170,13 +2323,14 @@ func (x *Checked) GetChecks() uint32 {
 type CallDue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Call          *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // of the attempt before, where that is why
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallDue) Reset() {
 	*x = CallDue{}
-	mi := &file_runpb_run_proto_msgTypes[27]
+	mi := &file_runpb_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2342,7 @@ func (x *CallDue) String() string {
 func (*CallDue) ProtoMessage() {}
 
 func (x *CallDue) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[27]
+	mi := &file_runpb_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2355,7 @@ func (x *CallDue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallDue.ProtoReflect.Descriptor instead.
 func (*CallDue) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{27}
+	return file_runpb_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CallDue) GetCall() *Call {
@@ -2211,17 +2365,25 @@ func (x *CallDue) GetCall() *Call {
 	return nil
 }
 
+func (x *CallDue) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type CallOver struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	Delivered     bool                   `protobuf:"varint,2,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // of the last attempt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallOver) Reset() {
 	*x = CallOver{}
-	mi := &file_runpb_run_proto_msgTypes[28]
+	mi := &file_runpb_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2395,7 @@ func (x *CallOver) String() string {
 func (*CallOver) ProtoMessage() {}
 
 func (x *CallOver) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[28]
+	mi := &file_runpb_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2408,7 @@ func (x *CallOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallOver.ProtoReflect.Descriptor instead.
 func (*CallOver) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{28}
+	return file_runpb_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CallOver) GetEventId() string {
@@ -2261,6 +2423,13 @@ func (x *CallOver) GetDelivered() bool {
 		return x.Delivered
 	}
 	return false
+}
+
+func (x *CallOver) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
 }
 
 var File_runpb_run_proto protoreflect.FileDescriptor
@@ -2316,11 +2485,19 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x0fruntime_context\x18\x05 \x01(\fR\x0eruntimeContext\"5\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"i\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x8f\x01\n" +
 	"\bCallback\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12#\n" +
 	"\rsealed_secret\x18\x02 \x01(\fR\fsealedSecret\x12&\n" +
-	"\x05calls\x18\x03 \x03(\v2\x10.parley.run.CallR\x05calls\"z\n" +
+	"\x05calls\x18\x03 \x03(\v2\x10.parley.run.CallR\x05calls\x12$\n" +
+	"\x04told\x18\x04 \x01(\v2\x10.parley.run.ToldR\x04told\"\xaf\x01\n" +
+	"\x04Told\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x14\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\x12+\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x13.parley.run.TellingR\x06status\x12\x1a\n" +
+	"\battempts\x18\x04 \x01(\rR\battempts\x12\x17\n" +
+	"\alast_at\x18\x05 \x01(\x03R\x06lastAt\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"z\n" +
 	"\x04Call\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x14\n" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x0e\n" +
@@ -2378,12 +2555,13 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x04turn\x18\x01 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12'\n" +
 	"\x05error\x18\x02 \x01(\v2\x11.parley.run.ErrorR\x05error\"\t\n" +
 	"\aSettled\"\x06\n" +
-	"\x04Look\"i\n" +
+	"\x04Look\"\x7f\n" +
 	"\x06Posted\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +
 	"\x02ok\x18\x03 \x01(\bR\x02ok\x12\x1a\n" +
-	"\bhopeless\x18\x04 \x01(\bR\bhopeless\"\x05\n" +
+	"\bhopeless\x18\x04 \x01(\bR\bhopeless\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x05\n" +
 	"\x03Due\"\t\n" +
 	"\aRecover\"\xc7\x05\n" +
 	"\x05Event\x12\x10\n" +
@@ -2417,12 +2595,14 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06result\x18\x03 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"<\n" +
 	"\aChecked\x12\x19\n" +
 	"\bcheck_at\x18\x01 \x01(\x03R\acheckAt\x12\x16\n" +
-	"\x06checks\x18\x02 \x01(\rR\x06checks\"/\n" +
+	"\x06checks\x18\x02 \x01(\rR\x06checks\"E\n" +
 	"\aCallDue\x12$\n" +
-	"\x04call\x18\x01 \x01(\v2\x10.parley.run.CallR\x04call\"C\n" +
+	"\x04call\x18\x01 \x01(\v2\x10.parley.run.CallR\x04call\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"Y\n" +
 	"\bCallOver\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1c\n" +
-	"\tdelivered\x18\x02 \x01(\bR\tdelivered*w\n" +
+	"\tdelivered\x18\x02 \x01(\bR\tdelivered\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error*w\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -2432,7 +2612,12 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\tSUCCEEDED\x10\x04\x12\n" +
 	"\n" +
 	"\x06FAILED\x10\x05\x12\f\n" +
-	"\bCANCELED\x10\x06B\x14Z\x12parley/proto/runpbb\x06proto3"
+	"\bCANCELED\x10\x06*L\n" +
+	"\aTelling\x12\x17\n" +
+	"\x13TELLING_UNSPECIFIED\x10\x00\x12\v\n" +
+	"\aPENDING\x10\x01\x12\r\n" +
+	"\tDELIVERED\x10\x02\x12\f\n" +
+	"\bGIVEN_UP\x10\x03B\x14Z\x12parley/proto/runpbb\x06proto3"
 
 var (
 	file_runpb_run_proto_rawDescOnce sync.Once
@@ -2446,98 +2631,102 @@ func file_runpb_run_proto_rawDescGZIP() []byte {
 	return file_runpb_run_proto_rawDescData
 }
 
-var file_runpb_run_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_runpb_run_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_runpb_run_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.run.Status
-	(*State)(nil),                        // 1: parley.run.State
-	(*Order)(nil),                        // 2: parley.run.Order
-	(*Error)(nil),                        // 3: parley.run.Error
-	(*Callback)(nil),                     // 4: parley.run.Callback
-	(*Call)(nil),                         // 5: parley.run.Call
-	(*Command)(nil),                      // 6: parley.run.Command
-	(*Create)(nil),                       // 7: parley.run.Create
-	(*Cancel)(nil),                       // 8: parley.run.Cancel
-	(*Await)(nil),                        // 9: parley.run.Await
-	(*Reply)(nil),                        // 10: parley.run.Reply
-	(*Admitted)(nil),                     // 11: parley.run.Admitted
-	(*Placed)(nil),                       // 12: parley.run.Placed
-	(*Began)(nil),                        // 13: parley.run.Began
-	(*Paused)(nil),                       // 14: parley.run.Paused
-	(*Resumed)(nil),                      // 15: parley.run.Resumed
-	(*Parked)(nil),                       // 16: parley.run.Parked
-	(*Ended)(nil),                        // 17: parley.run.Ended
-	(*Settled)(nil),                      // 18: parley.run.Settled
-	(*Look)(nil),                         // 19: parley.run.Look
-	(*Posted)(nil),                       // 20: parley.run.Posted
-	(*Due)(nil),                          // 21: parley.run.Due
-	(*Recover)(nil),                      // 22: parley.run.Recover
-	(*Event)(nil),                        // 23: parley.run.Event
-	(*Created)(nil),                      // 24: parley.run.Created
-	(*Suspended)(nil),                    // 25: parley.run.Suspended
-	(*Finished)(nil),                     // 26: parley.run.Finished
-	(*Checked)(nil),                      // 27: parley.run.Checked
-	(*CallDue)(nil),                      // 28: parley.run.CallDue
-	(*CallOver)(nil),                     // 29: parley.run.CallOver
-	(*conversationpb.PendingAction)(nil), // 30: parley.conversation.PendingAction
-	(*conversationpb.Caller)(nil),        // 31: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil),    // 32: parley.conversation.TurnResult
-	(*conversationpb.Refused)(nil),       // 33: parley.conversation.Refused
+	(Telling)(0),                         // 1: parley.run.Telling
+	(*State)(nil),                        // 2: parley.run.State
+	(*Order)(nil),                        // 3: parley.run.Order
+	(*Error)(nil),                        // 4: parley.run.Error
+	(*Callback)(nil),                     // 5: parley.run.Callback
+	(*Told)(nil),                         // 6: parley.run.Told
+	(*Call)(nil),                         // 7: parley.run.Call
+	(*Command)(nil),                      // 8: parley.run.Command
+	(*Create)(nil),                       // 9: parley.run.Create
+	(*Cancel)(nil),                       // 10: parley.run.Cancel
+	(*Await)(nil),                        // 11: parley.run.Await
+	(*Reply)(nil),                        // 12: parley.run.Reply
+	(*Admitted)(nil),                     // 13: parley.run.Admitted
+	(*Placed)(nil),                       // 14: parley.run.Placed
+	(*Began)(nil),                        // 15: parley.run.Began
+	(*Paused)(nil),                       // 16: parley.run.Paused
+	(*Resumed)(nil),                      // 17: parley.run.Resumed
+	(*Parked)(nil),                       // 18: parley.run.Parked
+	(*Ended)(nil),                        // 19: parley.run.Ended
+	(*Settled)(nil),                      // 20: parley.run.Settled
+	(*Look)(nil),                         // 21: parley.run.Look
+	(*Posted)(nil),                       // 22: parley.run.Posted
+	(*Due)(nil),                          // 23: parley.run.Due
+	(*Recover)(nil),                      // 24: parley.run.Recover
+	(*Event)(nil),                        // 25: parley.run.Event
+	(*Created)(nil),                      // 26: parley.run.Created
+	(*Suspended)(nil),                    // 27: parley.run.Suspended
+	(*Finished)(nil),                     // 28: parley.run.Finished
+	(*Checked)(nil),                      // 29: parley.run.Checked
+	(*CallDue)(nil),                      // 30: parley.run.CallDue
+	(*CallOver)(nil),                     // 31: parley.run.CallOver
+	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
+	(*conversationpb.Caller)(nil),        // 33: parley.conversation.Caller
+	(*conversationpb.TurnResult)(nil),    // 34: parley.conversation.TurnResult
+	(*conversationpb.Refused)(nil),       // 35: parley.conversation.Refused
 }
 var file_runpb_run_proto_depIdxs = []int32{
-	2,  // 0: parley.run.State.order:type_name -> parley.run.Order
+	3,  // 0: parley.run.State.order:type_name -> parley.run.Order
 	0,  // 1: parley.run.State.status:type_name -> parley.run.Status
-	3,  // 2: parley.run.State.error:type_name -> parley.run.Error
-	4,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
-	30, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
-	5,  // 5: parley.run.Callback.calls:type_name -> parley.run.Call
-	31, // 6: parley.run.Command.caller:type_name -> parley.conversation.Caller
-	7,  // 7: parley.run.Command.create:type_name -> parley.run.Create
-	8,  // 8: parley.run.Command.cancel:type_name -> parley.run.Cancel
-	9,  // 9: parley.run.Command.await:type_name -> parley.run.Await
-	11, // 10: parley.run.Command.admitted:type_name -> parley.run.Admitted
-	13, // 11: parley.run.Command.began:type_name -> parley.run.Began
-	14, // 12: parley.run.Command.paused:type_name -> parley.run.Paused
-	15, // 13: parley.run.Command.resumed:type_name -> parley.run.Resumed
-	16, // 14: parley.run.Command.parked:type_name -> parley.run.Parked
-	17, // 15: parley.run.Command.ended:type_name -> parley.run.Ended
-	18, // 16: parley.run.Command.settled:type_name -> parley.run.Settled
-	12, // 17: parley.run.Command.placed:type_name -> parley.run.Placed
-	19, // 18: parley.run.Command.look:type_name -> parley.run.Look
-	20, // 19: parley.run.Command.posted:type_name -> parley.run.Posted
-	21, // 20: parley.run.Command.due:type_name -> parley.run.Due
-	22, // 21: parley.run.Command.recover:type_name -> parley.run.Recover
-	2,  // 22: parley.run.Create.order:type_name -> parley.run.Order
-	1,  // 23: parley.run.Reply.run:type_name -> parley.run.State
-	32, // 24: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
-	33, // 25: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
-	32, // 26: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
-	32, // 27: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
-	3,  // 28: parley.run.Ended.error:type_name -> parley.run.Error
-	24, // 29: parley.run.Event.created:type_name -> parley.run.Created
-	11, // 30: parley.run.Event.admitted:type_name -> parley.run.Admitted
-	12, // 31: parley.run.Event.placed:type_name -> parley.run.Placed
-	13, // 32: parley.run.Event.began:type_name -> parley.run.Began
-	25, // 33: parley.run.Event.suspended:type_name -> parley.run.Suspended
-	15, // 34: parley.run.Event.resumed:type_name -> parley.run.Resumed
-	16, // 35: parley.run.Event.parked:type_name -> parley.run.Parked
-	8,  // 36: parley.run.Event.cancelling:type_name -> parley.run.Cancel
-	26, // 37: parley.run.Event.finished:type_name -> parley.run.Finished
-	18, // 38: parley.run.Event.settled:type_name -> parley.run.Settled
-	27, // 39: parley.run.Event.checked:type_name -> parley.run.Checked
-	28, // 40: parley.run.Event.call_due:type_name -> parley.run.CallDue
-	29, // 41: parley.run.Event.call_over:type_name -> parley.run.CallOver
-	1,  // 42: parley.run.Created.state:type_name -> parley.run.State
-	32, // 43: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
-	0,  // 44: parley.run.Finished.status:type_name -> parley.run.Status
-	3,  // 45: parley.run.Finished.error:type_name -> parley.run.Error
-	32, // 46: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
-	5,  // 47: parley.run.CallDue.call:type_name -> parley.run.Call
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	4,  // 2: parley.run.State.error:type_name -> parley.run.Error
+	5,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
+	32, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
+	7,  // 5: parley.run.Callback.calls:type_name -> parley.run.Call
+	6,  // 6: parley.run.Callback.told:type_name -> parley.run.Told
+	1,  // 7: parley.run.Told.status:type_name -> parley.run.Telling
+	33, // 8: parley.run.Command.caller:type_name -> parley.conversation.Caller
+	9,  // 9: parley.run.Command.create:type_name -> parley.run.Create
+	10, // 10: parley.run.Command.cancel:type_name -> parley.run.Cancel
+	11, // 11: parley.run.Command.await:type_name -> parley.run.Await
+	13, // 12: parley.run.Command.admitted:type_name -> parley.run.Admitted
+	15, // 13: parley.run.Command.began:type_name -> parley.run.Began
+	16, // 14: parley.run.Command.paused:type_name -> parley.run.Paused
+	17, // 15: parley.run.Command.resumed:type_name -> parley.run.Resumed
+	18, // 16: parley.run.Command.parked:type_name -> parley.run.Parked
+	19, // 17: parley.run.Command.ended:type_name -> parley.run.Ended
+	20, // 18: parley.run.Command.settled:type_name -> parley.run.Settled
+	14, // 19: parley.run.Command.placed:type_name -> parley.run.Placed
+	21, // 20: parley.run.Command.look:type_name -> parley.run.Look
+	22, // 21: parley.run.Command.posted:type_name -> parley.run.Posted
+	23, // 22: parley.run.Command.due:type_name -> parley.run.Due
+	24, // 23: parley.run.Command.recover:type_name -> parley.run.Recover
+	3,  // 24: parley.run.Create.order:type_name -> parley.run.Order
+	2,  // 25: parley.run.Reply.run:type_name -> parley.run.State
+	34, // 26: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
+	35, // 27: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
+	34, // 28: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
+	34, // 29: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
+	4,  // 30: parley.run.Ended.error:type_name -> parley.run.Error
+	26, // 31: parley.run.Event.created:type_name -> parley.run.Created
+	13, // 32: parley.run.Event.admitted:type_name -> parley.run.Admitted
+	14, // 33: parley.run.Event.placed:type_name -> parley.run.Placed
+	15, // 34: parley.run.Event.began:type_name -> parley.run.Began
+	27, // 35: parley.run.Event.suspended:type_name -> parley.run.Suspended
+	17, // 36: parley.run.Event.resumed:type_name -> parley.run.Resumed
+	18, // 37: parley.run.Event.parked:type_name -> parley.run.Parked
+	10, // 38: parley.run.Event.cancelling:type_name -> parley.run.Cancel
+	28, // 39: parley.run.Event.finished:type_name -> parley.run.Finished
+	20, // 40: parley.run.Event.settled:type_name -> parley.run.Settled
+	29, // 41: parley.run.Event.checked:type_name -> parley.run.Checked
+	30, // 42: parley.run.Event.call_due:type_name -> parley.run.CallDue
+	31, // 43: parley.run.Event.call_over:type_name -> parley.run.CallOver
+	2,  // 44: parley.run.Created.state:type_name -> parley.run.State
+	34, // 45: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
+	0,  // 46: parley.run.Finished.status:type_name -> parley.run.Status
+	4,  // 47: parley.run.Finished.error:type_name -> parley.run.Error
+	34, // 48: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
+	7,  // 49: parley.run.CallDue.call:type_name -> parley.run.Call
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_runpb_run_proto_init() }
@@ -2545,7 +2734,7 @@ func file_runpb_run_proto_init() {
 	if File_runpb_run_proto != nil {
 		return
 	}
-	file_runpb_run_proto_msgTypes[5].OneofWrappers = []any{
+	file_runpb_run_proto_msgTypes[6].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Cancel)(nil),
 		(*Command_Await)(nil),
@@ -2562,7 +2751,7 @@ func file_runpb_run_proto_init() {
 		(*Command_Due)(nil),
 		(*Command_Recover)(nil),
 	}
-	file_runpb_run_proto_msgTypes[22].OneofWrappers = []any{
+	file_runpb_run_proto_msgTypes[23].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_Admitted)(nil),
 		(*Event_Placed)(nil),
@@ -2582,8 +2771,8 @@ func file_runpb_run_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runpb_run_proto_rawDesc), len(file_runpb_run_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   29,
+			NumEnums:      2,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -23,6 +24,20 @@ func newGuard(c *config.Config) (*deliver.Guard, error) {
 		return nil, err
 	}
 	return deliver.NewGuard(deliver.GuardConfig{Allow: allowed, AllowHosts: c.Outbound.AllowHosts}), nil
+}
+
+// checkCallback judges the address of a callback when it is given. The texts follow the name of a field.
+func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) error {
+	return func(ctx context.Context, url string) error {
+		err := guard.Judge(ctx, url)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, deliver.ErrForbiddenAddress):
+			return errors.New("leads to an address that is not allowed")
+		}
+		return errors.New("must be an absolute http or https URL without a user")
+	}
 }
 
 // newTools makes what the agents' tools run with.
