@@ -151,7 +151,7 @@ func (l *ledger) note(text string, what outcome) {
 
 func (l *ledger) accepted(text, by string, began time.Time, a *turnAnswer) {
 	ack := acknowledgement{text: text, messageID: a.Message.ID, run: a.RunID, stop: a.StopReason}
-	if a.Response != nil {
+	if a.Response != nil && (a.Response.Content != "" || a.StopReason == "end_turn") { // else nothing was said, and nothing is stored
 		ack.responseID, ack.content = a.Response.ID, a.Response.Content
 	}
 	l.mu.Lock()

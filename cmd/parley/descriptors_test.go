@@ -88,7 +88,7 @@ func enter(ctx context.Context, p *process) (*guest, int, error) {
 		return nil, 0, err
 	}
 	g := &guest{Conn: conn, reader: bufio.NewReader(conn)}
-	status, err := g.ask("GET /api/agents/conversations?userId=ada HTTP/1.1\r\nHost: x\r\n\r\n")
+	status, err := g.ask("GET /api/agents/conversations?userId=ada HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	g.served = status == http.StatusOK
 	return g, status, err
 }
@@ -111,7 +111,7 @@ func (c *crowd) writes(t *testing.T, id string) {
 	const body = `{"message":"meanwhile"}`
 	for _, g := range c.open {
 		if g.served {
-			status, err := g.ask(fmt.Sprintf("POST /api/agents/conversations/%s/messages HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body))
+			status, err := g.ask(fmt.Sprintf("POST /api/agents/conversations/%s/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body))
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, status)
 			return

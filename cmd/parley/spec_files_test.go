@@ -275,7 +275,7 @@ func TestSpecFileRefusals(t *testing.T) {
 		})
 	}
 	t.Run("json_body_over_16_mib_is_413", func(t *testing.T) {
-		status, body := send(t, p, fmt.Sprintf("POST /api/agents/files HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", 17<<20, strings.Repeat("x", 10_000)))
+		status, body := send(t, p, fmt.Sprintf("POST /api/agents/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", 17<<20, strings.Repeat("x", 10_000)))
 		require.Equal(t, 413, status)
 		require.Equal(t, "too_large", body.text("code"))
 	})
@@ -327,7 +327,7 @@ func TestSpecFileRefusals(t *testing.T) {
 		for _, head := range []string{"Content-Length: 600000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n80000\r\n"} {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.listen)
 			require.NoError(t, err)
-			_, err = fmt.Fprintf(conn, "POST /api/agents/files?name=a.bin&conversationId=%s HTTP/1.1\r\nHost: h\r\nContent-Type: application/octet-stream\r\n%s%s",
+			_, err = fmt.Fprintf(conn, "POST /api/agents/files?name=a.bin&conversationId=%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n%s%s",
 				broken, head, randomBytes(300_000))
 			require.NoError(t, err)
 			require.NoError(t, conn.Close())

@@ -225,16 +225,16 @@ func TestSpecRawRequests(t *testing.T) {
 	}{
 		{"garbage", "\x16\x03\x01\x02\x00\x01\r\n\r\n", 400, "VALIDATION_ERROR"},
 		{"no_version", "GET\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"bad_length", "POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nContent-Length: many\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"bad_chunk", "POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"long_path", "GET /api/agents/" + strings.Repeat("x", 5000) + " HTTP/1.1\r\nHost: h\r\n\r\n", 414, "path_too_long"},
-		{"long_header", "GET /api/agents/agents HTTP/1.1\r\nHost: h\r\nX-Big: " + strings.Repeat("x", 20_000) + "\r\n\r\n", 431, "header_too_large"},
-		{"bad_escape_in_path", "GET /api/agents/conversations/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"bad_escape_at_the_end", "GET /api/agents/agents/a% HTTP/1.1\r\nHost: h\r\n\r\n", 400, "VALIDATION_ERROR"},
-		{"announced_body_over_1_mib", "POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n" + strings.Repeat("x", 9000), 413, "too_large"},
-		{"chunked_body", fmt.Sprintf("POST /api/agents/conversations HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body), 201, ""},
+		{"bad_length", "POST /api/agents/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n", 400, "VALIDATION_ERROR"},
+		{"bad_chunk", "POST /api/agents/conversations HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400, "VALIDATION_ERROR"},
+		{"long_path", "GET /api/agents/" + strings.Repeat("x", 5000) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414, "path_too_long"},
+		{"long_header", "GET /api/agents/agents HTTP/1.1\r\nHost: localhost\r\nX-Big: " + strings.Repeat("x", 20_000) + "\r\n\r\n", 431, "header_too_large"},
+		{"bad_escape_in_path", "GET /api/agents/conversations/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "VALIDATION_ERROR"},
+		{"bad_escape_at_the_end", "GET /api/agents/agents/a% HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "VALIDATION_ERROR"},
+		{"announced_body_over_1_mib", "POST /api/agents/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n" + strings.Repeat("x", 9000), 413, "too_large"},
+		{"chunked_body", fmt.Sprintf("POST /api/agents/conversations HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body), 201, ""},
 		{"no_host", "GET /api/agents/agents HTTP/1.0\r\n\r\n", 200, ""},
-		{"absolute_url", "GET http://h/api/agents/agents HTTP/1.1\r\nHost: h\r\n\r\n", 200, ""},
+		{"absolute_url", "GET http://localhost/api/agents/agents HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""},
 	} {
 		t.Run("raw_"+c.name, func(t *testing.T) {
 			status, answer := send(t, p, c.request)

@@ -185,8 +185,8 @@ func TestSpecListRules(t *testing.T) {
 			p.ask(t, "GET", "/conversations?"+c.query+"&userId=list", nil).refused(400, "VALIDATION_ERROR")
 		})
 	}
-	t.Run("user_of_257_bytes_is_nobody", func(t *testing.T) {
-		p.ask(t, "GET", "/conversations?userId="+strings.Repeat("u", 257), nil).refused(401, "identity_required")
+	t.Run("user_of_257_bytes_is_400", func(t *testing.T) {
+		p.ask(t, "GET", "/conversations?userId="+strings.Repeat("u", 257), nil).refused(400, "VALIDATION_ERROR")
 		p.ask(t, "GET", "/conversations?userId="+strings.Repeat("u", 256), nil).fits(200, conversationPage(nil))
 	})
 }

@@ -135,7 +135,7 @@ func TestSpecCORS(t *testing.T) {
 			}
 			s := p.follow(t, "GET", "/conversations/"+id+"/events/stream", nil, "Origin", origin)
 			require.Equal(t, origin, s.header.Get("Access-Control-Allow-Origin"), "streams, too")
-			s = p.follow(t, "POST", "/conversations/"+id+"/messages", `{"message":"x","stream":true}`, "Origin", origin)
+			s = p.follow(t, "POST", "/conversations/"+id+"/messages", `{"message":"x","stream":true}`, "Origin", origin, "Content-Type", "application/json")
 			require.Equal(t, origin, s.header.Get("Access-Control-Allow-Origin"))
 			s.drain()
 		}

@@ -157,7 +157,7 @@ func bytesOnTheWire(t *testing.T, p *process) {
 	defer func() { require.NoError(t, conn.Close()) }()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	const body = `{"message":"x","stream":true}`
-	_, err = fmt.Fprintf(conn, "POST /api/agents/conversations/%s/messages HTTP/1.1\r\nHost: h\r\nX-Request-Id: wire-1\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body)
+	_, err = fmt.Fprintf(conn, "POST /api/agents/conversations/%s/messages HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: wire-1\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body)
 	require.NoError(t, err)
 	reader := bufio.NewReader(conn)
 	var head []string
@@ -177,7 +177,7 @@ func bytesOnTheWire(t *testing.T, p *process) {
 	text := string(dechunk(t, reader))
 	require.Regexp(t, `^event: stream\.start\ndata: \{[^\n]*\}\n\n(event: stream\.text\ndata: \{[^\n]*\}\n\n)+event: stream\.done\ndata: \{[^\n]*\}\n\n$`, text)
 
-	_, err = fmt.Fprintf(conn, "GET /api/agents/conversations/%s HTTP/1.1\r\nHost: h\r\n\r\n", id)
+	_, err = fmt.Fprintf(conn, "GET /api/agents/conversations/%s HTTP/1.1\r\nHost: localhost\r\n\r\n", id)
 	require.NoError(t, err)
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
