@@ -1,0 +1,323 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readmeBlock is a fenced block of README.md.
+type readmeBlock struct {
+	section, language, text string
+	line                    int
+}
+
+// readmeBlocks returns all blocks. What is indented would be a block, too, and must not get past the test.
+func readmeBlocks(t *testing.T) []readmeBlock {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	var blocks []readmeBlock
+	section, inside := "", false
+	for i, line := range strings.Split(string(text), "\n") {
+		switch {
+		case strings.HasPrefix(line, "```") && !inside:
+			inside = true
+			blocks = append(blocks, readmeBlock{section: section, language: line[3:], line: i + 2})
+		case strings.HasPrefix(line, "```"):
+			inside = false
+		case inside:
+			blocks[len(blocks)-1].text += line + "\n"
+		case strings.HasPrefix(line, "## "):
+			section = line[3:]
+		default:
+			require.False(t, strings.HasPrefix(line, "    "), "line %d: an indented block", i+1)
+		}
+	}
+	require.False(t, inside, "the last block has no end")
+	return blocks
+}
+
+// readmeConfig is the configuration in a section of README.md.
+func readmeConfig(t *testing.T, section string) string {
+	t.Helper()
+	for _, b := range readmeBlocks(t) {
+		if b.section == section && b.language == "yaml" {
+			return b.text
+		}
+	}
+	require.Fail(t, "README has no such configuration", section)
+	return ""
+}
+
+// strict has a command fail where a person would see an error: answers that are none of 2xx, and whatever a pipe hides. What is to
+// last a while and is cut (--max-time) is as it should be. A server that a block starts is stopped once it is ready.
+const strict = `set -euo pipefail
+trap 'echo "FAILED: $BASH_COMMAND"' ERR
+curl() {
+  local rc=0
+  command curl --fail-with-body -S "$@" || rc=$?
+  if [ $rc = 28 ] && [[ " $* " == *" --max-time "* ]]; then rc=0; fi
+  return $rc
+}
+serve_until_ready() {
+  "$@" >serve.log 2>&1 &
+  local pid=$! n=0
+  until command curl -sf -o /dev/null "http://$PARLEY_OPS_LISTEN/readyz"; do
+    n=$((n + 1))
+    if [ $n = 300 ] || ! kill -0 $pid; then cat serve.log; return 1; fi
+    sleep 0.1
+  done
+  kill $pid
+  wait $pid
+}
+`
+
+// readmeTree is a folder in which the commands find what they name.
+type readmeTree struct {
+	t     *testing.T
+	dir   string
+	addrs *strings.Replacer // of README.md in those of this test
+	ops   string
+}
+
+func newReadmeTree(t *testing.T) *readmeTree {
+	t.Helper()
+	binary, err := builtBinary()
+	require.NoError(t, err)
+	r := &readmeTree{t: t, dir: t.TempDir()}
+	for _, dir := range []string{"bin", "cmd/parley"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, dir), 0o700))
+	}
+	require.NoError(t, os.Symlink(binary, filepath.Join(r.dir, "bin", "parley")))
+	script, err := os.ReadFile("cluster.sh")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "cmd", "parley", "cluster.sh"), script, 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "stock.yaml"), []byte("openapi: 3.0.3\npaths: {}\n"), 0o600))
+	return r
+}
+
+var (
+	makeLine  = regexp.MustCompile(`(?m)^make ([\w-]+)`)                                // a constant
+	serveLine = regexp.MustCompile(`(?m)^bin/parley serve( --config [\w.]+)?( *#.*)?$`) // a constant
+)
+
+// run runs all commands of a section as they would be pasted, one block after the other, and returns what they print.
+func (r *readmeTree) run(section string) string {
+	r.t.Helper()
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(r.t, err)
+	script := strict
+	for _, b := range readmeBlocks(r.t) {
+		if b.section != section || b.language == "yaml" {
+			continue
+		}
+		require.Equal(r.t, "sh", b.language, "line %d", b.line)
+		for _, target := range makeLine.FindAllStringSubmatch(b.text, -1) {
+			require.Regexp(r.t, `(?m)^`+target[1]+`:`, string(makefile), "line %d", b.line)
+		}
+		text := makeLine.ReplaceAllString(b.text, ": $0")
+		text = serveLine.ReplaceAllString(text, "serve_until_ready $0")
+		script += fmt.Sprintf("echo; echo '== line %d'\n%s", b.line, r.addrs.Replace(text))
+	}
+	return r.bash(script)
+}
+
+func (r *readmeTree) bash(script string) string {
+	r.t.Helper()
+	out, err := os.Create(filepath.Join(r.dir, "out.txt")) // no pipe: what the script leaves in the background could hold it open
+	require.NoError(r.t, err)
+	defer func() { _ = out.Close() }()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-c", script)
+	command.Dir, command.Stdout, command.Stderr = r.dir, out, out
+	command.Env = append(os.Environ(), "PARLEY_OPS=http://"+r.ops, "SHOP_TOKEN=x", "MODEL_KEY=x",
+		"PARLEY_LISTEN="+freeAddress(r.t), "PARLEY_OPS_LISTEN="+freeAddress(r.t))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = command.Run()
+	if command.Process != nil {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // followers that it left behind
+	}
+	text, readErr := os.ReadFile(out.Name())
+	require.NoError(r.t, readErr)
+	require.NoError(r.t, err, "%s", text)
+	return string(text)
+}
+
+// TestReadmeCommands runs every command of README.md that one node is enough for, and loads every configuration in it.
+func TestReadmeCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs processes")
+	}
+	p := newProcess(t, "")
+	p.start()
+	r := newReadmeTree(t)
+	r.ops, r.addrs = p.ops, strings.NewReplacer("localhost:8080", p.listen)
+	for section, wants := range map[string][]string{
+		"Start": {`"agents":[`, "event: stream.done", "event: agent.message", `"settled"`},
+		"Tools, people, money, files": {
+			`"status":"waiting"`, `"stopReason":"end_turn"`, `"stopReason":"budget_reached"`, `"name":"notes.txt"`,
+		},
+		"The Client API": {
+			`"status":"succeeded"`, `"object":"chat.completion"`, "event: response.function_call_arguments.done", "event: response.completed",
+			`"token": "service_`, "first of ACME",
+		},
+	} {
+		t.Run(section, func(t *testing.T) {
+			out := r.run(section)
+			for _, want := range wants {
+				require.Contains(t, out, want)
+			}
+		})
+	}
+	story, err := os.ReadFile(filepath.Join(r.dir, "story.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(story), "<html")
+	r.bash(strict + "bin/parley certs n1 n2 n3")
+	ran := map[string]bool{"Start": true, "Tools, people, money, files": true, "The Client API": true, threeNodes: true}
+	for _, b := range readmeBlocks(t) {
+		if b.language != "yaml" {
+			require.True(t, ran[b.section], "no test runs the commands at line %d", b.line)
+			continue
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(r.dir, "block.yaml"), []byte(b.text), 0o600))
+		printed := r.bash(strict + "unset PARLEY_LISTEN; bin/parley serve --config block.yaml --print-config")
+		require.Contains(t, printed, "exclude_routes: [/docs, ", "line %d", b.line)
+	}
+}
+
+const threeNodes = "Three nodes"
+
+// TestReadmeCluster runs the commands about three nodes, with the script behind `make cluster`: it remembers its ports.
+func TestReadmeCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a cluster")
+	}
+	r := newReadmeTree(t)
+	web, members := freeRange(t, 22), freeRange(t, 23)
+	at := func(offset int) string { return fmt.Sprintf("127.0.0.1:%d", web+offset) }
+	r.ops = at(1)
+	r.addrs = strings.NewReplacer("localhost:8080", at(0), "localhost:8090", at(10), "localhost:8100", at(20))
+	c := r.cluster("HTTP_PORT="+strconv.Itoa(web), "CLUSTER_PORT="+strconv.Itoa(members))
+	c.ready()
+
+	out := r.run(threeNodes)
+	require.Regexp(t, "n2 runs as process", out)
+	_, afterDeath, _ := strings.Cut(out, "agent.turn") // of the stream that is followed
+	require.Regexp(t, `X-Served-By: n[13]`, afterDeath)
+	require.Contains(t, out, "as n1 sees it (ready: yes)")
+
+	second := r.cluster()
+	require.Error(t, second.ended())
+	require.Regexp(t, `n1 runs already, as process \d+`, second.log.String())
+	out = r.bash(strict + "curl -s http://" + at(0) + "/api/agents/agents")
+	require.Contains(t, out, "assistant", "it did nothing to the nodes of the first")
+	c.stop()
+
+	// The next start takes the same ports, or says which of them is taken.
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at(11))
+	require.NoError(t, err)
+	refused := r.cluster()
+	require.Error(t, refused.ended())
+	require.Contains(t, refused.log.String(), fmt.Sprintf("n2 cannot start: port %d is taken by another program", web+11))
+	require.NoError(t, listener.Close())
+	again := r.cluster()
+	again.ready()
+	require.Contains(t, again.log.String(), at(20))
+	again.stop()
+}
+
+// freeRange finds so many ports in a row that nobody listens on, below those that the system hands out.
+func freeRange(t *testing.T, size int) int {
+	t.Helper()
+	for range 1_000 {
+		first := 20_000 + rand.IntN(12_000) //nolint:gosec // any will do
+		free := true
+		for port := first; port < first+size && free; port++ {
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if free = err == nil; free {
+				require.NoError(t, listener.Close())
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	require.Fail(t, "no free ports")
+	return 0
+}
+
+// clusterScript is a run of the script behind `make cluster`.
+type clusterScript struct {
+	t       *testing.T
+	command *exec.Cmd
+	log     *processLog
+	exited  chan error
+}
+
+func (r *readmeTree) cluster(environment ...string) *clusterScript {
+	r.t.Helper()
+	c := &clusterScript{t: r.t, log: &processLog{}, exited: make(chan error, 1)}
+	c.command = exec.CommandContext(context.Background(), "bash", "cmd/parley/cluster.sh")
+	c.command.Dir, c.command.Stdout, c.command.Stderr = r.dir, c.log, c.log
+	c.command.Env = append(os.Environ(), environment...)
+	c.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(r.t, c.command.Start())
+	go func() { c.exited <- c.command.Wait() }()
+	r.t.Cleanup(func() {
+		_ = syscall.Kill(-c.command.Process.Pid, syscall.SIGKILL) // none of it is there when all is well
+		files, _ := filepath.Glob(filepath.Join(r.dir, "parley-cluster", "*.pid"))
+		for _, file := range files { // those that were started anew are of another group
+			text, err := os.ReadFile(file)
+			if pid, convErr := strconv.Atoi(strings.TrimSpace(string(text))); cmp.Or(err, convErr) == nil && isNode(pid, r.dir) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return c
+}
+
+// isNode says whether a process works in a folder.
+func isNode(pid int, dir string) bool {
+	at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	return err == nil && at == dir
+}
+
+func (c *clusterScript) ready() {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), "Three nodes are ready.") },
+		time.Minute, 20*time.Millisecond, "%s", c.log)
+}
+
+// ended waits until it ends by itself and returns how.
+func (c *clusterScript) ended() error {
+	c.t.Helper()
+	select {
+	case err := <-c.exited:
+		return err
+	case <-time.After(time.Minute):
+		require.Fail(c.t, "it goes on", "%s", c.log)
+		return nil
+	}
+}
+
+func (c *clusterScript) stop() {
+	c.t.Helper()
+	require.NoError(c.t, c.command.Process.Signal(syscall.SIGTERM))
+	_ = c.ended() // by the signal
+	require.Contains(c.t, c.log.String(), "stopping")
+}
