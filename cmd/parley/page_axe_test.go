@@ -29,7 +29,7 @@ func pageMarkdown(t *testing.T) string {
 	return testAgents + fmt.Sprintf(`
   - id: writer
     name: Writer
-    model: {provider: scripted, script: {token_interval: 2ms, steps: [{text: %s}]}, price: {input: 1, output: 10}}
+    model: {provider: scripted, script: {token_interval: 10ms, steps: [{text: %s}]}, price: {input: 1, output: 10}}
 `, text)
 }
 
@@ -44,8 +44,11 @@ func TestPageMarkdown(t *testing.T) {
 	b.do(chromedp.Navigate("http://" + p.listen + "/"))
 	b.see(pageReady)
 	b.newConversation("writer")
+	b.do(chromedp.Evaluate[chromedp.Void](`void new MutationObserver(() => {
+		window.grew ||= document.querySelector('.message.streaming .body ol') !== null;
+	}).observe(document.body, {subtree: true, childList: true, attributes: true})`))
 	b.say("<b>How</b> do *refunds* work?")
-	b.see(`document.querySelector('.message.streaming .body ol') !== null`) // while it grows, too
+	b.see(`window.grew`) // while it grows, too
 	b.see(pageIdle + ` && document.querySelectorAll('.message').length === 2`)
 	require.Equal(t, "<b>How</b> do *refunds* work?", b.text(lastSaid+`.querySelector('.body').textContent`))
 	body := lastAnswer + `.querySelector('.body')`
