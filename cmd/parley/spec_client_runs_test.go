@@ -192,7 +192,15 @@ func TestClientRuns(t *testing.T) {
 			require.Equal(t, want, n.get(t, "/agents/runs/"+id).fits(200, anyObject).text("status"), "first come, first served")
 		}
 		n.respond(t, "quick", "not a run", nil).fits(200, responseShape(nil))
-		n.done(t, "POST", "/agents/runs/"+ids[2]+"/cancel", nil)
+		waiting := n.get(t, "/agents/runs/"+ids[2]).fits(200, anyObject).text("session_id")
+		require.NoError(t, object(fields{
+			"cancelled": exactly(true), "settled": exactly(true), "run_id": exactly(ids[2]), "cancelled_action_ids": exactly([]any{}),
+			"session": sessionShape(fields{"id": exactly(waiting), "runtime_status": exactly("idle")}),
+		})(n.done(t, "POST", "/agents/sessions/"+waiting+"/cancel", nil).v))
+		require.Equal(t, "canceled", n.get(t, "/agents/runs/"+ids[2]).fits(200, anyObject).text("status"), "settled means so")
+		n.respond(t, "worker", script(part{Text: "free"}), object1{"session_id": waiting}).fits(200, responseShape(nil))
+		again := n.done(t, "POST", "/agents/sessions/"+waiting+"/cancel", nil)
+		require.Equal(t, []any{false, true}, []any{again.at("cancelled").v, again.at("settled").v})
 		late := n.run(t, "quick", "too late", nil).text("id")
 		n.done(t, "PATCH", "/agents/"+n.agents["quick"], object1{"status": "inactive"})
 		close(n.shop.gate("run-5"))

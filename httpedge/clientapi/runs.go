@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"parley/actors/machine"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
@@ -56,6 +58,26 @@ func (a *API) run(ctx context.Context, id string) (*runpb.Reply, error) {
 	}
 	if reply.GetRun().AccessOf(callerOf(ctx)) != conversationpb.AccessGranted {
 		return nil, runNotFound()
+	}
+	return a.withSpent(ctx, reply)
+}
+
+// withSpent has the result of a run say what its session has spent by now, as all other answers do: more may have been since the
+// turn ended, for a title or another turn. A session that is gone has spent what it had then.
+func (a *API) withSpent(ctx context.Context, reply *runpb.Reply) (*runpb.Reply, error) {
+	if reply.GetResult() == nil {
+		return reply, nil
+	}
+	state, err := a.session(ctx, reply.GetRun().GetConversationId())
+	switch {
+	case isCode(err, failurepb.Code_SESSION_NOT_FOUND):
+		return reply, nil
+	case err != nil:
+		return nil, err
+	}
+	if spent := state.GetSpentNanoUsd(); spent > reply.GetResult().GetSpentNanoUsd() {
+		reply = proto.CloneOf(reply)
+		reply.Result.SpentNanoUsd = spent
 	}
 	return reply, nil
 }

@@ -1,9 +1,11 @@
 package clientapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
@@ -117,14 +119,13 @@ func (a *API) cancelSession(ctx context.Context, in *sessionIn) (*cancelledSessi
 		return nil, err
 	}
 	out := &cancelledSession{}
-	if run := state.GetBackgroundRun(); run != "" {
-		command := a.runCommand(ctx, run, "cancel run")
-		command.Body = &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}
-		switch _, err = a.askRun(ctx, command); {
-		case err == nil:
-			out.backgroundRun = run
-		case !isCode(err, failurepb.Code_RUN_NOT_FOUND):
-			return nil, err
+	holder := &turns.RunCancel{
+		Runs: a.Runs, Until: time.Now().Add(a.config.CancelWait),
+		Command: func(step string) *runpb.Command { return a.runCommand(ctx, state.GetBackgroundRun(), step) },
+	}
+	if state.GetBackgroundRun() != "" {
+		if out.run, err = holder.Cancel(ctx); err != nil {
+			return nil, runFailure(err)
 		}
 	}
 	command := a.command(ctx, in.ID, "cancel")
@@ -134,18 +135,30 @@ func (a *API) cancelSession(ctx context.Context, in *sessionIn) (*cancelledSessi
 		return nil, err
 	}
 	out.told = reply.GetCancelled()
+	if out.run != nil && !out.run.Over() { // what it has told the session meanwhile is part of the answer
+		out.run = holder.Wait(ctx, out.run)
+		if out.state, err = a.session(ctx, in.ID); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
 }
 
 // cancelledSession is what became of a cancel.
 type cancelledSession struct {
-	told          *conversationpb.Cancelled
-	backgroundRun string
+	told  *conversationpb.Cancelled
+	run   *runpb.State          // that held the session; nil = none did
+	state *conversationpb.State // as it is by now; nil = as it was told
+}
+
+// settled says that nothing goes on any more, neither a turn nor a run.
+func (c *cancelledSession) settled() bool {
+	return c.told.GetSettled() && (c.run == nil || c.run.Over())
 }
 
 // HTTPStatus implements endpoint.Statuser.
 func (c *cancelledSession) HTTPStatus() int {
-	if c.told.GetSettled() {
+	if c.settled() {
 		return statusOK
 	}
 	return statusAccepted
@@ -155,15 +168,17 @@ func (c *cancelledSession) HTTPStatus() int {
 func (c *cancelledSession) AppendJSON(dst []byte) []byte {
 	told := c.told
 	dst = append(dst, `{"cancelled":`...)
-	dst = strconv.AppendBool(dst, told.GetCancelled() || c.backgroundRun != "")
+	dst = strconv.AppendBool(dst, told.GetCancelled() || turns.Cancelled(c.run))
 	dst = append(dst, `,"settled":`...)
-	dst = strconv.AppendBool(dst, told.GetSettled())
+	dst = strconv.AppendBool(dst, c.settled())
 	dst = wire.AppendOptional(dst, `,"turn_id":`, told.GetRunId())
-	dst = wire.AppendOptional(dst, `,"run_id":`, c.backgroundRun)
+	if turns.Cancelled(c.run) {
+		dst = wire.AppendMember(dst, `,"run_id":`, c.run.GetId())
+	}
 	dst = append(dst, `,"cancelled_action_ids":`...)
 	dst = wire.AppendStrings(dst, told.GetCancelledActionIds())
 	dst = append(dst, `,"session":`...)
-	return append((&sessionRecord{told.GetState()}).AppendJSON(dst), '}')
+	return append((&sessionRecord{cmp.Or(c.state, told.GetState())}).AppendJSON(dst), '}')
 }
 
 // Described implements openapi.Described.

@@ -51,11 +51,12 @@ func (l *sessionList) AppendJSON(dst []byte) []byte {
 // Described implements openapi.Described.
 func (l *sessionList) Described() (value any, nullable bool) { return sessionListSchema{}, false }
 
-// appendSessionSummary writes a row of the list: what is not known to have been spent is null there.
+// appendSessionSummary writes a row of the list. Where nothing but calls without a price was made, what is spent is null there:
+// not known, which is not zero. Else it is what the session itself says.
 func appendSessionSummary(dst []byte, state *conversationpb.State) []byte {
 	dst = appendSessionHead(dst, state)
 	dst = append(dst, `,"spent_usd":`...)
-	if state.GetSpentUnknown() {
+	if state.GetSpentUnknown() && state.GetSpentNanoUsd() == 0 {
 		dst = append(dst, "null"...)
 	} else {
 		dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())

@@ -24,6 +24,7 @@ type Parts struct {
 	Hub     *sse.Hub // carries the streams
 	Files   endpoint.Files
 	Tasks   endpoint.Tasks
+	Runs    endpoint.Runs  // background runs of the Client API, which hold conversations; nil = there are none
 	PDF     export.Printer // nil = exports as PDF are not supported
 	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
 	Authorizer endpoint.Authorizer
@@ -43,6 +44,7 @@ type API struct {
 
 	authorizer endpoint.Authorizer
 
+	runs          endpoint.Runs
 	checkCallback func(ctx context.Context, url string) error
 	files         endpoint.Files
 	filer         filing.Filer
@@ -56,7 +58,7 @@ func New(config Config, parts Parts) *API {
 	return &API{
 		config: config,
 		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
-		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback,
+		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, runs: parts.Runs,
 		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
 	}
 }

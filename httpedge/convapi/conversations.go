@@ -1,14 +1,20 @@
 package convapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/runpb"
 )
 
 type listConversationsIn struct {
@@ -190,6 +196,7 @@ func (a *API) deleteConversation(ctx context.Context, in *conversationIn) (*endp
 }
 
 func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult, error) {
+	until := time.Now().Add(a.config.CancelWait)
 	command := a.command(ctx, in.ID)
 	command.Body = &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{
 		SettleWaitMs: a.config.CancelWait.Milliseconds(),
@@ -198,7 +205,34 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 	if err != nil {
 		return nil, err
 	}
-	return &cancelResult{reply.GetCancelled()}, nil
+	told := reply.GetCancelled()
+	if told.GetState().GetBackgroundRun() == "" || a.runs == nil {
+		return &cancelResult{told}, nil
+	}
+	return a.cancelHolder(ctx, told, until)
+}
+
+// cancelHolder cancels the background run that holds a conversation, too: one that is queued would begin its turn yet.
+func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*cancelResult, error) {
+	id, run := told.GetState().GetId(), told.GetState().GetBackgroundRun()
+	holder := &turns.RunCancel{Runs: a.runs, Until: until, Command: func(string) *runpb.Command {
+		return &runpb.Command{RunId: run, CommandId: a.ids.NewID("cmd"), Caller: callerOf(ctx)}
+	}}
+	held, err := holder.Cancel(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held = holder.Wait(ctx, held)
+	told = proto.CloneOf(told)
+	if told.State, err = a.reader.State(ctx, id); err != nil {
+		return nil, err
+	}
+	told.Settled = told.GetSettled() && (held == nil || held.Over())
+	if turns.Cancelled(held) {
+		told.Cancelled = true
+		told.RunId = cmp.Or(told.GetRunId(), held.GetTurnRunId(), run)
+	}
+	return &cancelResult{told}, nil
 }
 
 // mayBulkDelete looks at the switch of the agent; a conversation whose agent is gone can still be deleted.

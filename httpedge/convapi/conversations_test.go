@@ -15,6 +15,7 @@ import (
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/runpb"
 )
 
 func TestAgents(t *testing.T) {
@@ -376,6 +377,46 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, winding.status)
 	require.Equal(t, false, winding.at(t, "settled"))
 	require.NotContains(t, winding.body, "stopReason", "not known yet")
+}
+
+// oneRun is a run that ends when it is cancelled, after it was waited for.
+type oneRun struct {
+	state  *runpb.State
+	over   runpb.Status // what it ends in
+	refuse error
+}
+
+func (r *oneRun) Ask(_ context.Context, command *runpb.Command) (*runpb.Reply, error) {
+	if command.GetAwait() != nil {
+		r.state.Status, r.state.EndedAt = r.over, 1
+	}
+	return &runpb.Reply{Run: r.state}, r.refuse
+}
+
+func (r *oneRun) Run(context.Context, string) (*runpb.Reply, error) {
+	return &runpb.Reply{Run: r.state}, nil
+}
+
+// A run that is still in line would begin its turn yet: cancelling the conversation cancels it.
+func TestCancelOfAQueuedRun(t *testing.T) {
+	run := &oneRun{}
+	k := serve(t, func(k *kit) { k.runs = run })
+	state := endpointtest.Talk(conv1, "ann", 2).State
+	state.BackgroundRun = "run_9"
+	k.store.Put(endpointtest.Talk(conv1, "ann", 2))
+	cancel := func(now, over runpb.Status, refuse error) *response {
+		run.state, run.over, run.refuse = &runpb.State{Id: "run_9", Status: now}, over, refuse
+		k.reply(&conversationpb.Reply{Body: &conversationpb.Reply_Cancelled{Cancelled: &conversationpb.Cancelled{Settled: true, State: state}}})
+		return k.do("POST", "/conversations/"+conv1+"/cancel", "")
+	}
+	told := cancel(runpb.Status_QUEUED, runpb.Status_CANCELED, nil)
+	require.Equal(t, 200, told.status, told.body)
+	require.Equal(t, []any{true, true, "run_9", "cancelled"},
+		[]any{told.at(t, "cancelled"), told.at(t, "settled"), told.at(t, "runId"), told.at(t, "stopReason")})
+	told = cancel(runpb.Status_RUNNING, runpb.Status_SUCCEEDED, nil)
+	require.Equal(t, false, told.at(t, "cancelled"), "it was faster")
+	told = cancel(runpb.Status_QUEUED, runpb.Status_CANCELED, machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found"))
+	require.Equal(t, []any{false, true}, []any{told.at(t, "cancelled"), told.at(t, "settled")})
 }
 
 func TestFailuresOfTheRuntime(t *testing.T) {

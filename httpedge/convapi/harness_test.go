@@ -95,6 +95,7 @@ type kit struct {
 	client  *http.Client
 	files   *endpointtest.Files
 	tasks   *endpointtest.Tasks
+	runs    endpoint.Runs
 	agents  endpointtest.Agents
 	pdf     export.Printer
 
@@ -135,7 +136,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
-		CheckCallback: endpointtest.CheckCallback,
+		CheckCallback: endpointtest.CheckCallback, Runs: k.runs,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

@@ -142,7 +142,7 @@ func TestCreateTask(t *testing.T) {
 		`{}`, `{"agentId":"assistant"}`, `{"agentId":"assistant","input":"  "}`, `{"input":"dig"}`,
 		`{"agentId":"assistant","input":"dig","callbackUrl":"there"}`, `{"agentId":"assistant","input":"dig","callbackUrl":"ftp://host/"}`,
 		`{"agentId":"assistant","input":"dig","callbackUrl":"http://10.0.0.1/"}`,
-		`{"agentId":"assistant","input":"dig","callbackUrl":"https://host/`+strings.Repeat("x", 2048)+`"}`,
+		`{"agentId":"assistant","input":"dig","callbackUrl":"https://host/` + strings.Repeat("x", 2048) + `"}`,
 		`{"agentId":"assistant","input":"dig","callbackUrl":"https://me:pw@host/"}`, `{"agentId":"assistant","input":"dig","callbackUrl":"http:///x"}`,
 		`{"agentId":"assistant","input":"dig","metadata":[]}`,
 	} {

@@ -1,0 +1,77 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors/machine"
+	"parley/httpedge/endpoint"
+	"parley/proto/failurepb"
+	"parley/proto/runpb"
+)
+
+// RunCancel cancels the background run that holds a conversation.
+type RunCancel struct {
+	Runs endpoint.Runs
+	// Command returns a command on the run; its command id follows from the step.
+	Command func(step string) *runpb.Command
+	// Until is when the caller is answered, whether the run is over or not.
+	Until time.Time
+}
+
+// Cancel has the run cancelled. It returns the run as it was then, nil when there is none that the caller may cancel.
+func (c *RunCancel) Cancel(ctx context.Context) (*runpb.State, error) {
+	for {
+		command := c.Command("cancel run")
+		command.Body = &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}
+		reply, err := c.Runs.Ask(ctx, command)
+		switch {
+		case noRun(err):
+			return nil, nil //nolint:nilnil // it is over since long
+		case err == nil || !Gone(err) || !time.Now().Before(c.Until) || !c.pause(ctx):
+			return reply.GetRun(), err
+		}
+	}
+}
+
+// Wait returns the run once it is over, or as it last was when the time is up.
+func (c *RunCancel) Wait(ctx context.Context, run *runpb.State) *runpb.State {
+	waiting, cancel := context.WithDeadline(ctx, c.Until)
+	defer cancel()
+	for run != nil && !run.Over() && waiting.Err() == nil {
+		command := c.Command("await run")
+		command.Body = &runpb.Command_Await{Await: &runpb.Await{}}
+		reply, err := c.Runs.Ask(waiting, command)
+		switch {
+		case err == nil && reply.GetRun() != nil:
+			run = reply.GetRun()
+		case err != nil && !Gone(err):
+			return run
+		}
+		if !run.Over() && !c.pause(waiting) {
+			break
+		}
+	}
+	return run
+}
+
+func (c *RunCancel) pause(ctx context.Context) bool {
+	const soon = 20 * time.Millisecond
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(soon):
+		return true
+	}
+}
+
+// Cancelled says that a run was, or is about to be, cancelled.
+func Cancelled(run *runpb.State) bool {
+	return run != nil && (!run.Over() || run.GetStatus() == runpb.Status_CANCELED)
+}
+
+func noRun(err error) bool {
+	failure, is := errors.AsType[*machine.Failure](err)
+	return is && (failure.Code == failurepb.Code_RUN_NOT_FOUND || failure.Code == failurepb.Code_NOT_FOUND)
+}
