@@ -107,7 +107,7 @@ if [ "${1:-}" = start ]; then
 fi
 
 stop() {
-  trap - INT TERM EXIT
+  trap - EXIT
   echo "stopping"
   for n in "${NODES[@]}"; do if runs "$n"; then kill "$(cat "$DATA/$n.pid")" || true; fi; done
   # Those that were started anew are no children of ours.
@@ -117,7 +117,8 @@ stop() {
 for n in "${NODES[@]}"; do free "$n"; done
 mkdir -p "$DATA"
 echo "$HTTP_PORT $CLUSTER_PORT" >"$DATA/ports"
-trap stop INT TERM EXIT
+trap stop EXIT
+trap 'exit 0' INT TERM
 
 for n in "${NODES[@]}"; do start "$n"; done
 for n in "${NODES[@]}"; do ready "$n"; done

@@ -233,5 +233,7 @@ func TestDocsPage(t *testing.T) {
 	b.do(chromedp.Navigate(p.url("/docs")))
 	b.see(`document.querySelectorAll('.opblock').length >= 10`)
 	b.screenshot("7-docs.png")
+	b.do(chromedp.Navigate("http://" + p.listen + "/api/client/v1/docs"))
+	b.see(`document.querySelectorAll('.opblock').length >= 30`)
 	b.checkQuiet(p)
 }

@@ -200,6 +200,43 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// TestReadmeAuthentication starts a node as README.md shows it, and pastes what it says to people.
+func TestReadmeAuthentication(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a process")
+	}
+	p := newProcess(t, readmeConfig(t, "Authentication"))
+	greeting := &processLog{}
+	p.greets = greeting
+	p.start()
+	for path, want := range map[string]int{
+		"/": 200, "/api/agents/docs": 200, "/api/agents/docs/openapi.json": 200, "/api/agents/agents": 401, "/api/agents/conversations": 401,
+		"/api/client/v1/docs": 200, "/api/client/v1/docs/swagger-initializer.js": 200, "/api/client/v1/docs/index.html": 404,
+		"/api/client/v1/openapi.json": 200, "/api/client/v1/agents": 401,
+	} {
+		status, body := p.try("GET", "http://"+p.listen+path, nil)
+		require.Equal(t, want, status, "%s: %s", path, body)
+	}
+	require.Eventually(t, func() bool { return strings.Contains(greeting.String(), "Ctrl-C stops it") }, time.Minute, 5*time.Millisecond)
+	said := greeting.String()
+	require.Contains(t, said, "asks for a token")
+	require.Contains(t, said, "http://"+p.listen+"/api/client/v1/docs")
+	_, commands, found := strings.Cut(said, "another terminal:\n")
+	require.True(t, found, said)
+	commands, _, _ = strings.Cut(commands, "Ctrl-C")
+	require.Contains(t, commands, "TOKEN=...   # one of auth.tokens")
+	commands = strings.Replace(commands, "TOKEN=...", "TOKEN=change-me", 1)
+	commands = strings.Replace(commands, "/events/stream", "/events/stream --max-time 1", 1)
+	r := newReadmeTree(t)
+	r.ops = p.ops
+	require.Contains(t, r.bash(strict+commands), "event: stream.done")
+
+	closed := newProcess(t, strings.Replace(readmeConfig(t, "Authentication"), "auth:", "auth:\n  exclude_routes: []", 1))
+	closed.start()
+	status, _ := closed.try("GET", closed.url("/docs"), nil)
+	require.Equal(t, 401, status, "the operator has closed them")
+}
+
 const threeNodes = "Three nodes"
 
 // TestReadmeCluster runs the commands about three nodes, with the script behind `make cluster`: it remembers its ports.
@@ -217,8 +254,8 @@ func TestReadmeCluster(t *testing.T) {
 
 	out := r.run(threeNodes)
 	require.Regexp(t, "n2 runs as process", out)
-	_, afterDeath, _ := strings.Cut(out, "agent.turn") // of the stream that is followed
-	require.Regexp(t, `X-Served-By: n[13]`, afterDeath)
+	require.Contains(t, out, `"type":"session.recovered"`, "followed on n3")
+	require.Regexp(t, `X-Served-By: n[13]`, out)
 	require.Contains(t, out, "as n1 sees it (ready: yes)")
 
 	second := r.cluster()
@@ -318,6 +355,6 @@ func (c *clusterScript) ended() error {
 func (c *clusterScript) stop() {
 	c.t.Helper()
 	require.NoError(c.t, c.command.Process.Signal(syscall.SIGTERM))
-	_ = c.ended() // by the signal
+	require.NoError(c.t, c.ended())
 	require.Contains(c.t, c.log.String(), "stopping")
 }
