@@ -102,7 +102,7 @@ func confine(memory uint64) error {
 		return err
 	}
 	for resource, limit := range map[int]uint64{
-		syscall.RLIMIT_DATA: data + memory, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
+		syscall.RLIMIT_DATA: data + memory*shadow, syscall.RLIMIT_CPU: workerCPU, syscall.RLIMIT_CORE: 0,
 	} {
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return err
