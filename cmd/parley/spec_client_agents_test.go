@@ -194,6 +194,37 @@ func TestClientAgents(t *testing.T) {
 	})
 }
 
+// TestClientConfiguredAgents: an agent of the file may run in the background and bind its callers to its budget, as those of
+// the API do.
+func TestClientConfiguredAgents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds the binary and runs processes")
+	}
+	p := newProcess(t, houseConfig+`
+  - id: kept
+    model: {provider: scripted, price: {input: 1, output: 1}, script: {tokens: 5}}
+    default_budget: {max_cost: 0.5, binding: true}
+    background: true
+`)
+	p.start()
+	n := apiCaller{p, houseToken}
+	const code = "budget_override_forbidden"
+	budget := func(usd float64) object1 { return object1{"max_cost_usd": usd, "on_reach": "pause"} }
+	for _, more := range []any{nil, budget(0.6)} {
+		n.ask(t, "POST", "/agents/sessions", object1{"agent": "kept", "budget": more}).coded(403, code)
+		n.ask(t, "POST", "/agents/responses", object1{"model": "kept", "input": "hi", "budget": more}).coded(403, code)
+	}
+	id := n.done(t, "POST", "/agents/sessions", object1{"agent": "kept", "budget": budget(0.4)}).text("id")
+	n.ask(t, "PATCH", "/agents/sessions/"+id, object1{"budget": nil}).coded(403, code)
+	n.ask(t, "PATCH", "/agents/sessions/"+id, object1{"budget": budget(0.6)}).coded(403, code)
+	n.done(t, "PATCH", "/agents/sessions/"+id, object1{"budget": budget(0.3)})
+	order := object1{"model": "kept", "input": "hi", "background": true}
+	run := decode(t, n.ask(t, "POST", "/agents/responses", order).text)
+	require.Equal(t, "succeeded", n.wait(t, run.text("id")).text("status"))
+	order["model"] = "fixed"
+	n.ask(t, "POST", "/agents/responses", order).coded(400, "agent_background_disabled")
+}
+
 // TestClientAgentOnTheConversationServer: agents made here are the default project's callers' there.
 func TestClientAgentOnTheConversationServer(t *testing.T) {
 	h := house(t)

@@ -323,7 +323,7 @@ func TestClientRunCallbacks(t *testing.T) {
 		})(about(told).v))
 		r.answers("/broken", func(w http.ResponseWriter, _ int) { w.WriteHeader(http.StatusInternalServerError) })
 		failing := n.run(t, "quick", "go", object1{"callback_url": r.URL + "/broken"}).text("id")
-		require.Eventually(t, func() bool { return about(failing).text("last_error") == "answered with status 500" }, waitLong, waitStep)
+		require.Eventually(t, func() bool { return about(failing).at("last_error").v == "answered with status 500" }, waitLong, waitStep)
 		require.Equal(t, "pending", about(failing).text("status"), "it is tried again")
 		r.answers("/astray", func(w http.ResponseWriter, _ int) {
 			w.Header().Set("Location", "http://10.0.0.1/")

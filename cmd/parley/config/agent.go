@@ -40,6 +40,8 @@ type Agent struct {
 	MaxTurns int `key:"max_turns"`
 	// Budget of a conversation that does not bring its own. Needs a price.
 	DefaultBudget *Budget `key:"default_budget"`
+	// Lets callers of the Client API run the agent in the background. Default false.
+	Background bool `key:"background"`
 }
 
 // Model says how to reach a model.
@@ -95,6 +97,8 @@ type Budget struct {
 	MaxCost USD `key:"max_cost"`
 	// What happens when it is used up: pause (a person may raise it) or stop. pause when empty.
 	OnReach string `key:"on_reach"`
+	// Callers of the Client API may lower the budget, but neither raise nor remove it. Default false.
+	Binding bool `key:"binding"`
 }
 
 // Capabilities says what an agent can pause for.

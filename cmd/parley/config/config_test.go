@@ -379,7 +379,8 @@ agents:
       temperature: 0
       first_token_timeout: 5s
       price: {input: 0.15, output: 12.000000001}
-    default_budget: {max_cost: 1.5}
+    default_budget: {max_cost: 1.5, binding: true}
+    background: true
   - id: local
     model: {provider: openai, name: m, base_url: "http://127.0.0.1:9/v1", retries: 0}
 `, []string{"SOME_KEY=k3y"})
@@ -406,6 +407,8 @@ agents:
 	require.EqualValues(t, 12_000_000_001, model.GetPrice().GetOutputNanoUsdPerMtok())
 	require.EqualValues(t, 1_500_000_000, helper.GetDefaultBudget().GetMaxCostNanoUsd())
 	require.Equal(t, "pause", helper.GetDefaultBudget().GetOnReach())
+	require.Equal(t, []bool{true, true}, []bool{helper.GetBudgetBinds(), helper.GetBackground()})
+	require.Equal(t, []bool{false, false}, []bool{records[0].GetBudgetBinds(), records[0].GetBackground()})
 	require.True(t, helper.GetExperience().GetPin())
 	require.True(t, helper.GetExperience().GetEdit())
 	require.False(t, helper.GetExperience().GetTitles())

@@ -85,6 +85,7 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	record := &agentpb.Agent{
 		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
 		MaxTurns:     int32(a.MaxTurns),
+		Background:   a.Background,
 		Projects:     a.Projects,
 		Metadata:     agentMetadata(k, key, a),
 		Capabilities: capabilityRecord(k, key, &a.Capabilities),
@@ -100,6 +101,7 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	}
 	if a.DefaultBudget != nil {
 		record.DefaultBudget = budgetRecord(k, key+".default_budget", a)
+		record.BudgetBinds = a.DefaultBudget.Binding
 	}
 	c.toolRecords(k, key, a, record)
 	return record
