@@ -110,6 +110,28 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestNoRoom has a node keep more room free than its disk has: what would write is storage_full on every surface, with the status
+// that README.md tells, and reads go on.
+func TestNoRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a process")
+	}
+	p := newProcess(t, testAgents+"bootstrap_token: "+houseToken+"\n")
+	p.start()
+	id := p.create("quick")
+	require.NoError(t, p.terminate())
+	require.NoError(t, os.WriteFile(p.config, []byte(testAgents+"bootstrap_token: "+houseToken+"\nstorage: {min_free: 1000000GiB}\n"), 0o600))
+	p.start()
+	answered := p.ask(t, "POST", "/conversations/"+id+"/messages", `{"message":"hi"}`)
+	answered.refused(http.StatusServiceUnavailable, "storage_full")
+	p.ask(t, "GET", "/conversations/"+id, nil).fits(http.StatusOK, anyObject)
+	client := apiCaller{p, houseToken}
+	refused := client.ask(t, "POST", "/agents/sessions", object1{"agent": "quick"})
+	require.Equal(t, http.StatusInsufficientStorage, refused.status, refused.text)
+	require.Contains(t, refused.text, `"code":"storage_full"`)
+	require.Equal(t, http.StatusOK, client.ask(t, "GET", "/agents", nil).status)
+}
+
 // smallDisk is a file system of a node's own.
 type smallDisk struct{ dir, filling string }
 

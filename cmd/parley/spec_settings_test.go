@@ -64,6 +64,8 @@ func TestSpecSettings(t *testing.T) {
 			p.ask(t, "GET", path, nil).refused(404, "NOT_FOUND")
 		}
 		p.ask(t, "GET", "http://"+p.listen+"/", nil).refused(404, "NOT_FOUND")
+		require.Equal(t, 404, p.ask(t, "GET", "http://"+p.listen+"/api/client/v1/docs", nil).status)
+		require.Equal(t, 200, p.ask(t, "GET", "http://"+p.listen+"/api/client/v1/openapi.json", nil).status)
 	})
 	id := p.newConversation(t, "quick", "")
 	for range 2 {
