@@ -107,7 +107,7 @@ func (g *Guard) Judge(ctx context.Context, text string) error {
 	if g.hosts[normalHost(host)] || g.hosts[normalHost(target.Host)] {
 		return nil
 	}
-	if literal, err := netip.ParseAddr(host); err == nil {
+	if literal, notLiteral := netip.ParseAddr(host); notLiteral == nil {
 		if !g.Allowed(literal) {
 			return ErrForbiddenAddress
 		}

@@ -222,10 +222,10 @@ func TestIdempotentEverywhere(t *testing.T) {
 		require.Len(t, n.done(t, "GET", "/agents/sessions/"+id+"/messages", nil).at("data").list(), 2)
 	})
 	t.Run("conversation_server", func(t *testing.T) {
-		made := object1{"agentId": "fixed"}
+		made := object1{"agentId": "assistant"}
 		first := n.p.ask(t, "POST", "/conversations", made, keyed("conv")...)
 		same(t, first, n.p.ask(t, "POST", "/conversations", made, keyed("conv")...))
-		id := decode(t, first.text).text("id")
+		id := decode(t, first.text).text("conversation", "id")
 		at := "/conversations/" + id + "/messages"
 		said := object1{"content": "once", "stream": false}
 		one := n.p.ask(t, "POST", at, said, keyed("msg")...)
