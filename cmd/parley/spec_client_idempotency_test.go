@@ -227,10 +227,10 @@ func TestIdempotentEverywhere(t *testing.T) {
 		same(t, first, n.p.ask(t, "POST", "/conversations", made, keyed("conv")...))
 		id := decode(t, first.text).text("conversation", "id")
 		at := "/conversations/" + id + "/messages"
-		said := object1{"content": "once", "stream": false}
+		said := object1{"message": "once", "stream": false}
 		one := n.p.ask(t, "POST", at, said, keyed("msg")...)
 		same(t, one, n.p.ask(t, "POST", at, said, keyed("msg")...))
-		streamed := object1{"content": "twice", "stream": true}
+		streamed := object1{"message": "twice", "stream": true}
 		require.Equal(t, 200, n.p.ask(t, "POST", at, streamed, keyed("str")...).status)
 		n.p.ask(t, "POST", at, streamed, keyed("str")...).refused(409, "idempotency_conflict")
 		n.p.idle(t, id)
