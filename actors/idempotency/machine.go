@@ -52,6 +52,9 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return begin(s, c.GetId(), body.Begin, env)
 	case *idempotencypb.Command_Keep:
 		return m.keep(s, body.Keep, env)
+	case *idempotencypb.Command_Release:
+		held := s != nil && s.GetAnswer() == nil && bytes.Equal(s.GetRequest(), body.Release.GetRequest())
+		return machine.Decision{Delete: held, Reply: &idempotencypb.Reply{}}, nil
 	case *idempotencypb.Command_Due:
 		return machine.Decision{Delete: s != nil && s.GetExpiresAt() <= env.Now.UnixMilli()}, nil
 	}
@@ -65,12 +68,15 @@ func begin(s *idempotencypb.State, id string, c *idempotencypb.Begin, env machin
 		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "a key needs an id, the SHA-256 of a request and a time to keep it")
 	case s != nil && !bytes.Equal(s.GetRequest(), c.GetRequest()):
 		return machine.Decision{}, machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT, "the Idempotency-Key was used for another request")
+	case s != nil && s.GetAnswer() == nil && c.GetHolder() != "" && c.GetHolder() != s.GetHolder():
+		return machine.Decision{}, machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT,
+			"a request with this Idempotency-Key is under way, or was, and its answer is not kept; it is not carried out twice")
 	case s != nil:
 		return machine.Decision{Reply: &idempotencypb.Reply{State: s}}, nil
 	}
 	now := env.Now.UnixMilli()
 	state := &idempotencypb.State{
-		Id: id, Request: c.GetRequest(), Seed: env.NewID("seed"), CreatedAt: now, ExpiresAt: now + c.GetKeepMs(),
+		Id: id, Request: c.GetRequest(), Seed: env.NewID("seed"), CreatedAt: now, ExpiresAt: now + c.GetKeepMs(), Holder: c.GetHolder(),
 	}
 	return machine.Decision{
 		Create: true,

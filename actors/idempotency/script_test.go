@@ -25,6 +25,9 @@ func prepare(message proto.Message) {
 	if begin := command.GetBegin(); begin != nil {
 		begin.Request = pad(begin.Request)
 	}
+	if release := command.GetRelease(); release != nil {
+		release.Request = pad(release.Request)
+	}
 	if keep := command.GetKeep(); keep != nil {
 		keep.Request = pad(keep.Request)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -176,5 +177,63 @@ func TestClientOverRestarts(t *testing.T) {
 			fits(200, responseShape(fields{"status": exactly("completed")}))
 		require.Equal(t, cutID, again.text("session_id"), "the same session")
 		require.Len(t, n.done(t, "GET", "/agents/sessions/"+cutID+"/messages", nil).at("data").list(), 2)
+	})
+}
+
+// TestIdempotentEverywhere: the same request twice with one key makes one thing, on all surfaces.
+func TestIdempotentEverywhere(t *testing.T) {
+	n := onFloor(t)
+	same := func(t *testing.T, first, again answer) {
+		t.Helper()
+		require.Less(t, first.status, 300, first.text)
+		require.Equal(t, "true", again.header.Get("Idempotency-Replayed"), again.text)
+		require.Equal(t, []any{first.status, first.text}, []any{again.status, again.text})
+	}
+	twice := func(path string, body any) func(t *testing.T) {
+		return func(t *testing.T) {
+			first := n.post(t, path, body, keyed(path)...)
+			same(t, first, n.post(t, path, body, keyed(path)...))
+		}
+	}
+	agents := func() int { return len(n.done(t, "GET", "/agents?limit=500", nil).at("agents").list()) }
+	before := agents()
+	t.Run("agent", twice("/agents", object1{"name": "once", "config": object1{"modelKey": "scripted"}}))
+	require.Equal(t, before+1, agents())
+	key := n.newAgent(t, object1{"name": "pub", "config": object1{"modelKey": "scripted"}})
+	t.Run("publish", twice("/agents/"+key+"/publish", object1{}))
+	require.Equal(t, "1", fmt.Sprint(n.done(t, "GET", "/agents/"+key, nil).at("agent", "latestVersion").v))
+	t.Run("user", twice("/users", object1{"name": "once", "role": "user"}))
+	t.Run("token", func(t *testing.T) {
+		made := object1{"label": "once"}
+		first := n.post(t, "/users/"+n.owner+"/tokens", made, keyed("tok")...)
+		same(t, first, n.post(t, "/users/"+n.owner+"/tokens", made, keyed("tok")...))
+		notInFiles(t, n.p.dir, decode(t, first.text).text("token"))
+	})
+	t.Run("refused_may_be_tried_again", func(t *testing.T) {
+		for range 2 {
+			n.post(t, "/agents", object1{"name": ""}, keyed("bad")...).coded(400, "invalid_request")
+		}
+	})
+	t.Run("response", func(t *testing.T) {
+		id := n.session(t, "quick", nil)
+		order := n.order("quick", "once", object1{"session_id": id})
+		first := n.post(t, "/responses", order, keyed("resp")...)
+		same(t, first, n.post(t, "/responses", order, keyed("resp")...))
+		require.Len(t, n.done(t, "GET", "/agents/sessions/"+id+"/messages", nil).at("data").list(), 2)
+	})
+	t.Run("conversation_server", func(t *testing.T) {
+		made := object1{"agentId": "assistant"}
+		first := n.p.ask(t, "POST", "/conversations", made, keyed("conv")...)
+		same(t, first, n.p.ask(t, "POST", "/conversations", made, keyed("conv")...))
+		id := decode(t, first.text).text("conversation", "id")
+		at := "/conversations/" + id + "/messages"
+		said := object1{"message": "once", "stream": false}
+		one := n.p.ask(t, "POST", at, said, keyed("msg")...)
+		same(t, one, n.p.ask(t, "POST", at, said, keyed("msg")...))
+		streamed := object1{"message": "twice", "stream": true}
+		require.Equal(t, 200, n.p.ask(t, "POST", at, streamed, keyed("str")...).status)
+		n.p.ask(t, "POST", at, streamed, keyed("str")...).refused(409, "idempotency_conflict")
+		n.p.idle(t, id)
+		require.Len(t, n.p.ask(t, "GET", at, nil).fits(200, anyObject).at("messages").list(), 4)
 	})
 }

@@ -24,7 +24,7 @@ func (a *API) agentRows() []endpoint.Row {
 	tag, room := endpoint.Tag("Agents"), endpoint.MaxBody(maxAgentBody)
 	return []endpoint.Row{
 		endpoint.On("GET /agents", read, a.listAgents, tag, endpoint.Summary("List the project's agents, newest first")),
-		endpoint.On("POST /agents", write, a.createAgent, tag, room, endpoint.Status(201),
+		endpoint.On("POST /agents", write, a.createAgent, endpoint.Once(), tag, room, endpoint.Status(201),
 			endpoint.Summary("Create an agent: native, or connected"),
 			endpoint.Errors(invalid, budget, large, forbidden, quota, noSecrets)),
 		endpoint.On("GET /agents/{agentKey}", read, a.getAgent, tag, endpoint.Summary("Read an agent"), endpoint.Errors(notFound)),
@@ -32,7 +32,7 @@ func (a *API) agentRows() []endpoint.Row {
 			endpoint.Errors(invalid, budget, large, forbidden, notFound, conflict, quota, noSecrets)),
 		endpoint.On("DELETE /agents/{agentKey}", write, a.deleteAgent, tag, endpoint.Summary("Delete an agent; its sessions stay readable"),
 			endpoint.Errors(forbidden, notFound, conflict)),
-		endpoint.On("POST /agents/{agentKey}/publish", write, a.publishAgent, tag, endpoint.Status(201),
+		endpoint.On("POST /agents/{agentKey}/publish", write, a.publishAgent, endpoint.Once(), tag, endpoint.Status(201),
 			endpoint.Summary("Keep the draft as the next version, and run that"),
 			endpoint.Errors(invalid, forbidden, notFound, conflict, quota)),
 		endpoint.On("GET /agents/{agentKey}/versions", read, a.listAgentVersions, tag,

@@ -22,10 +22,10 @@ func (a *API) modelRows() []endpoint.Row {
 	changes := endpoint.Errors(invalid, large, forbidden, noModel, conflict, quota)
 	return []endpoint.Row{
 		endpoint.On("GET /models", read, a.listModels, tag, endpoint.Summary("List the project's models")),
-		endpoint.On("POST /models", write, a.createModel, tag, endpoint.Status(201), endpoint.Summary("Record a model"),
+		endpoint.On("POST /models", write, a.createModel, endpoint.Once(), tag, endpoint.Status(201), endpoint.Summary("Record a model"),
 			endpoint.Errors(invalid, large, taken, quota)),
 		endpoint.On("GET /models/providers", read, a.listProviders, tag, endpoint.Summary("List the project's providers")),
-		endpoint.On("POST /models/providers", write, a.createProvider, tag, endpoint.Status(201),
+		endpoint.On("POST /models/providers", write, a.createProvider, endpoint.Once(), tag, endpoint.Status(201),
 			endpoint.Summary("Record a provider and its credentials"), endpoint.Errors(invalid, large, taken, quota, noSecrets)),
 		endpoint.On("PATCH /models/providers/{key}", write, a.updateProvider, tag, endpoint.Summary("Change a provider"),
 			endpoint.Errors(invalid, large, forbidden, noProvider, conflict, quota, noSecrets)),

@@ -29,7 +29,7 @@ func (a *API) responseRows() []endpoint.Row {
 	return []endpoint.Row{
 		endpoint.On("POST /agents/responses", "agents:write", a.createAgentResponse,
 			answers, endpoint.Summary("Have an agent answer, in its published version")),
-		endpoint.OnStream("POST /responses", "models:write", a.createResponse,
+		endpoint.OnStream("POST /responses", "models:write", a.createResponse, endpoint.Once(),
 			answers, endpoint.Summary("Have an agent answer, as it was last saved, by the official Responses API"),
 			endpoint.Errors(failurepb.Code_ACTION_NOT_PENDING, failurepb.Code_ACTION_EXPIRED, failurepb.Code_ACTION_FORBIDDEN,
 				failurepb.Code_INVALID_CLIENT_TOOL_RESULT, failurepb.Code_AGENT_RUN_CONFLICT, failurepb.Code_RATE_LIMITED)),

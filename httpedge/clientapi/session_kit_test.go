@@ -283,6 +283,8 @@ func (sameSeed) Begin(_ context.Context, request endpoint.KeyedRequest) (*endpoi
 	return &endpoint.KeptRequest{ID: "idem_1", Seed: "seed of " + request.Key, Hash: request.Hash}, nil
 }
 
+func (sameSeed) Release(context.Context, *endpoint.KeptRequest) error { return nil }
+
 func (sameSeed) Keep(context.Context, *endpoint.KeptRequest, endpoint.KeptAnswer) error { return nil }
 
 // TestScripts runs the requests of testdata/sessions and compares what is answered. Run with -rewrite to take over what has

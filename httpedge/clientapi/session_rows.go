@@ -50,7 +50,7 @@ func (a *API) sessionRows() []endpoint.Row {
 		endpoint.OnStream("GET /agents/sessions/{id}/events/stream", "agents:read", a.streamSessionEvents,
 			sessions, endpoint.Summary("Follow the event log of a session: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, missing, failurepb.Code_RATE_LIMITED)),
-		endpoint.On("POST /agents/sessions/{id}/actions/{actionId}", "agents:write", a.resolveSessionAction,
+		endpoint.On("POST /agents/sessions/{id}/actions/{actionId}", "agents:write", a.resolveSessionAction, endpoint.Once(),
 			sessions, endpoint.Summary("Resolve a pending action; the turn goes on once none is pending any more"),
 			endpoint.Timeout(a.config.TurnTimeout), endpoint.AlsoAs[resumedSchema](202, "The turn goes on: in the background, as a run, or because it takes longer than callers may wait"),
 			endpoint.Errors(invalid, failurepb.Code_INVALID_APPROVED_ARGS, failurepb.Code_INVALID_CLIENT_TOOL_RESULT, missing,

@@ -29,7 +29,7 @@ func (a *API) taskRows() []endpoint.Row {
 	)
 	tasks, c := endpoint.Tag("Tasks"), a.config
 	return []endpoint.Row{
-		endpoint.On("POST /tasks", "task:write", a.createTask,
+		endpoint.On("POST /tasks", "task:write", a.createTask, endpoint.Once(),
 			tasks, endpoint.Summary("Give an agent a task to work on in the background"), endpoint.Status(201),
 			endpoint.MaxBody(c.MaxFileBody),
 			endpoint.Errors(invalid, noFiles, notFound, tooMany, badType, storageFull, storageFail)),
@@ -45,7 +45,7 @@ func (a *API) taskRows() []endpoint.Row {
 			tasks, endpoint.Summary("Read the result of a task's newest run"), endpoint.Errors(invalid, forbidden, notFound)),
 		endpoint.On("GET /tasks/{taskId}/comments", "task:read", a.getTaskComments,
 			tasks, endpoint.Summary("List the comments on a task, oldest first"), endpoint.Errors(invalid, forbidden, notFound)),
-		endpoint.On("POST /tasks/{taskId}/comments", "task:write", a.addTaskComment,
+		endpoint.On("POST /tasks/{taskId}/comments", "task:write", a.addTaskComment, endpoint.Once(),
 			tasks, endpoint.Summary("Comment on a task: it answers the agent's question, or has it work anew"), endpoint.Status(201),
 			endpoint.InvalidAs(failurepb.Code_INVALID_REQUEST),
 			endpoint.Errors(failurepb.Code_INVALID_REQUEST, forbidden, failurepb.Code_ACTION_FORBIDDEN, notFound, failurepb.Code_CONVERSATION_BUSY,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -21,6 +22,8 @@ type Idempotency interface {
 	Begin(ctx context.Context, request KeyedRequest) (*KeptRequest, error)
 	// Keep stores the first answer. An answer that is too large to be kept is no error.
 	Keep(ctx context.Context, kept *KeptRequest, answer KeptAnswer) error
+	// Release forgets a request that was refused: the key may be used again.
+	Release(ctx context.Context, kept *KeptRequest) error
 }
 
 // KeyedRequest is a request with a key. The key is the caller's own, on one route.
@@ -29,6 +32,8 @@ type KeyedRequest struct {
 	Route  string // method and pattern
 	Key    string
 	Hash   [sha256.Size]byte // of path, query and body
+	// Once says that a repetition must not be carried out while there is no answer: IDEMPOTENCY_CONFLICT.
+	Once bool
 }
 
 // KeptRequest is what is known of it. Seed is what RequestKey returns; Answer is nil until one was kept.
@@ -50,6 +55,8 @@ const (
 	// maxIdempotencyKey bounds a key, in bytes.
 	maxIdempotencyKey = 255
 	headerReplayed    = "Idempotency-Replayed"
+	// keepTimeout bounds how long an answer waits to be kept.
+	keepTimeout = 5 * time.Second
 )
 
 // beginKeyed looks at the request's key, if the route takes one and it has one. It returns nil when there is nothing to keep.
@@ -72,7 +79,7 @@ func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 		return nil, err
 	}
 	x.held = body
-	request := KeyedRequest{Caller: x.call.Caller, Route: x.row.Method + " " + x.surface.prefix + x.row.Path, Key: string(key)}
+	request := KeyedRequest{Caller: x.call.Caller, Route: x.row.Method + " " + x.surface.prefix + x.row.Path, Key: string(key), Once: x.row.once}
 	sum := sha256.New()
 	for _, part := range [][]byte{x.rc.URI().PathOriginal(), x.rc.URI().QueryString(), body} {
 		writePart(sum, part)
@@ -82,7 +89,9 @@ func (x *exchange) beginKeyed(ctx context.Context) (*KeptRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.call.requestKey = kept.Seed
+	if !x.row.once {
+		x.call.requestKey = kept.Seed
+	}
 	return kept, nil
 }
 
@@ -110,7 +119,17 @@ func (x *exchange) replay(answer *KeptAnswer) {
 // repetition makes it again, from the same things.
 func (x *exchange) keep(ctx context.Context, kept *KeptRequest) {
 	response := &x.rc.Response
-	if kept == nil || x.serve != nil || x.down != nil || response.StatusCode() >= fasthttp.StatusMultipleChoices {
+	if kept == nil || x.serve != nil || x.down != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	if status := response.StatusCode(); status >= fasthttp.StatusMultipleChoices {
+		if x.row.once && status < fasthttp.StatusInternalServerError { // else nobody knows what was done
+			if err := x.mux.config.Idempotency.Release(ctx, kept); err != nil {
+				x.cause = fmt.Errorf("release the key of a refused request: %w", err)
+			}
+		}
 		return
 	}
 	if err := x.mux.config.Idempotency.Keep(ctx, kept, KeptAnswer{

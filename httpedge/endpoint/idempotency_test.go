@@ -22,6 +22,8 @@ func (k *keptRequests) Begin(_ context.Context, request KeyedRequest) (*KeptRequ
 	id := request.Caller.UserID + "/" + request.Route + "/" + request.Key
 	found, ok := k.known[id]
 	switch {
+	case ok && request.Once && found.Answer == nil:
+		return nil, machine.Fail(failurepb.Code_VALIDATION, "under way")
 	case ok && found.Hash != request.Hash:
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "another request")
 	case !ok:
@@ -29,6 +31,11 @@ func (k *keptRequests) Begin(_ context.Context, request KeyedRequest) (*KeptRequ
 		k.known[id] = found
 	}
 	return found, nil
+}
+
+func (k *keptRequests) Release(_ context.Context, kept *KeptRequest) error {
+	delete(k.known, kept.ID)
+	return nil
 }
 
 func (k *keptRequests) Keep(_ context.Context, kept *KeptRequest, answer KeptAnswer) error {
@@ -103,4 +110,42 @@ func TestIdempotency(t *testing.T) {
 		require.Len(t, seeds, try+1)
 	}
 	require.Equal(t, seeds[0], seeds[1])
+}
+
+// TestOnce: a handler that makes new ids each time is run once for a key, unless it refused.
+func TestOnce(t *testing.T) {
+	store := &keptRequests{known: map[string]*KeptRequest{}}
+	runs := 0
+	type in struct {
+		Text string `json:"text"`
+	}
+	var inside func()
+	handle := func(ctx context.Context, in *in) (*in, error) {
+		runs++
+		require.Empty(t, RequestKey(ctx), "it is as if there were no key")
+		if inside != nil {
+			again := inside
+			inside = nil
+			again()
+		}
+		switch in.Text {
+		case "refused":
+			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no")
+		case "broken":
+			return nil, errors.New("who knows what was done")
+		}
+		return in, nil
+	}
+	mux := newTestMux(t, On("POST /once", "a:write", handle, Status(201), Once()))
+	mux.config.Idempotency = store
+	post := func(text, key string) int {
+		return ask(mux, "POST", "/x/once", `{"text":"`+text+`"}`, "Idempotency-Key", key).Response.StatusCode()
+	}
+	inside = func() { require.Equal(t, 400, post("hi", "k"), "it is under way") }
+	require.Equal(t, []int{201, 201}, []int{post("hi", "k"), post("hi", "k")})
+	require.Equal(t, 1, runs)
+	require.Equal(t, []int{404, 404, 201}, []int{post("refused", "r"), post("refused", "r"), post("hi", "r")})
+	require.Equal(t, 4, runs, "what was refused did nothing")
+	require.Equal(t, []int{500, 400}, []int{post("broken", "b"), post("broken", "b")}, "it may have done something")
+	require.Equal(t, 5, runs)
 }

@@ -48,6 +48,7 @@ type Row struct {
 	public         bool
 	invalid        failurepb.Code // in the place of VALIDATION; 0 = VALIDATION
 	stale          bool
+	once           bool // see Once
 	endsWithClient bool
 	pages          []page
 	input          *inputPlan
@@ -112,6 +113,10 @@ func StaleReads() Option { return func(r *Row) { r.stale = true } }
 
 // Idempotent lets callers repeat a request safely: "Idempotency-Key". The handler learns of it by RequestKey.
 func Idempotent() Option { return func(r *Row) { r.Idempotent = true } }
+
+// Once lets callers repeat a request safely ("Idempotency-Key") whose handler makes new ids each time: it is carried out once. A
+// repetition gets the first answer, and 409 while there is none, also when the answer was a stream.
+func Once() Option { return func(r *Row) { r.Idempotent, r.once = true, true } }
 
 // EndsWithClient ends the handler's context when the client closes its connection, or its half of it, before the answer: what
 // it asked for is of use to nobody else. It is noticed within a second or two.

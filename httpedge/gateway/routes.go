@@ -21,7 +21,7 @@ func (a *API) rows() []endpoint.Row {
 	common := func(summary string) []endpoint.Option {
 		return []endpoint.Option{
 			refused, endpoint.Tag(tag), endpoint.Summary(summary),
-			endpoint.Timeout(a.config.CallTimeout), endpoint.MaxBody(a.config.MaxBody), endpoint.EndsWithClient(),
+			endpoint.Timeout(a.config.CallTimeout), endpoint.MaxBody(a.config.MaxBody), endpoint.EndsWithClient(), endpoint.Once(),
 		}
 	}
 	return []endpoint.Row{

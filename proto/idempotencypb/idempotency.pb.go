@@ -33,6 +33,7 @@ type State struct {
 	ExpiresAt     int64                  `protobuf:"varint,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	LastSeq       uint64                 `protobuf:"varint,6,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
 	Answer        *Answer                `protobuf:"bytes,7,opt,name=answer,proto3" json:"answer,omitempty"` // absent = not answered yet, or too large to keep
+	Holder        string                 `protobuf:"bytes,8,opt,name=holder,proto3" json:"holder,omitempty"` // of the request that is carried out; empty = several may be
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -116,11 +117,19 @@ func (x *State) GetAnswer() *Answer {
 	return nil
 }
 
+func (x *State) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        uint32                 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
 	ContentType   string                 `protobuf:"bytes,2,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
-	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`      // may hold secrets
+	Sealed        bool                   `protobuf:"varint,4,opt,name=sealed,proto3" json:"sealed,omitempty"` // the body is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +183,13 @@ func (x *Answer) GetBody() []byte {
 		return x.Body
 	}
 	return nil
+}
+
+func (x *Answer) GetSealed() bool {
+	if x != nil {
+		return x.Sealed
+	}
+	return false
 }
 
 type Event struct {
@@ -282,6 +298,7 @@ type Command struct {
 	//	*Command_Begin
 	//	*Command_Keep
 	//	*Command_Due
+	//	*Command_Release
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -358,6 +375,15 @@ func (x *Command) GetDue() *Due {
 	return nil
 }
 
+func (x *Command) GetRelease() *Release {
+	if x != nil {
+		if x, ok := x.Body.(*Command_Release); ok {
+			return x.Release
+		}
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -374,11 +400,17 @@ type Command_Due struct {
 	Due *Due `protobuf:"bytes,12,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
 }
 
+type Command_Release struct {
+	Release *Release `protobuf:"bytes,13,opt,name=release,proto3,oneof"`
+}
+
 func (*Command_Begin) isCommand_Body() {}
 
 func (*Command_Keep) isCommand_Body() {}
 
 func (*Command_Due) isCommand_Body() {}
+
+func (*Command_Release) isCommand_Body() {}
 
 // Begin is answered with the state: the first one's, or the answer that there is. IDEMPOTENCY_CONFLICT: the key was used for
 // another request.
@@ -386,6 +418,7 @@ type Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
 	KeepMs        int64                  `protobuf:"varint,2,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`
+	Holder        string                 `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"` // set = the request must be carried out once: IDEMPOTENCY_CONFLICT for any other until there is an answer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +467,58 @@ func (x *Begin) GetKeepMs() int64 {
 	return 0
 }
 
+func (x *Begin) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+// Release forgets a request that was refused before it did anything.
+type Release struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Release) Reset() {
+	*x = Release{}
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Release) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Release) ProtoMessage() {}
+
+func (x *Release) ProtoReflect() protoreflect.Message {
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Release.ProtoReflect.Descriptor instead.
+func (*Release) Descriptor() ([]byte, []int) {
+	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Release) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
 // Keep stores the first answer; later ones change nothing.
 type Keep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +530,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[5]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +542,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[5]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +555,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{5}
+	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Keep) GetRequest() []byte {
@@ -495,7 +580,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[6]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +592,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[6]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +605,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{6}
+	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{7}
 }
 
 type Reply struct {
@@ -532,7 +617,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[7]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +629,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_idempotencypb_idempotency_proto_msgTypes[7]
+	mi := &file_idempotencypb_idempotency_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +642,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{7}
+	return file_idempotencypb_idempotency_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reply) GetState() *State {
@@ -571,7 +656,7 @@ var File_idempotencypb_idempotency_proto protoreflect.FileDescriptor
 
 const file_idempotencypb_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1fidempotencypb/idempotency.proto\x12\x12parley.idempotency\"\xd2\x01\n" +
+	"\x1fidempotencypb/idempotency.proto\x12\x12parley.idempotency\"\xea\x01\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\fR\arequest\x12\x12\n" +
@@ -581,11 +666,13 @@ const file_idempotencypb_idempotency_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x19\n" +
 	"\blast_seq\x18\x06 \x01(\x04R\alastSeq\x122\n" +
-	"\x06answer\x18\a \x01(\v2\x1a.parley.idempotency.AnswerR\x06answer\"W\n" +
+	"\x06answer\x18\a \x01(\v2\x1a.parley.idempotency.AnswerR\x06answer\x12\x16\n" +
+	"\x06holder\x18\b \x01(\tR\x06holder\"o\n" +
 	"\x06Answer\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\rR\x06status\x12!\n" +
 	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\xad\x01\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\x12\x16\n" +
+	"\x06sealed\x18\x04 \x01(\bR\x06sealed\"\xad\x01\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -593,17 +680,21 @@ const file_idempotencypb_idempotency_proto_rawDesc = "" +
 	"\x05begun\x18\n" +
 	" \x01(\v2\x19.parley.idempotency.StateH\x00R\x05begun\x128\n" +
 	"\banswered\x18\v \x01(\v2\x1a.parley.idempotency.AnswerH\x00R\bansweredB\x06\n" +
-	"\x04body\"\xb1\x01\n" +
+	"\x04body\"\xea\x01\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05begin\x18\n" +
 	" \x01(\v2\x19.parley.idempotency.BeginH\x00R\x05begin\x12.\n" +
 	"\x04keep\x18\v \x01(\v2\x18.parley.idempotency.KeepH\x00R\x04keep\x12+\n" +
-	"\x03due\x18\f \x01(\v2\x17.parley.idempotency.DueH\x00R\x03dueB\x06\n" +
-	"\x04body\":\n" +
+	"\x03due\x18\f \x01(\v2\x17.parley.idempotency.DueH\x00R\x03due\x127\n" +
+	"\arelease\x18\r \x01(\v2\x1b.parley.idempotency.ReleaseH\x00R\areleaseB\x06\n" +
+	"\x04body\"R\n" +
 	"\x05Begin\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\fR\arequest\x12\x17\n" +
-	"\akeep_ms\x18\x02 \x01(\x03R\x06keepMs\"T\n" +
+	"\akeep_ms\x18\x02 \x01(\x03R\x06keepMs\x12\x16\n" +
+	"\x06holder\x18\x03 \x01(\tR\x06holder\"#\n" +
+	"\aRelease\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"T\n" +
 	"\x04Keep\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\fR\arequest\x122\n" +
 	"\x06answer\x18\x02 \x01(\v2\x1a.parley.idempotency.AnswerR\x06answer\"\x05\n" +
@@ -623,31 +714,33 @@ func file_idempotencypb_idempotency_proto_rawDescGZIP() []byte {
 	return file_idempotencypb_idempotency_proto_rawDescData
 }
 
-var file_idempotencypb_idempotency_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_idempotencypb_idempotency_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_idempotencypb_idempotency_proto_goTypes = []any{
 	(*State)(nil),   // 0: parley.idempotency.State
 	(*Answer)(nil),  // 1: parley.idempotency.Answer
 	(*Event)(nil),   // 2: parley.idempotency.Event
 	(*Command)(nil), // 3: parley.idempotency.Command
 	(*Begin)(nil),   // 4: parley.idempotency.Begin
-	(*Keep)(nil),    // 5: parley.idempotency.Keep
-	(*Due)(nil),     // 6: parley.idempotency.Due
-	(*Reply)(nil),   // 7: parley.idempotency.Reply
+	(*Release)(nil), // 5: parley.idempotency.Release
+	(*Keep)(nil),    // 6: parley.idempotency.Keep
+	(*Due)(nil),     // 7: parley.idempotency.Due
+	(*Reply)(nil),   // 8: parley.idempotency.Reply
 }
 var file_idempotencypb_idempotency_proto_depIdxs = []int32{
 	1, // 0: parley.idempotency.State.answer:type_name -> parley.idempotency.Answer
 	0, // 1: parley.idempotency.Event.begun:type_name -> parley.idempotency.State
 	1, // 2: parley.idempotency.Event.answered:type_name -> parley.idempotency.Answer
 	4, // 3: parley.idempotency.Command.begin:type_name -> parley.idempotency.Begin
-	5, // 4: parley.idempotency.Command.keep:type_name -> parley.idempotency.Keep
-	6, // 5: parley.idempotency.Command.due:type_name -> parley.idempotency.Due
-	1, // 6: parley.idempotency.Keep.answer:type_name -> parley.idempotency.Answer
-	0, // 7: parley.idempotency.Reply.state:type_name -> parley.idempotency.State
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	6, // 4: parley.idempotency.Command.keep:type_name -> parley.idempotency.Keep
+	7, // 5: parley.idempotency.Command.due:type_name -> parley.idempotency.Due
+	5, // 6: parley.idempotency.Command.release:type_name -> parley.idempotency.Release
+	1, // 7: parley.idempotency.Keep.answer:type_name -> parley.idempotency.Answer
+	0, // 8: parley.idempotency.Reply.state:type_name -> parley.idempotency.State
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_idempotencypb_idempotency_proto_init() }
@@ -663,6 +756,7 @@ func file_idempotencypb_idempotency_proto_init() {
 		(*Command_Begin)(nil),
 		(*Command_Keep)(nil),
 		(*Command_Due)(nil),
+		(*Command_Release)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -670,7 +764,7 @@ func file_idempotencypb_idempotency_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_idempotencypb_idempotency_proto_rawDesc), len(file_idempotencypb_idempotency_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

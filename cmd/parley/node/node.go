@@ -453,7 +453,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	n.server, err = httpedge.New(httpConfig(n.config, n.descriptors), httpedge.Parts{
 		Listener: n.listener, Node: n.config.Node.Name,
 		Authenticator: token.First(n.tokens, hooks.Authenticator(authenticator)), Limiter: hooks.Limiter(limiter),
-		Idempotency: &keptRequests{router: n.router, ids: mint, keep: n.config.Client.IdempotencyTTL},
+		Idempotency: &keptRequests{router: n.router, ids: mint, keep: n.config.Client.IdempotencyTTL, seal: n.seal},
 		Logger:      n.log, Registerer: n.metrics,
 	})
 	if err != nil {
