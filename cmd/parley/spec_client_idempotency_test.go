@@ -191,6 +191,7 @@ func TestIdempotentEverywhere(t *testing.T) {
 	}
 	twice := func(path string, body any) func(t *testing.T) {
 		return func(t *testing.T) {
+			t.Helper()
 			first := n.post(t, path, body, keyed(path)...)
 			same(t, first, n.post(t, path, body, keyed(path)...))
 		}
