@@ -148,10 +148,10 @@ func TestSnapshotFailures(t *testing.T) {
 func TestSnapshotTakesTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	short := func(c *Config) { c.Timeout = 700 * time.Millisecond }
+	short := func(c *Config) { c.Timeout = 2 * time.Second }
 	a := w.start(1, short)
 	pause := func(ctx context.Context) {
-		timer := time.NewTimer(1500 * time.Millisecond)
+		timer := time.NewTimer(4 * time.Second)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
