@@ -210,6 +210,11 @@ func TestIdempotentEverywhere(t *testing.T) {
 		same(t, first, n.post(t, "/users/"+n.owner+"/tokens", made, keyed("tok")...))
 		notInFiles(t, n.p.dir, decode(t, first.text).text("token"))
 	})
+	t.Run("provider", twice("/models/providers", object1{"key": "once", "driver": "scripted", "settings": object1{}}))
+	t.Run("model", twice("/models", object1{
+		"key": "once", "name": "once", "providerKey": "once", "modelId": "scripted", "category": "llm", "pricing": object1{}, "settings": object1{},
+	}))
+	t.Run("gateway", twice("/chat/completions", object1{"model": "quick", "messages": []any{object1{"role": "user", "content": "once"}}}))
 	t.Run("refused_may_be_tried_again", func(t *testing.T) {
 		for range 2 {
 			n.post(t, "/agents", object1{"name": ""}, keyed("bad")...).coded(400, "invalid_request")
@@ -235,6 +240,25 @@ func TestIdempotentEverywhere(t *testing.T) {
 		require.Equal(t, 200, n.p.ask(t, "POST", at, streamed, keyed("str")...).status)
 		n.p.ask(t, "POST", at, streamed, keyed("str")...).refused(409, "idempotency_conflict")
 		n.p.idle(t, id)
-		require.Len(t, n.p.ask(t, "GET", at, nil).fits(200, anyObject).at("messages").list(), 4)
+		messages := n.p.ask(t, "GET", at, nil).fits(200, anyObject).at("messages").list()
+		require.Len(t, messages, 4)
+		last := at + "/" + messages[3].text("id") + "/regenerate"
+		again := n.p.ask(t, "POST", last, object1{"stream": false}, keyed("again")...)
+		same(t, again, n.p.ask(t, "POST", last, object1{"stream": false}, keyed("again")...))
+		edit, edited := at+"/"+messages[2].text("id")+"/edit", object1{"message": "thrice", "stream": false}
+		one = n.p.ask(t, "POST", edit, edited, keyed("edit")...)
+		same(t, one, n.p.ask(t, "POST", edit, edited, keyed("edit")...))
+	})
+	t.Run("task", func(t *testing.T) {
+		made := object1{"agentId": "assistant", "input": "once"}
+		first := n.p.ask(t, "POST", "/tasks", made, keyed("task")...)
+		same(t, first, n.p.ask(t, "POST", "/tasks", made, keyed("task")...))
+		at := "/tasks/" + decode(t, first.text).text("task", "id")
+		require.Eventually(t, func() bool {
+			return n.p.ask(t, "GET", at, nil).fits(200, anyObject).text("task", "status") == "completed"
+		}, waitLong, waitStep)
+		said := object1{"content": "once"}
+		comment := n.p.ask(t, "POST", at+"/comments", said, keyed("comment")...)
+		same(t, comment, n.p.ask(t, "POST", at+"/comments", said, keyed("comment")...))
 	})
 }
