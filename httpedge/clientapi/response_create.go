@@ -5,6 +5,7 @@ import (
 
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/eventlog"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -135,18 +136,13 @@ func (a *API) follow(
 	if err != nil {
 		return sessionFailure(err)
 	}
-	view, after, err := ask()
-	if err != nil {
-		lease.Release()
-		return err
-	}
-	err = stream.Start(func(take endpoint.Takeover) {
-		lease.Open(sse.Handover(take), sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true})
+	return eventlog.Open(lease, stream, func() (sse.Options, error) {
+		view, after, err := ask()
+		if err != nil {
+			return sse.Options{}, err
+		}
+		return sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true}, nil
 	})
-	if err != nil {
-		lease.Release()
-	}
-	return err
 }
 
 // createdWhole is a response, or the run that it comes from.

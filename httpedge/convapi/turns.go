@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/httpedge/endpoint"
+	"parley/httpedge/eventlog"
 	"parley/httpedge/sse"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
@@ -24,18 +25,13 @@ func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream,
 	if err != nil {
 		return err
 	}
-	view, after, err := ask()
-	if err != nil {
-		lease.Release()
-		return err
-	}
-	err = stream.Start(func(take endpoint.Takeover) {
-		lease.Open(sse.Handover(take), sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true})
+	return eventlog.Open(lease, stream, func() (sse.Options, error) {
+		view, after, err := ask()
+		if err != nil {
+			return sse.Options{}, err
+		}
+		return sse.Options{After: after, Opening: view.opening(), View: view, InOrder: true}, nil
 	})
-	if err != nil {
-		lease.Release()
-	}
-	return err
 }
 
 // accepted is the view of a turn that a command began.

@@ -18,14 +18,24 @@ func Follow(ctx context.Context, hub *sse.Hub, in *StreamInput, dialect Dialect,
 	if err != nil {
 		return err
 	}
-	options := sse.Options{
-		After:   in.after,
-		Opening: sse.Comment("open"),
-		View:    view{types: selectTypes(splitTypes(in.Types)), dialect: dialect},
-		Shared:  true,
-		Lean:    true, // a third of the memory
+	return Open(lease, stream, func() (sse.Options, error) {
+		return sse.Options{
+			After:   in.after,
+			Opening: sse.Comment("open"),
+			View:    view{types: selectTypes(splitTypes(in.Types)), dialect: dialect},
+			Shared:  true,
+			Lean:    true, // a third of the memory
+		}, nil
+	})
+}
+
+// Open starts a stream on what a lease follows, once begin says how; a lease that no stream was opened on is given back. What
+// begin sends has been followed before, so nothing of it must be read back from the log.
+func Open(lease *sse.Lease, stream endpoint.Stream, begin func() (sse.Options, error)) error {
+	options, err := begin()
+	if err == nil {
+		err = stream.Start(func(take endpoint.Takeover) { lease.Open(sse.Handover(take), options) })
 	}
-	err = stream.Start(func(take endpoint.Takeover) { lease.Open(sse.Handover(take), options) })
 	if err != nil {
 		lease.Release()
 	}
