@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,18 +135,7 @@ func median(samples []sample, name string) float64 {
 
 // gaugesOf asks a server for all that can go up and down, each summed over its labels; nothing when it does not answer.
 func gaugesOf(ctx context.Context, ops string) map[string]float64 {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ops+"/metrics", nil)
-	if err != nil {
-		return nil
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = response.Body.Close() }() // read to its end or given up
-	return parseGauges(io.LimitReader(response.Body, 16<<20))
+	return scrape(ctx, ops, 10*time.Second, parseGauges)
 }
 
 func parseGauges(text io.Reader) map[string]float64 {

@@ -39,19 +39,28 @@ func serverStats(ctx context.Context, o *Options) stats {
 }
 
 func statsOf(ctx context.Context, ops string) stats {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	return scrape(ctx, ops, 5*time.Second, parseStats)
+}
+
+// scrape reads what a server's ops listener exports; the zero value when it does not answer in time.
+func scrape[T any](ctx context.Context, ops string, timeout time.Duration, parse func(io.Reader) T) (found T) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ops+"/metrics", nil)
 	if err != nil {
-		return nil
+		return found
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil
+		return found
 	}
 	defer func() { _ = response.Body.Close() }() // read to its end or given up
+	return parse(io.LimitReader(response.Body, 16<<20))
+}
+
+func parseStats(text io.Reader) stats {
 	found := stats{}
-	lines := bufio.NewScanner(io.LimitReader(response.Body, 16<<20))
+	lines := bufio.NewScanner(text)
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), " ")
 		if !ok || (name != statMemory && name != statCPU && name != statHeap) {
