@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
 	"parley/httpedge"
-	"parley/httpedge/access"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"

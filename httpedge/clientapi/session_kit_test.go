@@ -28,9 +28,9 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
 	"parley/httpedge"
-	"parley/httpedge/access"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/access"
 	"parley/httpedge"
-	"parley/httpedge/access"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"

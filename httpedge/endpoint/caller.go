@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 )
 
 // Caller is who asks, as the edge established it.

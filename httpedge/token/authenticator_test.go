@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"parley/httpedge/access"
+	"parley/actors/core/access"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"

@@ -5,8 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )

@@ -3,8 +3,8 @@ package token
 import (
 	"context"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )

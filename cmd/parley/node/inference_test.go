@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/access"
 	"parley/actors/inference"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/gateway"
 	"parley/proto/directorypb"

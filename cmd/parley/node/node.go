@@ -19,6 +19,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/conversation"
+	"parley/actors/core/feature"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
 	"parley/actors/turn"
@@ -69,6 +70,7 @@ type Node struct {
 	tokens                *token.Authenticator
 	gateway               *gateway.API
 	shards                shard.Map
+	features              *feature.Gate // what all nodes of the cluster have
 	system                *actors.System
 	reads                 *reader
 	hub                   *sse.Hub
@@ -116,7 +118,7 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, erro
 
 // start is Start with another network to the other nodes; nil is TCP.
 func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
-	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial}
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial, features: feature.NewGate(feature.Newest)}
 	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/actors/core/access"
 	"parley/actors/machine"
-	"parley/httpedge/access"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"

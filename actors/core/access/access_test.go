@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"parley/httpedge/access"
+	"parley/actors/core/access"
 	"parley/proto/directorypb"
 )
 
