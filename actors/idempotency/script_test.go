@@ -35,7 +35,7 @@ func prepare(message proto.Message) {
 
 func TestScripts(t *testing.T) {
 	suite := machinetest.Suite{
-		Machine: idempotency.New(16),
+		Machine: idempotency.New(16).Machine,
 		Command: func() proto.Message { return new(idempotencypb.Command) },
 		Event:   func() proto.Message { return new(idempotencypb.Event) },
 		Prepare: prepare,
