@@ -12,24 +12,24 @@ import (
 // A store on one node: an append writes an entity's events, its head and the rows that follow from them, all or nothing. A
 // writer that does not know the newest event is refused.
 func ExampleStore_Append() {
-	ctx := context.Background()
+	life := context.Background()
 	dir, err := os.MkdirTemp("", "parley-example")
 	if err != nil {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory
-	store, err := persistence.Open(ctx, persistence.Options{Dir: dir, Shards: 1})
+	store, err := persistence.Open(life, persistence.Options{Dir: dir, Shards: 1})
 	if err != nil {
 		panic(err)
 	}
 	defer store.Stop()
 	store.Start()
-	if err := store.WaitReady(ctx); err != nil {
+	if err = store.WaitReady(life); err != nil {
 		panic(err)
 	}
 
 	const shard, id = 1, "conv_example"
-	created, err := store.Append(ctx, shard, &logpb.Append{
+	created, err := store.Append(life, shard, &logpb.Append{
 		Id: id, Create: true, Epoch: 1, Events: [][]byte{[]byte("created")}, Head: []byte("idle"),
 		Listings: []*logpb.Listing{{List: "user/ada", Score: 1, Member: id}},
 	})
@@ -37,15 +37,15 @@ func ExampleStore_Append() {
 
 	next := &logpb.Append{Id: id, ExpectedSeq: created.GetSeq(), Epoch: 1, Events: [][]byte{[]byte("began")}, Head: []byte("running")}
 	for range 2 { // the second time the entity has moved on
-		result, err := store.Append(ctx, shard, next)
-		fmt.Println(result.GetOutcome(), result.GetSeq(), err)
+		result, refused := store.Append(life, shard, next)
+		fmt.Println(result.GetOutcome(), result.GetSeq(), refused)
 	}
 
-	err = store.Events(ctx, shard, id, persistence.FromStart, func(seq uint64, value []byte) bool {
+	err = store.Events(life, shard, id, persistence.FromStart, func(seq uint64, value []byte) bool {
 		fmt.Printf("%d %s\n", seq, value)
 		return true
 	})
-	rows, listed := store.List(ctx, persistence.ListQuery{List: "user/ada", Limit: 10})
+	rows, listed := store.List(life, persistence.ListQuery{List: "user/ada", Limit: 10})
 	fmt.Println(len(rows), rows[0].Member, err, listed)
 	// Output:
 	// APPLIED 0 <nil>
