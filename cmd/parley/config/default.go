@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Default returns the settings of a node that was told nothing: the default tags, and the zero value where there is none.
+// Default returns the settings of a node without any configuration: what the default tags say, and zero values elsewhere.
 func Default() *Config {
 	c := &Config{}
 	for _, s := range settings(c) {
