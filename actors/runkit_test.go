@@ -61,7 +61,9 @@ func (n *near) Ask(ctx context.Context, id string, command proto.Message) (proto
 }
 
 // Read implements entity.Client.
-func (*near) Read(context.Context, proto.Message) (proto.Message, error) { return nil, unavailable("no reads") }
+func (*near) Read(context.Context, proto.Message) (proto.Message, error) {
+	return nil, unavailable("no reads")
+}
 
 func (n *near) ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
 	system := n.system.Load()

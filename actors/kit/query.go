@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -10,14 +12,20 @@ import (
 
 // View is what is stored of a shard's entities at one moment. Values are valid until the next call on the view.
 type View interface {
-	// Head returns an entity's state, as its message's bytes, and the number of its newest event.
-	Head(id string) (state []byte, seq uint64, found bool, err error)
+	// Head returns an entity's head.
+	Head(id string) (head Head, found bool, err error)
 	// Item returns a row of an entity.
 	Item(id string, table uint8, key []byte) (value []byte, found bool, err error)
 	// Items visits rows of an entity by key, until visit says no more.
 	Items(id string, query ItemQuery, visit func(key, value []byte) (more bool)) error
 	// Events visits an entity's events with a number above after, until visit says no more.
 	Events(id string, after uint64, visit func(seq uint64, value []byte) (more bool)) error
+}
+
+// Head is an entity's newest state.
+type Head struct {
+	State []byte // as its message's bytes
+	Seq   uint64 // number of its newest event
 }
 
 // ItemQuery selects rows of one table by key.
@@ -69,7 +77,7 @@ type Query struct {
 	// FromHead answers from the state alone, as its message's bytes.
 	FromHead func(head []byte, query proto.Message) (proto.Message, error)
 	// FromView answers from the rows of one moment.
-	FromView func(view View, head []byte, query proto.Message) (proto.Message, error)
+	FromView func(view View, head Head, query proto.Message) (proto.Message, error)
 	// FromLists answers a query over all shards.
 	FromLists func(ctx context.Context, from Lists, query proto.Message) (proto.Message, error)
 }
@@ -99,13 +107,25 @@ func Peek[S, Q, R any, PS message[S], PQ about[Q], PR message[R]](answer func(st
 func Read[S, Q, R any, PS message[S], PQ about[Q], PR message[R]](answer func(view View, state PS, query PQ) (PR, error)) Query {
 	return Query{
 		Message: nameOf[Q, PQ](), ID: idOf,
-		FromView: func(view View, head []byte, query proto.Message) (proto.Message, error) {
-			state, err := decode[S, PS](head)
+		FromView: func(view View, head Head, query proto.Message) (proto.Message, error) {
+			state, err := decode[S, PS](head.State)
 			if err != nil {
 				return nil, err
 			}
 			q, _ := query.(PQ)
 			return reply(answer(view, state, q))
+		},
+	}
+}
+
+// ReadRows is a query of an entity that exists, answered from rows alone: its state is not decoded. seq is the number of its
+// newest event.
+func ReadRows[Q, R any, PQ about[Q], PR message[R]](answer func(view View, seq uint64, query PQ) (PR, error)) Query {
+	return Query{
+		Message: nameOf[Q, PQ](), ID: idOf,
+		FromView: func(view View, head Head, query proto.Message) (proto.Message, error) {
+			q, _ := query.(PQ)
+			return reply(answer(view, head.Seq, q))
 		},
 	}
 }
@@ -185,4 +205,21 @@ func Item[T any, M message[T]](view View, id string, table uint8, key string) (M
 		return nil, err
 	}
 	return decode[T, M](value)
+}
+
+// Merge sorts rows of several sorted lists into one.
+func Merge(all []Row, descending bool) []Row {
+	slices.SortStableFunc(all, func(x, y Row) int {
+		order := cmp.Or(cmp.Compare(x.Score, y.Score), cmp.Compare(x.Member, y.Member))
+		if descending {
+			return -order
+		}
+		return order
+	})
+	return all
+}
+
+// Cut is a page of sorted rows.
+func Cut(all []Row, offset, limit int) []Row {
+	return all[min(offset, len(all)):min(offset+limit, len(all))]
 }

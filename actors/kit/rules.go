@@ -29,8 +29,8 @@ type Phase string
 const (
 	// Absent is the phase of an entity that does not exist, or not any more.
 	Absent Phase = "absent"
-	// Same, as the destination of a transition, is the phase that it began in.
-	Same Phase = "same"
+	// Same is a destination of a transition: the phase that it began in.
+	Same Phase = "as before"
 )
 
 // Rules are the rules of one kind of entity as a machine.Machine: a table of transitions over the entity's phases. S, C and E are

@@ -88,28 +88,36 @@ func (m *Machine[S, C, E]) Check() error {
 	}
 	bodies := bodiesOf[C]()
 	for _, body := range bodies {
-		known := slices.IndexFunc(m.rules.commands, func(c command[S, C, E]) bool { return c.has(body) })
-		name := bodyName(body)
-		if known < 0 {
-			return fmt.Errorf("%s: no row says what it does", name)
-		}
-		for _, phase := range phases {
-			rows := 0
-			for _, row := range m.rules.commands[known].rows {
-				if slices.Contains(row.from, phase) {
-					rows++
-				}
-			}
-			if rows == 0 && phase == Absent && m.rules.Missing != nil {
-				continue
-			}
-			if rows != 1 {
-				return fmt.Errorf("%s of an entity that is %s: %d rows instead of one", name, phase, rows)
-			}
+		if err := m.checkRows(body, phases); err != nil {
+			return err
 		}
 	}
 	if len(bodies) != len(m.rules.commands) {
 		return fmt.Errorf("%d commands have rows, of %d that there are", len(m.rules.commands), len(bodies))
+	}
+	return nil
+}
+
+// checkRows looks for the one row of a command in each phase.
+func (m *Machine[S, C, E]) checkRows(body C, phases []Phase) error {
+	name := bodyName(body)
+	known := slices.IndexFunc(m.rules.commands, func(c command[S, C, E]) bool { return c.has(body) })
+	if known < 0 {
+		return fmt.Errorf("%s: no row says what it does", name)
+	}
+	for _, phase := range phases {
+		found := 0
+		for _, row := range m.rules.commands[known].rows {
+			if slices.Contains(row.from, phase) {
+				found++
+			}
+		}
+		if found == 0 && phase == Absent && m.rules.Missing != nil {
+			continue
+		}
+		if found != 1 {
+			return fmt.Errorf("%s of an entity that is %s: %d rows instead of one", name, phase, found)
+		}
 	}
 	return nil
 }

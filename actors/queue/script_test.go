@@ -29,3 +29,5 @@ func suite() machinetest.Suite {
 }
 
 func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+
+func TestTable(t *testing.T) { suite().Table(t, "states.md") }
