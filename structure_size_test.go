@@ -20,7 +20,33 @@ const maxFields = 20
 
 // largeStructs are the exceptions: plain data whose fields are those of a document or a record, and what is still to be split.
 func largeStructs() map[string]string {
-	return map[string]string{}
+	const (
+		settings = "settings: one field for each, documented side by side"
+		body     = "a JSON body of the API: its fields are the document's"
+		record   = "one record that is passed as a whole"
+		open     = "to be split"
+	)
+	return map[string]string{
+		"actors/turn.Config":                     settings,
+		"actors/turn/model.Config":               settings,
+		"bench.Options":                          settings,
+		"cluster/peer.Config":                    settings,
+		"cluster/placement.Config":               settings,
+		"cmd/parley/config.Config":               settings,
+		"persistence.Options":                    settings,
+		"persistence/replica.Config":             settings,
+		"httpedge/clientapi.createResponseIn":    body,
+		"httpedge/clientapi.wholeResponseSchema": body,
+		"httpedge/gateway.chatInput":             body,
+		"actors/conversation.StartTurn":          record,
+		"actors/turn.Job":                        record,
+		"httpedge/endpoint.Row":                  "one route with everything that is declared of it",
+		"actors.System":                          open,
+		"actors.grain":                           open,
+		"actors.host":                            open,
+		"actors/turn.talk":                       open,
+		"cmd/parley/node.Node":                   open,
+	}
 }
 
 func TestStructsHaveOneConcern(t *testing.T) {
@@ -46,6 +72,11 @@ func TestStructsHaveOneConcern(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
+	for name, reason := range expected {
+		if found[name] == 0 && reason == "to be split" {
+			delete(expected, name) // whoever split it need not know this list
+		}
+	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(expected)), slices.Collect(maps.Keys(found)), "structs above %d fields: %v", maxFields, found)
 }
 
