@@ -39,9 +39,9 @@ func (r *reader) group(id string) (uint32, *machine.Failure) {
 
 // State returns a conversation's head.
 func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, error) {
-	group, failure := r.group(id)
-	if failure != nil {
-		return nil, failure
+	group, refused := r.group(id)
+	if refused != nil {
+		return nil, refused
 	}
 	head, found, err := r.store.Head(ctx, group, id)
 	if err != nil {
@@ -55,9 +55,9 @@ func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, e
 
 // view opens one moment of a conversation that exists. The head's value is valid until the next call on the view.
 func (r *reader) view(ctx context.Context, id string) (*persistence.View, persistence.Head, error) {
-	group, failure := r.group(id)
-	if failure != nil {
-		return nil, persistence.Head{}, failure
+	group, refused := r.group(id)
+	if refused != nil {
+		return nil, persistence.Head{}, refused
 	}
 	return r.viewOf(ctx, group, id, notFound)
 }
@@ -90,9 +90,9 @@ func decodeState(value []byte) (*conversationpb.State, error) {
 
 // Before visits a conversation's messages older than a number, newest first: the turn runner's history.
 func (r *reader) Before(ctx context.Context, conversationID string, number uint64, visit func(*conversationpb.Message) (more bool)) error {
-	group, failure := r.group(conversationID)
-	if failure != nil {
-		return failure
+	group, refused := r.group(conversationID)
+	if refused != nil {
+		return refused
 	}
 	view, err := r.store.View(ctx, group)
 	if err != nil {
