@@ -26,7 +26,7 @@ func Queries() []kit.Query {
 
 // Missing is the failure for a conversation that does not exist, whoever finds out.
 func Missing() *machine.Failure {
-	return notFound()
+	return conversationNotFound()
 }
 
 func missingMessage() *machine.Failure {
