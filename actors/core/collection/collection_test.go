@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 		failed, is := errors.AsType[*machine.Failure](err)
 		require.True(t, is, "%v", err)
 		require.Equal(t, code, failed.Code)
-		require.Contains(t, failed.Message, text)
+		require.Contains(t, failed.DefaultText(), text)
 	}
 	failure(c.Create(t.Context(), a, nil), failurepb.Code_ALREADY_EXISTS, `there is a book "t/a"`)
 	_, err := c.Get(t.Context(), "t/none")
