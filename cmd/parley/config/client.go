@@ -43,7 +43,8 @@ type Gateway struct {
 	MaxAttempts int `key:"max_attempts"`
 	// First pause before a call is made again; it doubles, up to 5s. Default 200ms.
 	RetryDelay time.Duration `key:"retry_delay"`
-	// Failures in a row after which a provider is left alone for a while. 0 = never. Default 5.
+	// Failures in a row after which a provider is left alone for a while, by calls of one project; turns wait until it is tried
+	// again. 0 = never. Default 5.
 	BreakerThreshold int `key:"breaker_threshold"`
 	// How long it is left alone. Default 30s.
 	BreakerReset time.Duration `key:"breaker_reset"`

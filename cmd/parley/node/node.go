@@ -22,6 +22,7 @@ import (
 	"parley/actors/core/feature"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
+	"parley/actors/provider"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -66,6 +67,7 @@ type Node struct {
 	seal                  *sealer
 	guard                 *deliver.Guard
 	providers             model.Providers
+	circuits              *provider.Circuits     // of all calls of models
 	roster                atomic.Pointer[people] // nil until the directory is there
 	tokens                *token.Authenticator
 	gateway               *gateway.API
@@ -302,7 +304,8 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	providers := model.New(model.Config{Guard: guard, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
+	n.circuits = provider.NewCircuits(n.config.Gateway.BreakerThreshold, n.config.Gateway.BreakerReset)
+	providers := model.New(model.Config{Guard: guard, Circuits: n.circuits, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	box, err := n.newTools(guard)
 	if err != nil {
