@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -39,10 +41,20 @@ const (
 	Moderation = "moderation"
 )
 
-// CircuitID names the circuit of a kind of call to the service of a model. Projects do not share circuits: nobody can open
-// one for others.
+// keySeed hashes keys: circuits live as long as the process.
+//
+//nolint:gochecknoglobals // drawn once
+var keySeed = maphash.MakeSeed()
+
+// CircuitID names the circuit of a kind of call to the service of a model, as one account there. Projects do not share circuits:
+// nobody can open one for others.
 func CircuitID(kind, projectID string, model *agentpb.Model) string {
-	return kind + "\x00" + projectID + "\x00" + model.GetProvider().String() + "\x00" + model.GetBaseUrl()
+	id := make([]byte, 0, len(kind)+len(projectID)+len(model.GetBaseUrl())+2*binary.MaxVarintLen64)
+	id = append(append(id, kind...), 0)
+	id = append(append(id, projectID...), 0)
+	id = append(append(id, model.GetBaseUrl()...), 0)
+	id = binary.AppendUvarint(id, uint64(model.GetProvider()))
+	return string(binary.LittleEndian.AppendUint64(id, maphash.String(keySeed, model.GetApiKey())))
 }
 
 // enter says whether a call may be made; if so it must be reported. Otherwise wait is how long the circuit stays open, or trial

@@ -191,6 +191,9 @@ func TestCircuitID(t *testing.T) {
 	require.NotEqual(t, CircuitID(Whole, "p", model), CircuitID(Streamed, "p", model))
 	require.NotEqual(t, CircuitID(Whole, "p", model), CircuitID(Whole, "q", model))
 	require.NotEqual(t, CircuitID(Whole, "p", model), CircuitID(Whole, "p", other))
+	account := &agentpb.Model{Provider: agentpb.Provider_OPENAI, BaseUrl: "http://a", ApiKey: "another"}
+	require.NotEqual(t, CircuitID(Whole, "p", model), CircuitID(Whole, "p", account))
+	require.Equal(t, CircuitID(Whole, "p", model), CircuitID(Whole, "p", &agentpb.Model{Provider: agentpb.Provider_OPENAI, BaseUrl: "http://a", ApiKey: testKey}))
 	require.NotContains(t, CircuitID(Whole, "p", model), testKey)
 }
 
