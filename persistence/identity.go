@@ -26,6 +26,7 @@ const DirFormat = 1
 const (
 	identityName  = "IDENTITY"
 	identityDraft = "IDENTITY.new"
+	identityLevel = "IDENTITY.level" // the next identity, with a higher level; its last step is to be renamed
 	restoreDraft  = "IDENTITY.restore"
 	lockName      = "LOCK"
 	spoolDir      = "snapshots"
@@ -39,6 +40,7 @@ type identityRecord struct {
 	ClusterID string `json:"cluster_id"`
 	NodeID    uint64 `json:"node_id"`
 	Shards    int    `json:"shards"`
+	Level     uint32 `json:"level,omitempty"`
 }
 
 // dataDir is a directory that is ours: locked, with a known identity.
@@ -197,10 +199,40 @@ func (d *dataDir) settle() error {
 	return nil
 }
 
+// RaiseLevel notes durably, in the identity file, that what is written from now on may make use of a feature level. It never
+// lowers it.
+func (s *Store) RaiseLevel(level uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case level <= s.level:
+		return nil
+	case s.stopped:
+		return ErrStopped
+	}
+	id := s.identity
+	id.Level = level
+	draft, final := s.opts.FS.PathJoin(s.opts.Dir, identityLevel), s.opts.FS.PathJoin(s.opts.Dir, identityName)
+	err := writeFile(s.opts.FS, draft, encodeIdentity(id))
+	if err == nil {
+		err = s.opts.FS.Rename(draft, final)
+	}
+	if err == nil {
+		err = syncDir(s.opts.FS, s.opts.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("note the feature level: %w", err)
+	}
+	s.level = level
+	return nil
+}
+
 // encodeIdentity writes three lines: title, JSON, checksum of what stands before it. It is text so that an operator
 // can see what a directory is.
 func encodeIdentity(id Identity) []byte {
-	line, _ := json.Marshal(identityRecord{Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards}) // plain fields marshal
+	line, _ := json.Marshal(identityRecord{
+		Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards, Level: id.Level,
+	}) // plain fields marshal
 	text := identityTitle + "\n" + string(line) + "\n"
 	return fmt.Appendf(nil, "%scrc32c %08x\n", text, checksum([]byte(text)))
 }
@@ -227,7 +259,7 @@ func decodeIdentity(data []byte) (Identity, error) {
 	case r.Format < 1 || r.ClusterID == "" || r.NodeID == 0 || r.Shards < 1 || r.Shards > maxShards:
 		return Identity{}, errors.New("damaged (a field is missing or out of range); restore it from a backup")
 	}
-	return Identity{ClusterID: r.ClusterID, NodeID: r.NodeID, Shards: r.Shards, Format: r.Format}, nil
+	return Identity{ClusterID: r.ClusterID, NodeID: r.NodeID, Shards: r.Shards, Format: r.Format, Level: r.Level}, nil
 }
 
 func readFile(fsys vfs.FS, path string) (_ []byte, err error) {

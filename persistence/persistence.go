@@ -47,6 +47,7 @@ type Identity struct {
 	NodeID    uint64
 	Shards    int
 	Format    int
+	Level     uint32 // feature level that the data may make use of: a release that has a lower one must not open it
 }
 
 // Store is one node's storage. Use Open.
@@ -79,6 +80,7 @@ type Store struct {
 	mu      sync.Mutex
 	started bool
 	stopped bool
+	level   uint32 // in the identity file
 }
 
 // readsTimeout is how long Stop waits for reads in progress.
@@ -106,7 +108,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lock, s.identity = dir.lock, dir.identity
+	s.lock, s.identity, s.level = dir.lock, dir.identity, dir.identity.Level
 	for g := range uint32(s.identity.Shards) {
 		s.groups = append(s.groups, g+1)
 	}
