@@ -202,12 +202,12 @@ func (d *dataDir) settle() error {
 // RaiseLevel notes durably, in the identity file, that what is written from now on may make use of a feature level. It never
 // lowers it.
 func (s *Store) RaiseLevel(level uint32) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
 	switch {
-	case level <= s.level:
+	case level <= s.life.level:
 		return nil
-	case s.stopped:
+	case s.life.stopped:
 		return ErrStopped
 	}
 	id := s.identity
@@ -223,7 +223,7 @@ func (s *Store) RaiseLevel(level uint32) error {
 	if err != nil {
 		return fmt.Errorf("note the feature level: %w", err)
 	}
-	s.level = level
+	s.life.level = level
 	return nil
 }
 

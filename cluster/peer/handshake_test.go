@@ -61,7 +61,7 @@ func TestRefuse(t *testing.T) {
 			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.ClusterLevel = 2 },
 			want: "the release of n2 has feature level 0, the cluster is at level 2: start a newer release",
 		},
-		"unknown purpose":          {purpose: "chess", want: `n1 does not know the purpose "chess"`},
+		"unknown purpose": {purpose: "chess", want: `n1 does not know the purpose "chess"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mine, theirs := withWire(testHello(1)), withWire(testHello(2))

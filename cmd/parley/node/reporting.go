@@ -37,7 +37,7 @@ type reporter struct {
 	log      *slog.Logger
 	level    func() uint32 // to which the cluster may rise
 	leaving  atomic.Bool   // it stops
-	unfit    atomic.Bool // it cannot write
+	unfit    atomic.Bool   // it cannot write
 	sequence uint64
 	wake     chan struct{}
 }
