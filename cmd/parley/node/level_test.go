@@ -55,9 +55,11 @@ func TestLevelOfANodeAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, step.want, n.features.Level())
 		require.Equal(t, uint32(step.want), notedLevel(t, c.DataDir))
-		status, err := n.statusNow(t.Context())
+		answer, err := n.statusNow(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, uint32(step.want), status.(*Status).Level)
+		status, ok := answer.(*Status)
+		require.True(t, ok)
+		require.Equal(t, uint32(step.want), status.Level)
 		require.NoError(t, n.Stop(t.Context()))
 	}
 }
