@@ -76,6 +76,7 @@ type Node struct {
 	features              *feature.Gate // what all nodes of the cluster have
 	system                *actors.System
 	reads                 *reader
+	kinds                 *entities
 	hub                   *sse.Hub
 	server                *httpedge.Server
 	ops                   *opsapi.Server
@@ -338,6 +339,9 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	n.providers, n.guard = providers, guard
+	if n.kinds, err = newEntities(kinds); err != nil {
+		return err
+	}
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
 		Kinds:         kinds,
@@ -370,8 +374,7 @@ func (n *Node) newKinds(runner *turn.Runner, feeds *actors.Feeds, listener *rati
 	if err != nil {
 		return nil, err
 	}
-	keys := actors.IdempotencyKeys(idempotency.New(idempotency.DefaultMaxAnswer))
-	return append([]actors.Kind{conversations, tasks, keys}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer)}, runs...), nil
 }
 
 // leaderChanged makes this node own a shard, or give it up, and tells the others.
@@ -420,18 +423,21 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 	if err != nil {
 		return err
 	}
-	n.files = newFiles(route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}, n.filePace.flow)
+	n.files = newFiles(n.route(), n.filePace.flow)
 	return nil
 }
 
+func (n *Node) route() route {
+	return route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+}
+
 func (n *Node) local() *local {
-	return &local{answerer: &answerer{n.reads}, system: n.system, node: n}
+	return &local{answerer: &answerer{n.reads, n.kinds}, system: n.system, node: n}
 }
 
 func (n *Node) startHub(context.Context) error {
-	way := route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
-	reads := &routed{route: way, local: n.reads}
-	conversations := &runtime{n.router}
+	reads := &routed{&client{n}}
+	conversations := &runtime{reads, n.router}
 	var err error
 	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
 	if err != nil {
@@ -479,7 +485,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
-		Files: n.files, Tasks: &tasks{reads.route}, Runs: &runs{reads.route}, PDF: printer,
+		Files: n.files, Tasks: &tasks{n.route()}, Runs: &runs{reads}, PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
