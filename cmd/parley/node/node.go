@@ -122,8 +122,10 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, erro
 
 // start is Start with another network to the other nodes; nil is TCP.
 func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
-	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial, features: feature.NewGate(feature.Newest)}
-	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial, features: feature.NewGate(feature.Base)}
+	n.metrics.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), levelGauge(n.features),
+	)
 	defer func() {
 		if err != nil {
 			n.unwind(context.WithoutCancel(ctx))
@@ -133,6 +135,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		name string
 		do   func(context.Context) error
 	}{
+		{"look at the data directory", n.checkLevel},
 		{"share file descriptors", n.takeDescriptors},
 		{"listen", n.listen},
 		{"operations listener", n.startOps},
@@ -142,6 +145,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		{"join the members", n.startLinks},
 		{"start the directory", n.startDirectory},
 		{"recover the log", n.startStore},
+		{"learn the feature level", n.startLevel},
 		{"make the first tenant", n.startBootstrap},
 		{"start streams", n.startHub},
 		{"start placement", n.startPlacing},
