@@ -111,16 +111,16 @@ func (c *messageChecker) end(data []byte) {
 // and the stored answer begins with the streamed text, unless that is from an interrupted attempt and only the end of
 // the next one was received.
 type eventChecker struct {
-	seq   uint64 // newest event seen
-	run   string
-	said  []byte // text of the active run, as far as it was streamed
-	void  bool   // said is from an interrupted attempt: the next one may differ
-	fault string
+	seq      uint64 // newest event seen
+	run      string
+	streamed []byte // text of the active run, as far as it was streamed
+	void     bool   // streamed is from an interrupted attempt: the next one may differ
+	fault    string
 }
 
 // reopened is called when the stream continues on a new connection. The text of an active run is sent from its
 // beginning.
-func (c *eventChecker) reopened() { c.run, c.said, c.void = "", nil, false }
+func (c *eventChecker) reopened() { c.run, c.streamed, c.void = "", nil, false }
 
 // frame checks one frame and returns the seq of an event of the log, or 0.
 func (c *eventChecker) frame(f frame) uint64 {
@@ -148,7 +148,7 @@ func (c *eventChecker) frame(f frame) uint64 {
 	if string(f.event) == "session.recovered" {
 		c.void = true
 	}
-	if len(c.said) > 0 && string(f.event) == "agent.message" {
+	if len(c.streamed) > 0 && string(f.event) == "agent.message" {
 		c.answer(f)
 	}
 	return seq
@@ -168,10 +168,10 @@ func (c *eventChecker) answer(f frame) {
 	if event.RunID != c.run {
 		return // a replayed one, while another run is active
 	}
-	if !c.void && !strings.HasPrefix(event.Data.Content, string(c.said)) {
-		c.fault = fmt.Sprintf("streamed %.60q, answer is %.60q", c.said, event.Data.Content)
+	if !c.void && !strings.HasPrefix(event.Data.Content, string(c.streamed)) {
+		c.fault = fmt.Sprintf("streamed %.60q, answer is %.60q", c.streamed, event.Data.Content)
 	}
-	c.said, c.void = nil, false
+	c.streamed, c.void = nil, false
 }
 
 func (c *eventChecker) live(f frame) {
@@ -189,16 +189,16 @@ func (c *eventChecker) live(f frame) {
 	}
 	switch change.Type {
 	case "agent.message.snapshot":
-		c.run, c.said, c.void = change.RunID, []byte(change.Data.Text), false
+		c.run, c.streamed, c.void = change.RunID, []byte(change.Data.Text), false
 	case "agent.message.delta":
 		if change.RunID != c.run || change.Data.Offset == 0 {
-			c.run, c.said = change.RunID, c.said[:0]
+			c.run, c.streamed = change.RunID, c.streamed[:0]
 		}
-		if change.Data.Offset != uint64(len(c.said)) {
-			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, len(c.said))
+		if change.Data.Offset != uint64(len(c.streamed)) {
+			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, len(c.streamed))
 			return
 		}
-		c.said, c.void = append(c.said, change.Data.Text...), false
+		c.streamed, c.void = append(c.streamed, change.Data.Text...), false
 	}
 }
 

@@ -15,7 +15,7 @@ type moneyBook struct {
 	overshoot    int64 // most that was ever spent above the limit
 	turns        map[string]*turnMoney
 	order        []string // runs
-	said         string   // account of the newest message
+	account      string   // account of the newest message
 	recovered    int
 	open         int   // calls that were lost or cut
 	charged      int64 // by the model
@@ -45,10 +45,10 @@ func (b *moneyBook) fault(format string, args ...any) {
 func (b *moneyBook) event(e *logged) {
 	switch e.Type {
 	case "user.message":
-		b.said = caseOf(e.Data.Content)
+		b.account = caseOf(e.Data.Content)
 	case "session.status_running":
 		if b.turns[e.RunID] == nil {
-			b.turns[e.RunID] = &turnMoney{of: b.said}
+			b.turns[e.RunID] = &turnMoney{of: b.account}
 			b.order = append(b.order, e.RunID)
 		}
 	case "session.recovered":

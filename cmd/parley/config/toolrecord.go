@@ -171,22 +171,22 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 }
 
 // runtimeRecord returns nil if nothing is passed on.
-func runtimeRecord(k *checker, key string, said *RuntimeHeaders, hasHeaders bool) *agentpb.RuntimeHeaders {
-	for i, name := range said.AllowedNames {
+func runtimeRecord(k *checker, key string, headers *RuntimeHeaders, hasHeaders bool) *agentpb.RuntimeHeaders {
+	for i, name := range headers.AllowedNames {
 		if !isHeaderName(name) {
 			k.failf(fmt.Sprintf("%s.allowed_names[%d]", key, i), "%q is not a name", name)
 		}
 	}
-	if len(said.AllowedNames) > 0 && !said.Allow {
+	if len(headers.AllowedNames) > 0 && !headers.Allow {
 		k.failf(key+".allowed_names", "belongs to allow: true")
 	}
-	if !said.Allow {
+	if !headers.Allow {
 		return nil
 	}
 	if !hasHeaders {
 		k.failf(key, "belongs to what is called over HTTP")
 	}
-	return &agentpb.RuntimeHeaders{Allow: true, AllowedNames: said.AllowedNames}
+	return &agentpb.RuntimeHeaders{Allow: true, AllowedNames: headers.AllowedNames}
 }
 
 func readDocument(name string) ([]byte, error) {
