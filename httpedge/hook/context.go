@@ -11,7 +11,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// person is a caller as hooks are told of it.
+// person describes a caller to hooks.
 type person struct {
 	UserID     string `json:"userId,omitempty"`
 	Identified bool   `json:"identified"`
@@ -22,7 +22,7 @@ func personOf(caller endpoint.Caller) person {
 	return person{UserID: caller.UserID, Identified: caller.Identified, ProjectID: caller.ProjectID}
 }
 
-// Authenticator asks resolveContext for the user of those whom inner lets in without knowing who they are. It returns
+// Authenticator calls resolveContext for the user of callers that inner admits without identifying them. It returns
 // inner itself when the hook is off.
 func (h *Hooks) Authenticator(inner endpoint.Authenticator) endpoint.Authenticator {
 	if h.context == nil {
@@ -33,7 +33,7 @@ func (h *Hooks) Authenticator(inner endpoint.Authenticator) endpoint.Authenticat
 
 type authenticator struct {
 	inner   endpoint.Authenticator
-	hook    *asker
+	hook    *hookClient
 	headers []string
 }
 
@@ -46,8 +46,8 @@ type contextQuestion struct {
 	Query    map[string]string `json:"query"`
 }
 
-// Authenticate implements endpoint.Authenticator. Whoever the application does not name is nobody: neither what the
-// request claims nor the trust of a server without authentication counts beside this hook.
+// Authenticate implements endpoint.Authenticator. A caller that the application does not name is anonymous: with this
+// hook, neither the request's own claim nor the trust of a server without authentication counts.
 func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	caller, failure := a.inner.Authenticate(ctx, request)
 	if failure != nil || caller.Identified {
@@ -61,9 +61,9 @@ func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	case err != nil:
 		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
 	case got.status == http.StatusUnauthorized:
-		return endpoint.Caller{}, refusal(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
+		return endpoint.Caller{}, denied(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
 	case got.denied():
-		return endpoint.Caller{}, refusal(failurepb.Code_FORBIDDEN, got, "Access denied")
+		return endpoint.Caller{}, denied(failurepb.Code_FORBIDDEN, got, "Access denied")
 	case got.UserID == nil || *got.UserID == "":
 		return caller, nil
 	case !validUserID(*got.UserID):
@@ -89,15 +89,15 @@ func (a *authenticator) question(request endpoint.Request) *contextQuestion {
 	return question
 }
 
-// refusal words a no of the application.
-func refusal(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
+// denied is the failure for an application's no.
+func denied(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
 	if got != nil && got.Message != "" {
 		return machine.Fail(code, "%s", got.Message)
 	}
 	return machine.Fail(code, "%s", otherwise)
 }
 
-// validUserID is what authentication by token asks of one, too.
+// validUserID applies the same rules as authentication by token.
 func validUserID(userID string) bool {
 	const longest = 256
 	if len(userID) > longest || !utf8.ValidString(userID) {

@@ -250,7 +250,7 @@ func (plainView) Delta(run Run, offset int) Frame {
 	return plain("delta", fmt.Sprintf("%s|%d|%s", run.ID, offset, run.Text[offset:]), 0)
 }
 
-func (plainView) Parting(why Parting) Frame { return plain("parting", strconv.Itoa(int(why)), 0) }
+func (plainView) End(why EndReason) Frame { return plain("parting", strconv.Itoa(int(why)), 0) }
 
 // edge is a hub behind a real listener. A client says "<conversation> <after>\n" and gets the stream.
 type edge struct {

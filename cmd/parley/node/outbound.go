@@ -41,7 +41,7 @@ func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) e
 }
 
 // newTools makes what the agents' tools run with.
-func (n *Node) newTools(guard *deliver.Guard) (*tool.Box, error) {
+func (n *Node) newTools(guard *deliver.Guard) (*tool.Toolbox, error) {
 	box, err := tool.New(tool.Config{
 		Guard: guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
 	})
