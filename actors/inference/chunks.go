@@ -21,12 +21,12 @@ type chunks struct {
 	model     string
 	wantUsage bool
 
-	head    []byte // of every chunk, up to its choices
-	buffer  []byte
-	choices []*choice
-	used    consumed
-	spoken  int // bytes of the answer
-	begun   bool
+	head        []byte // of every chunk, up to its choices
+	buffer      []byte
+	choices     []*choice
+	used        consumed
+	answerBytes int // bytes of the answer
+	begun       bool
 }
 
 // maxDepth and maxValues bound JSON that is decoded, and not only passed on: a value of three bytes takes a hundred then.
@@ -207,7 +207,7 @@ func (w *chunks) delta(one *choice, fields rawjson.Fields, empty int) error {
 		case "content", "refusal":
 			one.answered = true
 		}
-		w.spoken += len(value)
+		w.answerBytes += len(value)
 		if len(w.buffer) > empty {
 			w.buffer = append(w.buffer, ',')
 		}

@@ -58,7 +58,8 @@ func Object(raw []byte) (Fields, error) {
 	if at >= len(raw) || raw[at] != '{' {
 		return nil, ErrShape
 	}
-	fields := Fields{} // not nil: there is an object
+	const usual = 8
+	fields := make(Fields, 0, usual)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != '}' {
 		if raw[at] != '"' || len(fields) == MaxFields {
