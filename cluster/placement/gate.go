@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func (s *System) handle(ctx context.Context, from string, request *nodepb.Reques
 	}
 	body, err := request.GetBody().UnmarshalNew()
 	if err != nil {
-		return fault("a message is not known here: " + err.Error())
+		return fault(fmt.Sprintf("a message of type %q is not known here: %v", request.GetBody().MessageName(), err))
 	}
 	var reply proto.Message
 	switch request.GetKind() {
