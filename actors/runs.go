@@ -67,13 +67,13 @@ type Runs struct {
 	*drivers
 
 	config    RunsConfig
-	rules     *run.Machine
+	rules     machine.Machine
 	notices   chan struct{} // places of notices under way
 	callbacks *callbacks
 }
 
 // NewRuns returns the kind under the given rules.
-func NewRuns(rules *run.Machine, config RunsConfig) (*Runs, error) {
+func NewRuns(rules machine.Machine, config RunsConfig) (*Runs, error) {
 	if config.Agents == nil || config.Records == nil || config.Queues == nil || config.Poster == nil {
 		return nil, errors.New("actors: runs need Agents, Records, Queues and a Poster")
 	}

@@ -72,7 +72,7 @@ func (r *request) callOver(call *runpb.Call, delivered bool, failed string) {
 
 // due does what its time has come for: attempts to call back, a look at what the run waits for, the removal of one that
 // was over long ago.
-func (r *request) due() machine.Decision {
+func (r *request) due(*runpb.Due) machine.Decision {
 	if removed := r.removedAt(r.state); removed != 0 && removed <= r.now && len(r.state.GetCallback().GetCalls()) == 0 {
 		return machine.Decision{Delete: true, Reply: &runpb.Reply{}}
 	}

@@ -5,8 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -20,29 +18,28 @@ const (
 	maxCommandID = 128
 )
 
-// create makes a run, and is answered when it is admitted. A repeat of the command waits for the same, or is answered with
-// the run as it is now.
+// create makes a run, and is answered when it is admitted.
 func (r *request) create(c *runpb.Create) (machine.Decision, *machine.Failure) {
-	if r.state != nil {
-		if f := r.allowed(); f != nil {
-			return machine.Decision{}, f
-		}
-		switch {
-		case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
-			return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the run exists")
-		case r.state.GetAdmitted() || r.state.Over():
-			return r.decide(), nil
-		}
-		return machine.Decision{Wait: keyAdmitted}, nil
-	}
 	if f := r.checkCreate(c); f != nil {
 		return machine.Decision{}, f
 	}
 	state := r.newRun(c)
-	created := &runpb.Event{CreatedAt: r.now, Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}}
-	return machine.Decision{
-		Create: true, Events: []proto.Message{created}, Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}},
-	}, nil
+	r.emit(&runpb.Event{Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}})
+	return machine.Decision{Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}}}, nil
+}
+
+// again is a create of a run that exists. A repeat of the command waits for the same, or is answered with the run as it is now.
+func (r *request) again(*runpb.Create) (machine.Decision, *machine.Failure) {
+	if f := r.allowed(); f != nil {
+		return machine.Decision{}, f
+	}
+	switch {
+	case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
+		return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the run exists")
+	case r.state.GetAdmitted() || r.state.Over():
+		return r.decide(), nil
+	}
+	return machine.Decision{Wait: keyAdmitted}, nil
 }
 
 func (r *request) newRun(c *runpb.Create) *runpb.State {

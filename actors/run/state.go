@@ -9,28 +9,11 @@ import (
 	"parley/proto/runpb"
 )
 
-// Evolve folds events into the state.
-func (m *Machine) Evolve(state proto.Message, events []proto.Message) proto.Message {
-	s, _ := state.(*runpb.State)
-	return m.evolve(s, events)
-}
-
-func (m *Machine) evolve(s *runpb.State, events []proto.Message) *runpb.State {
-	next := proto.CloneOf(s)
-	for _, message := range events {
-		event, _ := message.(*runpb.Event)
-		if created := event.GetCreated(); created != nil {
-			next = proto.CloneOf(created.GetState())
-			continue
-		}
-		m.apply(next, event)
-		next.LastSeq = event.GetSeq()
+// apply folds an event into a state, which is its own.
+func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
+	if created := event.GetCreated(); created != nil {
+		return proto.CloneOf(created.GetState())
 	}
-	return next
-}
-
-// apply changes the state, which is its own.
-func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 	at := event.GetCreatedAt()
 	switch body := event.GetBody().(type) {
 	case *runpb.Event_Admitted:
@@ -68,6 +51,7 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 			return call.GetEventId() == body.CallOver.GetEventId()
 		})
 	}
+	return next
 }
 
 // began forgets what the conversation has by now.
