@@ -3,11 +3,13 @@ package clientapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
@@ -116,24 +118,24 @@ func sessionNotFound() *machine.Failure {
 
 // sessionFailure words a refusal of the conversation's rules as this surface does: somebody else's session is not there.
 func sessionFailure(err error) error {
-	var failure *machine.Failure
-	if !errors.As(err, &failure) {
+	var refused *machine.Failure
+	if !errors.As(err, &refused) {
 		return err
 	}
-	missing := failure.Code == failurepb.Code_NOT_FOUND && strings.HasPrefix(failure.Message, "conversation")
-	if missing || failure.Code == failurepb.Code_FORBIDDEN {
+	missing := refused.Code == failurepb.Code_NOT_FOUND && (refused.Reason == failure.ConversationNotFound || refused.Reason == failure.ConversationDeleted)
+	if missing || refused.Code == failurepb.Code_FORBIDDEN {
 		return sessionNotFound()
 	}
-	return worded(failure)
+	return worded(refused)
 }
 
 // worded is a failure with names in snake_case; of nil nil.
-func worded(failure *machine.Failure) *machine.Failure {
-	if failure == nil {
+func worded(refused *machine.Failure) *machine.Failure {
+	if refused == nil {
 		return nil
 	}
-	said := &machine.Failure{Code: failure.Code, Message: wireText(failure.Message)}
-	for name, value := range failure.Details {
+	said := machine.Fail(refused.Code, "%s", wireText(refused.DefaultText()))
+	for name, value := range refused.Details {
 		if name != "spentUsd" && name != "maxCostUsd" { // which appendProblem places
 			name = wireText(name)
 		}
@@ -224,13 +226,18 @@ func invalid(format string, args ...any) *machine.Failure {
 	return machine.Fail(failurepb.Code_INVALID_REQUEST, format, args...)
 }
 
+// nested is a failure about one of the input's items.
+func nested(at int, refused *failure.Failure) *failure.Failure {
+	return refused.WithCode(failurepb.Code_INVALID_REQUEST).At(fmt.Sprintf("input[%d]", at))
+}
+
 func isCode(err error, code failurepb.Code) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == code
+	var refused *machine.Failure
+	return errors.As(err, &refused) && refused.Code == code
 }
 
 // isRefusal says that nothing was done: an answer that is missing is none.
 func isRefusal(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && !turns.Gone(err)
+	var refused *machine.Failure
+	return errors.As(err, &refused) && !turns.Gone(err)
 }

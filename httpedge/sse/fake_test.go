@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -75,7 +76,7 @@ func (u *fakeUpstream) Follow(_ context.Context, id string, sink Sink) (*convers
 	}
 	log := u.logs[id]
 	if log == nil {
-		return nil, nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	log.sinks[sink] = func(tell func(Sink)) { tell(sink) }
 	snapshot := &conversationpb.Snapshot{
@@ -122,7 +123,7 @@ func (u *fakeUpstream) Events(_ context.Context, id string, after uint64, limit 
 	}
 	log := u.logs[id]
 	if log == nil {
-		return nil, 0, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, 0, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	last := uint64(len(log.events))
 	var page []*conversationpb.Event

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
-	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"
@@ -122,10 +121,10 @@ func TestRefusals(t *testing.T) {
 			_, failure = a.Authenticate(t.Context(), asked)
 			require.NotNil(t, failure)
 			require.Equal(t, c.code, failure.Code)
-			require.Equal(t, c.text, failure.Message)
+			require.Equal(t, c.text, failure.DefaultText())
 			_, failure = token.Always401(a).Authenticate(t.Context(), asked)
 			require.Equal(t, failurepb.Code_AUTH_REQUIRED, failure.Code)
-			require.Equal(t, c.text, failure.Message)
+			require.Equal(t, c.text, failure.DefaultText())
 			require.Empty(t, failure.Details)
 		})
 	}
@@ -144,7 +143,7 @@ func TestExpiryCountsAtEveryRequest(t *testing.T) {
 		require.Nil(t, failure)
 		time.Sleep(time.Millisecond)
 		_, failure = a.Authenticate(t.Context(), bearer(secret))
-		require.Equal(t, "API token has expired", failure.Message)
+		require.Equal(t, "API token has expired", failure.DefaultText())
 	})
 }
 
@@ -272,16 +271,16 @@ func TestFirst(t *testing.T) {
 	require.Equal(t, "u", caller.UserID)
 	require.NotNil(t, caller.Grant)
 	_, failure = a.Authenticate(t.Context(), &request{method: "POST", authorization: "Bearer " + secret})
-	require.Equal(t, "Forbidden: agents requires write permission", failure.Message)
+	require.Equal(t, "Forbidden: agents requires write permission", failure.DefaultText())
 	require.Equal(t, failurepb.Code_FORBIDDEN, failure.Code)
 	_, failure = a.Authenticate(t.Context(), bearer("service_x"))
-	require.Equal(t, "Invalid API token", failure.Message)
+	require.Equal(t, "Invalid API token", failure.DefaultText())
 
 	caller, failure = a.Authenticate(t.Context(), bearer("ann"))
 	require.Nil(t, failure)
 	require.Equal(t, endpoint.Caller{TenantID: "t", ProjectID: "p", UserID: "ann", Identified: true}, caller)
 	_, failure = a.Authenticate(t.Context(), &request{method: "GET"})
-	require.Equal(t, "Authentication required", failure.Message, "the next one's word")
+	require.Equal(t, "Authentication required", failure.DefaultText(), "the next one's word")
 
 	hash, prefix := token.Digest("ann")
 	put(t, records, endpoint.Tokens, token.Key(hash), &directorypb.Token{
@@ -325,7 +324,7 @@ func TestPermit(t *testing.T) {
 			require.Nil(t, failure, "%s %s", c.path, c.access)
 			continue
 		}
-		require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+		require.Equal(t, []any{c.code, c.text, 0}, []any{failure.Code, failure.DefaultText(), len(failure.Details)})
 	}
 }
 

@@ -156,7 +156,7 @@ func TestMonthIsExact(t *testing.T) {
 		require.Equal(t, int64(1000), f.stored(t).GetCount())
 
 		failure := counters[1].Take(t.Context(), callerOn("FREE"))
-		require.Equal(t, "Rate limit exceeded for requests perMonth (1000/1000)", failure.Message)
+		require.Equal(t, "Rate limit exceeded for requests perMonth (1000/1000)", failure.DefaultText())
 		ends := time.UnixMilli(f.stored(t).GetSince()).Add(month)
 		require.WithinDuration(t, start.Add(month), ends, time.Second)
 		require.InDelta(t, time.Until(ends).Seconds(), failure.Details["retryAfter"], 1)
@@ -223,7 +223,7 @@ func TestCountingThatFails(t *testing.T) {
 		f.err.Store(&broken)
 		failure := counter.Take(t.Context(), callerOn("FREE"))
 		require.Equal(t, failurepb.Code_UNAVAILABLE, failure.Code)
-		require.Equal(t, "Rate limit enforcement unavailable", failure.Message)
+		require.Equal(t, "Rate limit enforcement unavailable", failure.DefaultText())
 		f.err.Store(nil)
 		f.latency = time.Minute // nobody waits for ever
 		var callers sync.WaitGroup

@@ -98,5 +98,7 @@ func as401(failure *machine.Failure) *machine.Failure {
 	if failure == nil || failure.Code == failurepb.Code_UNAVAILABLE {
 		return failure
 	}
-	return machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", failure.Message)
+	known := failure.WithCode(failurepb.Code_AUTH_REQUIRED)
+	known.Details = nil // they are a title of the other surface
+	return known
 }

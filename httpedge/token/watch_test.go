@@ -90,14 +90,14 @@ func TestWatch(t *testing.T) {
 						require.Nil(t, failure)
 						continue
 					}
-					require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+					require.Equal(t, []any{c.code, c.text, 0}, []any{failure.Code, failure.DefaultText(), len(failure.Details)})
 				}
 			}
 			if failure := only401(); c.code != 0 {
 				if strings.Contains(c.text, "token owner") { // it is the token that is not good
 					c.code = failurepb.Code_AUTH_REQUIRED
 				}
-				require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+				require.Equal(t, []any{c.code, c.text, 0}, []any{failure.Code, failure.DefaultText(), len(failure.Details)})
 			} else {
 				require.Nil(t, failure)
 			}
@@ -119,7 +119,7 @@ func TestWatchSeesTheEnd(t *testing.T) {
 	still := a.Watch(caller, &endpoint.Row{Method: "GET", Access: "agents:read"})
 	require.Eventually(t, func() bool {
 		failure := still()
-		require.True(t, failure == nil || failure.Message == "API token has expired")
+		require.True(t, failure == nil || failure.DefaultText() == "API token has expired")
 		return failure != nil
 	}, 30*time.Second, time.Millisecond)
 }
@@ -137,7 +137,7 @@ func TestWatchWithoutToken(t *testing.T) {
 	row := &endpoint.Row{Method: "GET"}
 	require.Nil(t, watcher(t, token.First(a, nil)).Watch(endpoint.Caller{}, row))
 	still := watcher(t, token.First(a, strict{})).Watch(endpoint.Caller{}, row)
-	require.Equal(t, "no more", still().Message)
+	require.Equal(t, "no more", still().DefaultText())
 }
 
 // Thousands of streams of a token share what is asked, and asking is for free.

@@ -107,7 +107,7 @@ func TestLastOwnerStays(t *testing.T) {
 		t.Helper()
 		var failure *machine.Failure
 		require.ErrorAs(t, err, &failure)
-		require.Contains(t, failure.Message, "last owner")
+		require.Contains(t, failure.DefaultText(), "last owner")
 	}
 
 	refused(d.Delete(t.Context(), opsapi.Users, owner))
@@ -172,7 +172,7 @@ func TestPeopleRefusals(t *testing.T) {
 		var failure *machine.Failure
 		require.ErrorAs(t, err, &failure, c.body)
 		require.Equal(t, c.code, failure.Code, c.body)
-		require.Contains(t, failure.Message, c.text)
+		require.Contains(t, failure.DefaultText(), c.text)
 	}
 	for kind, id := range map[opsapi.PeopleKind]string{opsapi.Tenants: firstTenant, opsapi.Projects: firstProject, opsapi.Tokens: "none", opsapi.Users: "none"} {
 		err := d.Delete(t.Context(), kind, id)
