@@ -272,7 +272,7 @@ func (m *oldMaker) pack(t *testing.T, release string) {
 	writer := tar.NewWriter(zipped)
 	add := func(name string, text []byte) {
 		require.NoError(t, writer.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))}))
-		_, err := writer.Write(text)
+		_, err = writer.Write(text)
 		require.NoError(t, err)
 	}
 	data, err := json.Marshal(oldData{Release: release, Token: m.token, IDs: m.ids, Known: m.known})

@@ -226,8 +226,8 @@ func (n *oldNode) goesOnWhenAnswered(t *testing.T) {
 		action := n.process.ask(t, "GET", "/conversations/"+id, nil).fits(200, anyObject).
 			at("pendingActions").list()[0].text("id")
 		n.process.ask(t, "POST", "/conversations/"+id+"/actions/"+action, object1{"resolution": resolution}).fits(200, anyObject)
-		n.process.idle(t, id)
-		require.Equal(t, "completed", n.process.messages(t, id)[1].text("status"), name)
+		n.idle(t, id)
+		require.Equal(t, "completed", n.messages(t, id)[1].text("status"), name)
 	}
 	task := n.data.IDs["waiting task"]
 	n.process.comment(t, task, "blue").fits(201, anyObject)
@@ -245,12 +245,12 @@ func (n *oldNode) ends(t *testing.T) {
 	for _, name := range []string{"running run", "other running run", "queued run", "waiting run"} {
 		require.Equal(t, "succeeded", n.apiCaller.wait(t, n.data.IDs[name]).text("status"), name)
 	}
-	n.process.idle(t, n.data.IDs["running conversation"])
-	require.Equal(t, "better late", n.process.messages(t, n.data.IDs["running conversation"])[1].text("content"))
+	n.idle(t, n.data.IDs["running conversation"])
+	require.Equal(t, "better late", n.messages(t, n.data.IDs["running conversation"])[1].text("content"))
 	for _, name := range []string{"running task", "commented task"} {
 		require.Equal(t, "better late", n.process.becomes(t, n.data.IDs[name], "completed").text("result", "content"), name)
 	}
-	require.Len(t, n.process.messages(t, n.process.becomes(t, n.data.IDs["commented task"], "completed").text("task", "conversationId")), 4)
+	require.Len(t, n.messages(t, n.process.becomes(t, n.data.IDs["commented task"], "completed").text("task", "conversationId")), 4)
 	n.process.becomes(t, n.data.IDs["canceled running task"], "canceled")
 }
 

@@ -41,7 +41,7 @@ type workshop struct {
 
 // atWork starts the workshop, for whoever needs it first. It ends with the test process.
 var atWork = sync.OnceValues(func() (*workshop, error) { // all tests of the package use it
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // as long as the process
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
