@@ -12,6 +12,6 @@
 //   - No proxy and no environment variable has a say. A connection belongs to one guard and is used again only by it.
 //   - A Post is one attempt, ends in time, and reads a bounded part of the answer. When to try again is decided and
 //     remembered elsewhere (package delivery).
-//   - Lanes give each target its share of the posts that are made at a time. They hold attempts that wait for room, in memory:
+//   - Lanes give each target its share of the posts that are made at a time. Attempts that wait for room wait in memory:
 //     whoever adds one must be able to do without.
 package deliver

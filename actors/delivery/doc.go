@@ -12,4 +12,9 @@
 //
 // An attempt is stored before it is made, with the time after which it counts as lost. So each is made at least once, in case
 // of doubt again with the same id, and Policy.Attempts times at most. A report of an attempt that counts as lost is ignored.
+//
+// An entity for each delivery, filled from an outbox of the owner, would cost two or three appends more and steps between which
+// to be killed. What it would give instead, an order among the deliveries of many owners to one target, callbacks do not
+// need: each target has its share of the node's room (deliver.Lanes). Whoever needs the order of one endpoint keeps that
+// endpoint's deliveries in one entity, oldest first, and begins the first.
 package delivery

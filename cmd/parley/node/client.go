@@ -2,8 +2,10 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
+	"parley/actors/core/identity"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
@@ -20,9 +22,12 @@ func (n *Node) startDirectory(context.Context) error {
 	n.records = records
 	n.later(stop)
 	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open), n.log)
-	n.roster.Store(&people{records: records, ids: ids{n.shards}, now: time.Now})
+	n.accounts.Store(identity.New(records, identity.Env{NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom}))
 	return nil
 }
+
+// fillRandom fills a slice with cryptographic randomness.
+func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runtime ends the process instead
 
 // startTokens begins to know callers by their API tokens.
 func (n *Node) startTokens() {
@@ -64,7 +69,6 @@ func inferenceConfig(c *config.Config) inference.Config {
 	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
 	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
 	settings.RetryDelay = c.Gateway.RetryDelay
-	settings.BreakerThreshold, settings.BreakerReset = c.Gateway.BreakerThreshold, c.Gateway.BreakerReset
 	settings.MaxConcurrent = c.Gateway.MaxConcurrent
 	return settings
 }
@@ -78,7 +82,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 		return err
 	}
 	caller := inference.New(calls, inference.Parts{
-		Catalog: n.agents, Providers: n.providers, Client: n.guard.Client(0), Book: bookInference(meter.Add),
+		Catalog: n.agents, Providers: n.providers, Circuits: n.circuits, Client: n.guard.Client(0), Book: bookInference(meter.Add),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.gateway = gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
@@ -89,7 +93,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
-		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
+		Accounts: n.accounts.Load(), Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard),
 	}).Surface()

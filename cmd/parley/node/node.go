@@ -20,8 +20,10 @@ import (
 	"parley/actors"
 	"parley/actors/conversation"
 	"parley/actors/core/feature"
+	"parley/actors/core/identity"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
+	"parley/actors/provider"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -66,7 +68,8 @@ type Node struct {
 	seal                  *sealer
 	guard                 *deliver.Guard
 	providers             model.Providers
-	roster                atomic.Pointer[people] // nil until the directory is there
+	circuits              *provider.Circuits                // of all calls of models
+	accounts              atomic.Pointer[identity.Accounts] // nil until the directory is open
 	tokens                *token.Authenticator
 	gateway               *gateway.API
 	shards                shard.Map
@@ -138,7 +141,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		{"join the members", n.startLinks},
 		{"start the directory", n.startDirectory},
 		{"recover the log", n.startStore},
-		{"make the first tenant", n.startFounding},
+		{"make the first tenant", n.startBootstrap},
 		{"start streams", n.startHub},
 		{"start placement", n.startPlacing},
 		{"start http server", n.startServer},
@@ -150,8 +153,8 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 	n.mu.Lock()
 	n.ready = true
 	n.mu.Unlock()
-	identity := n.store.Identity()
-	log.Info("ready", slog.String("node", c.Node.Name), slog.String("cluster", identity.ClusterID), slog.Int("shards", identity.Shards),
+	home := n.store.Identity()
+	log.Info("ready", slog.String("node", c.Node.Name), slog.String("cluster", home.ClusterID), slog.Int("shards", home.Shards),
 		slog.String("listen", n.Addr().String()), slog.String("ops_listen", n.OpsAddr().String()))
 	return n, nil
 }
@@ -245,7 +248,7 @@ func (n *Node) listen(ctx context.Context) error {
 func (n *Node) startOps(context.Context) error {
 	ops, err := opsapi.New(opsConfig(n.config, n.descriptors), opsapi.Parts{
 		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
-		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, People: &early{node: n}},
+		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, Accounts: n.accounts.Load},
 	})
 	if err != nil {
 		return err
@@ -302,7 +305,8 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	providers := model.New(model.Config{Guard: guard, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
+	n.circuits = provider.NewCircuits(n.config.Gateway.BreakerThreshold, n.config.Gateway.BreakerReset)
+	providers := model.New(model.Config{Guard: guard, Circuits: n.circuits, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	box, err := n.newTools(guard)
 	if err != nil {
