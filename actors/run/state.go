@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
 	"parley/proto/runpb"
 )
 
@@ -47,8 +48,8 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
 		m.callDue(next, at, body.CallDue)
 	case *runpb.Event_CallOver:
 		doneTelling(next.GetCallback(), at, body.CallOver)
-		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *runpb.Call) bool {
-			return call.GetEventId() == body.CallOver.GetEventId()
+		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *deliverypb.Delivery) bool {
+			return call.GetId() == body.CallOver.GetId()
 		})
 	}
 	return next
@@ -86,9 +87,9 @@ func pendingOf(result *conversationpb.TurnResult) []*conversationpb.PendingActio
 }
 
 // stillTelling notes an attempt that begins, or what came of one, if it is of the newest change of state.
-func stillTelling(callback *runpb.Callback, at int64, due *runpb.CallDue) {
-	call, told := due.GetCall(), callback.GetTold()
-	if told.GetEventId() != call.GetEventId() {
+func stillTelling(callback *runpb.Callback, at int64, due *deliverypb.Due) {
+	call, told := due.GetDelivery(), callback.GetTold()
+	if told.GetEventId() != call.GetId() {
 		return
 	}
 	told.Status, told.Attempts, told.LastAt = runpb.Telling_PENDING, call.GetAttempt()-1, at
@@ -97,9 +98,9 @@ func stillTelling(callback *runpb.Callback, at int64, due *runpb.CallDue) {
 	}
 }
 
-func doneTelling(callback *runpb.Callback, at int64, over *runpb.CallOver) {
+func doneTelling(callback *runpb.Callback, at int64, over *deliverypb.Over) {
 	told := callback.GetTold()
-	if told.GetEventId() != over.GetEventId() {
+	if told.GetEventId() != over.GetId() {
 		return
 	}
 	told.Status, told.LastAt = runpb.Telling_GIVEN_UP, at
@@ -111,15 +112,15 @@ func doneTelling(callback *runpb.Callback, at int64, over *runpb.CallOver) {
 	}
 }
 
-func (m *Machine) callDue(next *runpb.State, at int64, due *runpb.CallDue) {
-	call, calls := due.GetCall(), next.GetCallback().GetCalls()
-	known := slices.IndexFunc(calls, func(old *runpb.Call) bool { return old.GetEventId() == call.GetEventId() })
+func (m *Machine) callDue(next *runpb.State, at int64, due *deliverypb.Due) {
+	call, calls := due.GetDelivery(), next.GetCallback().GetCalls()
+	known := slices.IndexFunc(calls, func(old *deliverypb.Delivery) bool { return old.GetId() == call.GetId() })
 	if known >= 0 {
 		calls[known] = proto.CloneOf(call)
 		stillTelling(next.GetCallback(), at, due)
 		return
 	}
-	next.Callback.Told = &runpb.Told{EventId: call.GetEventId(), Event: call.GetEvent()}
+	next.Callback.Told = &runpb.Told{EventId: call.GetId(), Event: call.GetEvent()}
 	calls = append(calls, proto.CloneOf(call))
 	next.Callback.Calls = calls[max(0, len(calls)-m.limits.Calls):]
 	stillTelling(next.GetCallback(), at, due)

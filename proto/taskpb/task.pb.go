@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	conversationpb "parley/proto/conversationpb"
+	deliverypb "parley/proto/deliverypb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -822,6 +823,7 @@ type Callback struct {
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                       // when the state was reached
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one; the first is made at once
 	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due, unless the one under way is heard of before
+	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                        // of the delivery; empty = by an earlier release
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,6 +891,13 @@ func (x *Callback) GetNextAt() int64 {
 		return x.NextAt
 	}
 	return 0
+}
+
+func (x *Callback) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 type Outcome struct {
@@ -1704,7 +1713,7 @@ type Command struct {
 	//	*Command_Ended
 	//	*Command_Recover
 	//	*Command_Due
-	//	*Command_Delivered
+	//	*Command_Reported
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1831,10 +1840,10 @@ func (x *Command) GetDue() *Due {
 	return nil
 }
 
-func (x *Command) GetDelivered() *Delivered {
+func (x *Command) GetReported() *deliverypb.Report {
 	if x != nil {
-		if x, ok := x.Body.(*Command_Delivered); ok {
-			return x.Delivered
+		if x, ok := x.Body.(*Command_Reported); ok {
+			return x.Reported
 		}
 	}
 	return nil
@@ -1872,8 +1881,8 @@ type Command_Due struct {
 	Due *Due `protobuf:"bytes,16,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
 }
 
-type Command_Delivered struct {
-	Delivered *Delivered `protobuf:"bytes,17,opt,name=delivered,proto3,oneof"` // from whoever posts callbacks
+type Command_Reported struct {
+	Reported *deliverypb.Report `protobuf:"bytes,18,opt,name=reported,proto3,oneof"` // from who makes the attempts
 }
 
 func (*Command_Create) isCommand_Body() {}
@@ -1890,7 +1899,7 @@ func (*Command_Recover) isCommand_Body() {}
 
 func (*Command_Due) isCommand_Body() {}
 
-func (*Command_Delivered) isCommand_Body() {}
+func (*Command_Reported) isCommand_Body() {}
 
 type Create struct {
 	state          protoimpl.MessageState    `protogen:"open.v1"`
@@ -2249,66 +2258,6 @@ func (*Due) Descriptor() ([]byte, []int) {
 	return file_taskpb_task_proto_rawDescGZIP(), []int{27}
 }
 
-type Delivered struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       uint32                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Ok            bool                   `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	Hopeless      bool                   `protobuf:"varint,3,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // no further attempt could be different
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Delivered) Reset() {
-	*x = Delivered{}
-	mi := &file_taskpb_task_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Delivered) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Delivered) ProtoMessage() {}
-
-func (x *Delivered) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
-func (*Delivered) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *Delivered) GetAttempt() uint32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *Delivered) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *Delivered) GetHopeless() bool {
-	if x != nil {
-		return x.Hopeless
-	}
-	return false
-}
-
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          *State                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
@@ -2319,7 +2268,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_taskpb_task_proto_msgTypes[29]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2280,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[29]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2293,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{29}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Reply) GetTask() *State {
@@ -2365,7 +2314,7 @@ var File_taskpb_task_proto protoreflect.FileDescriptor
 
 const file_taskpb_task_proto_rawDesc = "" +
 	"\n" +
-	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\"\xf3\x06\n" +
+	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xf3\x06\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2435,13 +2384,14 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x120\n" +
 	"\x05usage\x18\x04 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\x90\x01\n" +
+	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\xa0\x01\n" +
 	"\bCallback\x12+\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x13.parley.task.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x80\x01\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\x12\x0e\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"\x80\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1d\n" +
@@ -2499,7 +2449,7 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\vCallbackDue\x121\n" +
 	"\bcallback\x18\x01 \x01(\v2\x15.parley.task.CallbackR\bcallback\",\n" +
 	"\fCallbackOver\x12\x1c\n" +
-	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\x86\x04\n" +
+	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\x8b\x04\n" +
 	"\aCommand\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x1d\n" +
 	"\n" +
@@ -2513,9 +2463,9 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\astarted\x18\r \x01(\v2\x14.parley.task.StartedH\x00R\astarted\x12*\n" +
 	"\x05ended\x18\x0e \x01(\v2\x12.parley.task.EndedH\x00R\x05ended\x120\n" +
 	"\arecover\x18\x0f \x01(\v2\x14.parley.task.RecoverH\x00R\arecover\x12$\n" +
-	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x126\n" +
-	"\tdelivered\x18\x11 \x01(\v2\x16.parley.task.DeliveredH\x00R\tdeliveredB\x06\n" +
-	"\x04body\"\xd5\x01\n" +
+	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x125\n" +
+	"\breported\x18\x12 \x01(\v2\x17.parley.delivery.ReportH\x00R\breportedB\x06\n" +
+	"\x04bodyJ\x04\b\x11\x10\x12\"\xd5\x01\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\tR\x05input\x122\n" +
@@ -2536,11 +2486,7 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\x04turn\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"\t\n" +
 	"\aRecover\"\x05\n" +
-	"\x03Due\"Q\n" +
-	"\tDelivered\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x0e\n" +
-	"\x02ok\x18\x02 \x01(\bR\x02ok\x12\x1a\n" +
-	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"_\n" +
+	"\x03Due\"_\n" +
 	"\x05Reply\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.parley.task.StateR\x04task\x12.\n" +
 	"\acomment\x18\x02 \x01(\v2\x14.parley.task.CommentR\acomment*z\n" +
@@ -2571,7 +2517,7 @@ func file_taskpb_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskpb_task_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_taskpb_task_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.task.Status
 	(Role)(0),                            // 1: parley.task.Role
@@ -2603,16 +2549,16 @@ var file_taskpb_task_proto_goTypes = []any{
 	(*Ended)(nil),                        // 27: parley.task.Ended
 	(*Recover)(nil),                      // 28: parley.task.Recover
 	(*Due)(nil),                          // 29: parley.task.Due
-	(*Delivered)(nil),                    // 30: parley.task.Delivered
-	(*Reply)(nil),                        // 31: parley.task.Reply
-	(*conversationpb.FileRef)(nil),       // 32: parley.conversation.FileRef
-	(*conversationpb.PendingAction)(nil), // 33: parley.conversation.PendingAction
-	(*conversationpb.Usage)(nil),         // 34: parley.conversation.Usage
-	(*conversationpb.Caller)(nil),        // 35: parley.conversation.Caller
+	(*Reply)(nil),                        // 30: parley.task.Reply
+	(*conversationpb.FileRef)(nil),       // 31: parley.conversation.FileRef
+	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
+	(*conversationpb.Usage)(nil),         // 33: parley.conversation.Usage
+	(*conversationpb.Caller)(nil),        // 34: parley.conversation.Caller
+	(*deliverypb.Report)(nil),            // 35: parley.delivery.Report
 	(*conversationpb.TurnResult)(nil),    // 36: parley.conversation.TurnResult
 }
 var file_taskpb_task_proto_depIdxs = []int32{
-	32, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
+	31, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
 	0,  // 1: parley.task.State.status:type_name -> parley.task.Status
 	3,  // 2: parley.task.State.run:type_name -> parley.task.Run
 	5,  // 3: parley.task.State.waiting:type_name -> parley.task.Waiting
@@ -2621,10 +2567,10 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	10, // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
 	4,  // 7: parley.task.Run.prompt:type_name -> parley.task.Prompt
 	5,  // 8: parley.task.Run.waiting:type_name -> parley.task.Waiting
-	33, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
+	32, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
 	6,  // 10: parley.task.Waiting.questions:type_name -> parley.task.Question
 	1,  // 11: parley.task.Comment.role:type_name -> parley.task.Role
-	34, // 12: parley.task.Result.usage:type_name -> parley.conversation.Usage
+	33, // 12: parley.task.Result.usage:type_name -> parley.conversation.Usage
 	0,  // 13: parley.task.Callback.status:type_name -> parley.task.Status
 	12, // 14: parley.task.Event.created:type_name -> parley.task.Created
 	13, // 15: parley.task.Event.commented:type_name -> parley.task.Commented
@@ -2645,7 +2591,7 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	0,  // 30: parley.task.RunEnded.status:type_name -> parley.task.Status
 	8,  // 31: parley.task.RunEnded.result:type_name -> parley.task.Result
 	9,  // 32: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
-	35, // 33: parley.task.Command.caller:type_name -> parley.conversation.Caller
+	34, // 33: parley.task.Command.caller:type_name -> parley.conversation.Caller
 	23, // 34: parley.task.Command.create:type_name -> parley.task.Create
 	24, // 35: parley.task.Command.add_comment:type_name -> parley.task.AddComment
 	25, // 36: parley.task.Command.cancel:type_name -> parley.task.Cancel
@@ -2653,8 +2599,8 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	27, // 38: parley.task.Command.ended:type_name -> parley.task.Ended
 	28, // 39: parley.task.Command.recover:type_name -> parley.task.Recover
 	29, // 40: parley.task.Command.due:type_name -> parley.task.Due
-	30, // 41: parley.task.Command.delivered:type_name -> parley.task.Delivered
-	32, // 42: parley.task.Create.files:type_name -> parley.conversation.FileRef
+	35, // 41: parley.task.Command.reported:type_name -> parley.delivery.Report
+	31, // 42: parley.task.Create.files:type_name -> parley.conversation.FileRef
 	36, // 43: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
 	2,  // 44: parley.task.Reply.task:type_name -> parley.task.State
 	7,  // 45: parley.task.Reply.comment:type_name -> parley.task.Comment
@@ -2690,7 +2636,7 @@ func file_taskpb_task_proto_init() {
 		(*Command_Ended)(nil),
 		(*Command_Recover)(nil),
 		(*Command_Due)(nil),
-		(*Command_Delivered)(nil),
+		(*Command_Reported)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2698,7 +2644,7 @@ func file_taskpb_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskpb_task_proto_rawDesc), len(file_taskpb_task_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
