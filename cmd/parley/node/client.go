@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"parley/actors/core/catalog"
 	"parley/actors/core/identity"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
@@ -93,8 +94,11 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
-		Accounts: n.accounts.Load(), Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
-		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
+		Accounts: n.accounts.Load(), Sealer: n.seal, Catalog: catalog.New(n.records, catalog.Env{
+			NewID: mint.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.CheckAgent,
+			Configured: func(projectID, key string) bool { _, is := n.agents.configured(projectID, key); return is },
+		}), Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
+		CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard),
 	}).Surface()
 
