@@ -30,6 +30,13 @@ func (n *Node) startDirectory(context.Context) error {
 // fillRandom fills a slice with cryptographic randomness.
 func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runtime ends the process instead
 
+func (n *Node) newCatalog() *catalog.Catalog {
+	return catalog.New(n.records, catalog.Env{
+		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.CheckAgent,
+		Configured: func(projectID, key string) bool { _, is := n.agents.configured(projectID, key); return is },
+	})
+}
+
 // startTokens begins to know callers by their API tokens.
 func (n *Node) startTokens() {
 	n.tokens = token.New(token.Config{
@@ -76,7 +83,7 @@ func inferenceConfig(c *config.Config) inference.Config {
 
 // mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
 func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hooks endpoint.Authorizer) error {
-	meter, stopMeter := newUsageMeter(reads.route, n.log, n.metrics)
+	meter, stopMeter := newUsageMeter(n.route(), n.log, n.metrics)
 	n.later(stopMeter)
 	calls := inferenceConfig(n.config)
 	if err := calls.Validate(); err != nil {
@@ -93,11 +100,8 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	}
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
-		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
-		Accounts: n.accounts.Load(), Sealer: n.seal, Catalog: catalog.New(n.records, catalog.Env{
-			NewID: mint.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.CheckAgent,
-			Configured: func(projectID, key string) bool { _, is := n.agents.configured(projectID, key); return is },
-		}), Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
+		Runtime: conversations, Reader: reads, Sessions: reads, Runs: &runs{reads}, Agents: n.agents,
+		Accounts: n.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard),
 	}).Surface()
