@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
@@ -250,16 +249,11 @@ func (r *responding) wording(err error) error {
 
 // knownVersion refuses a version that was never published.
 func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version int64) error {
-	missing := machine.Fail(failurepb.Code_VERSION_NOT_FOUND, "Agent version not found")
-	if a.Records == nil || agent.GetProjectId() == "" { // an agent of the configuration has none
-		return missing
+	if agent.GetProjectId() == "" { // an agent of the configuration has none
+		return machine.Fail(failurepb.Code_VERSION_NOT_FOUND, "Agent version not found")
 	}
-	key := catalog.VersionKey(catalog.Key(agent.GetProjectId(), agent.GetId()), version)
-	_, ok, err := a.Records.Find(ctx, catalog.AgentVersions, key)
-	if err == nil && !ok {
-		return missing
-	}
-	return err
+	_, err := a.Catalog.AgentVersion(ctx, agent.GetProjectId(), agent.GetId(), version)
+	return recordError(err)
 }
 
 // runInBackground answers with a run once that has its place.

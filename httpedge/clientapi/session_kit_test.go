@@ -139,8 +139,9 @@ func serveSessions(t *testing.T) *sessionKit {
 	config := clientapi.DefaultConfig()
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
-		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(), Records: k.records,
-		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
+		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
+		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
+		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback,
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
