@@ -35,11 +35,10 @@ func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.F
 	if f != nil {
 		return machine.Decision{}, f
 	}
-	created := &conversationpb.Event{
-		CreatedAt: r.now,
-		Body:      &conversationpb.Event_Created{Created: &conversationpb.Created{State: state}},
+	if id := r.command.GetCommandId(); id != "" {
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
 	}
-	return machine.Decision{Create: true, Events: []proto.Message{created}, Reply: stateReply(state)}, nil
+	return machine.Decision{Create: true, Events: []proto.Message{r.created(state)}, Reply: stateReply(state)}, nil
 }
 
 func validUserID(id string) bool {
@@ -77,9 +76,6 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 	}
 	if state.Source == "" {
 		state.Source = defaultSource
-	}
-	if id := r.command.GetCommandId(); id != "" {
-		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
 	}
 	return state, r.fill(state, c)
 }

@@ -3,6 +3,7 @@ package clientapi
 import (
 	"context"
 
+	"parley/actors/core/feature"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -24,6 +25,8 @@ type Parts struct {
 	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
 	// session may.
 	Authorizer endpoint.Authorizer
+	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	Features *feature.Gate
 	// Gateway is the OpenAI-compatible gateway, for the document only.
 	Gateway endpoint.Surface
 	// CheckAgent says what is wrong with the config of an agent of a project that only shows where agents are run: its tools,

@@ -19,7 +19,9 @@ import (
 )
 
 // asker asks conversations.
-func (a *API) asker() turns.Asker { return turns.Asker{Runtime: a.Runtime, Reader: a.Reader} }
+func (a *API) asker() turns.Asker {
+	return turns.Asker{Runtime: a.Runtime, Reader: a.Reader, Features: a.Features}
+}
 
 // filer stores files.
 func (a *API) filer() filing.Filer {
@@ -227,10 +229,4 @@ func invalid(format string, args ...any) *machine.Failure {
 func isCode(err error, code failurepb.Code) bool {
 	var failure *machine.Failure
 	return errors.As(err, &failure) && failure.Code == code
-}
-
-// isRefusal says that nothing was done: an answer that is missing is none.
-func isRefusal(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && !turns.Gone(err)
 }

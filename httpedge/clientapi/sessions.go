@@ -53,13 +53,9 @@ func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionR
 func (a *API) create(
 	ctx context.Context, id string, agent *agentpb.Agent, budget *budgetInput, create *conversationpb.Create,
 ) (*conversationpb.State, error) {
-	if failure := budget.may(agent); failure != nil {
-		return nil, failure
-	}
-	if err := a.mayBudget(ctx, id, agent, budget); err != nil {
+	if err := a.creation(ctx, id, agent, budget, create); err != nil {
 		return nil, err
 	}
-	create.Agent, create.Budget, create.Source = budget.agentFor(agent), budget.budget, conversationpb.SourceSession
 	command := a.command(ctx, id, "create")
 	command.Body = &conversationpb.Command_Create{Create: create}
 	reply, err := a.askUntilSettled(ctx, command)
@@ -70,6 +66,26 @@ func (a *API) create(
 		return nil, err
 	}
 	return reply.GetState(), nil
+}
+
+// creation completes what makes a session of an agent, under the budget that the request has for it, or else the agent's.
+func (a *API) creation(
+	ctx context.Context, id string, agent *agentpb.Agent, budget *budgetInput, create *conversationpb.Create,
+) error {
+	if failure := budget.may(agent); failure != nil {
+		return failure
+	}
+	if err := a.mayBudget(ctx, id, agent, budget); err != nil {
+		return err
+	}
+	create.Source, create.Budget = conversationpb.SourceSession, budget.budget
+	create.Agent = &agentpb.Agent{
+		Id: agent.GetId(), Name: agent.GetName(), Model: &agentpb.Model{Price: agent.GetModel().GetPrice()},
+	}
+	if !budget.Null {
+		create.Agent.DefaultBudget = agent.GetDefaultBudget()
+	}
+	return nil
 }
 
 type listSessionsIn struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/expected"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -216,12 +217,13 @@ type Lease struct {
 // here, before anything is sent: too many streams or no owner as UNAVAILABLE, no such conversation as NOT_FOUND. The
 // lease must be opened or released.
 //
-// Acquire before a message is sent, and its first events are still in the ring when the stream opens.
+// Acquire before a message is sent, and its first events are still in the ring when the stream opens: with expected.Context where
+// it is the message that makes the conversation.
 func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.AcquireTimeout)
 	defer cancel()
 	for {
-		t, err := h.join(conversationID)
+		t, err := h.join(conversationID, expected.In(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +253,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 }
 
 // join takes a place in a topic, which is made if need be.
-func (h *Hub) join(id string) (*topic, error) {
+func (h *Hub) join(id string, expected bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
@@ -264,6 +266,7 @@ func (h *Hub) join(id string) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
+		t.expected = expected
 		if !h.spawn(t.open) {
 			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
 		}

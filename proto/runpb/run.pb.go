@@ -170,6 +170,7 @@ type State struct {
 	CommandId          string                          `protobuf:"bytes,27,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`                              // of the create
 	Trusted            bool                            `protobuf:"varint,28,opt,name=trusted,proto3" json:"trusted,omitempty"`                                                  // who asked for it may touch any conversation of the project
 	Pending            []*conversationpb.PendingAction `protobuf:"bytes,29,rep,name=pending,proto3" json:"pending,omitempty"`                                                   // REQUIRES_ACTION: without arguments and details
+	Opening            *conversationpb.Opening         `protobuf:"bytes,30,opt,name=opening,proto3" json:"opening,omitempty"`                                                   // until it is admitted: what makes its conversation, and adds files to it
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -403,6 +404,13 @@ func (x *State) GetTrusted() bool {
 func (x *State) GetPending() []*conversationpb.PendingAction {
 	if x != nil {
 		return x.Pending
+	}
+	return nil
+}
+
+func (x *State) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
 	}
 	return nil
 }
@@ -1083,14 +1091,15 @@ func (*Command_Recover) isCommand_Body() {}
 // Create makes a run and answers once it is admitted, or with why it is not: QUOTA_REACHED (the queue is full), and what a
 // conversation refuses a Hold with. A run that is not admitted leaves nothing behind.
 type Create struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	AgentId            string                 `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	AgentVersion       int64                  `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	ConversationId     string                 `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	Order              *Order                 `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
-	CallbackUrl        string                 `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
-	SealedSecret       []byte                 `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
-	PreviousResponseId string                 `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	state              protoimpl.MessageState  `protogen:"open.v1"`
+	AgentId            string                  `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentVersion       int64                   `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	ConversationId     string                  `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	Order              *Order                  `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
+	CallbackUrl        string                  `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
+	SealedSecret       []byte                  `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
+	PreviousResponseId string                  `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	Opening            *conversationpb.Opening `protobuf:"bytes,8,opt,name=opening,proto3" json:"opening,omitempty"` // carried out when the run takes hold of the conversation
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1172,6 +1181,13 @@ func (x *Create) GetPreviousResponseId() string {
 		return x.PreviousResponseId
 	}
 	return ""
+}
+
+func (x *Create) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
 }
 
 // Cancel is answered with the run as it is once the cancel is accepted; one that is over is answered as it is.
@@ -2437,7 +2453,7 @@ var File_runpb_run_proto protoreflect.FileDescriptor
 const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"\x0frunpb/run.proto\x12\n" +
-	"parley.run\x1a!conversationpb/conversation.proto\"\xbc\a\n" +
+	"parley.run\x1a!conversationpb/conversation.proto\"\xf4\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2476,7 +2492,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"command_id\x18\x1b \x01(\tR\tcommandId\x12\x18\n" +
 	"\atrusted\x18\x1c \x01(\bR\atrusted\x12<\n" +
-	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\"\x9f\x01\n" +
+	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\x126\n" +
+	"\aopening\x18\x1e \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\x9f\x01\n" +
 	"\x05Order\x12\x1c\n" +
 	"\tcontinues\x18\x01 \x01(\bR\tcontinues\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x19\n" +
@@ -2525,7 +2542,7 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06posted\x18\x16 \x01(\v2\x12.parley.run.PostedH\x00R\x06posted\x12#\n" +
 	"\x03due\x18\x17 \x01(\v2\x0f.parley.run.DueH\x00R\x03due\x12/\n" +
 	"\arecover\x18\x18 \x01(\v2\x13.parley.run.RecoverH\x00R\arecoverB\x06\n" +
-	"\x04body\"\x94\x02\n" +
+	"\x04body\"\xcc\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\ragent_version\x18\x02 \x01(\x03R\fagentVersion\x12'\n" +
@@ -2533,7 +2550,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05order\x18\x04 \x01(\v2\x11.parley.run.OrderR\x05order\x12!\n" +
 	"\fcallback_url\x18\x05 \x01(\tR\vcallbackUrl\x12#\n" +
 	"\rsealed_secret\x18\x06 \x01(\fR\fsealedSecret\x120\n" +
-	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\"\b\n" +
+	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\x126\n" +
+	"\aopening\x18\b \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\b\n" +
 	"\x06Cancel\"\a\n" +
 	"\x05Await\"e\n" +
 	"\x05Reply\x12#\n" +
@@ -2667,9 +2685,10 @@ var file_runpb_run_proto_goTypes = []any{
 	(*CallDue)(nil),                      // 30: parley.run.CallDue
 	(*CallOver)(nil),                     // 31: parley.run.CallOver
 	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
-	(*conversationpb.Caller)(nil),        // 33: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil),    // 34: parley.conversation.TurnResult
-	(*conversationpb.Refused)(nil),       // 35: parley.conversation.Refused
+	(*conversationpb.Opening)(nil),       // 33: parley.conversation.Opening
+	(*conversationpb.Caller)(nil),        // 34: parley.conversation.Caller
+	(*conversationpb.TurnResult)(nil),    // 35: parley.conversation.TurnResult
+	(*conversationpb.Refused)(nil),       // 36: parley.conversation.Refused
 }
 var file_runpb_run_proto_depIdxs = []int32{
 	3,  // 0: parley.run.State.order:type_name -> parley.run.Order
@@ -2677,56 +2696,58 @@ var file_runpb_run_proto_depIdxs = []int32{
 	4,  // 2: parley.run.State.error:type_name -> parley.run.Error
 	5,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
 	32, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
-	7,  // 5: parley.run.Callback.calls:type_name -> parley.run.Call
-	6,  // 6: parley.run.Callback.told:type_name -> parley.run.Told
-	1,  // 7: parley.run.Told.status:type_name -> parley.run.Telling
-	33, // 8: parley.run.Command.caller:type_name -> parley.conversation.Caller
-	9,  // 9: parley.run.Command.create:type_name -> parley.run.Create
-	10, // 10: parley.run.Command.cancel:type_name -> parley.run.Cancel
-	11, // 11: parley.run.Command.await:type_name -> parley.run.Await
-	13, // 12: parley.run.Command.admitted:type_name -> parley.run.Admitted
-	15, // 13: parley.run.Command.began:type_name -> parley.run.Began
-	16, // 14: parley.run.Command.paused:type_name -> parley.run.Paused
-	17, // 15: parley.run.Command.resumed:type_name -> parley.run.Resumed
-	18, // 16: parley.run.Command.parked:type_name -> parley.run.Parked
-	19, // 17: parley.run.Command.ended:type_name -> parley.run.Ended
-	20, // 18: parley.run.Command.settled:type_name -> parley.run.Settled
-	14, // 19: parley.run.Command.placed:type_name -> parley.run.Placed
-	21, // 20: parley.run.Command.look:type_name -> parley.run.Look
-	22, // 21: parley.run.Command.posted:type_name -> parley.run.Posted
-	23, // 22: parley.run.Command.due:type_name -> parley.run.Due
-	24, // 23: parley.run.Command.recover:type_name -> parley.run.Recover
-	3,  // 24: parley.run.Create.order:type_name -> parley.run.Order
-	2,  // 25: parley.run.Reply.run:type_name -> parley.run.State
-	34, // 26: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
-	35, // 27: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
-	34, // 28: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
-	34, // 29: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
-	4,  // 30: parley.run.Ended.error:type_name -> parley.run.Error
-	26, // 31: parley.run.Event.created:type_name -> parley.run.Created
-	13, // 32: parley.run.Event.admitted:type_name -> parley.run.Admitted
-	14, // 33: parley.run.Event.placed:type_name -> parley.run.Placed
-	15, // 34: parley.run.Event.began:type_name -> parley.run.Began
-	27, // 35: parley.run.Event.suspended:type_name -> parley.run.Suspended
-	17, // 36: parley.run.Event.resumed:type_name -> parley.run.Resumed
-	18, // 37: parley.run.Event.parked:type_name -> parley.run.Parked
-	10, // 38: parley.run.Event.cancelling:type_name -> parley.run.Cancel
-	28, // 39: parley.run.Event.finished:type_name -> parley.run.Finished
-	20, // 40: parley.run.Event.settled:type_name -> parley.run.Settled
-	29, // 41: parley.run.Event.checked:type_name -> parley.run.Checked
-	30, // 42: parley.run.Event.call_due:type_name -> parley.run.CallDue
-	31, // 43: parley.run.Event.call_over:type_name -> parley.run.CallOver
-	2,  // 44: parley.run.Created.state:type_name -> parley.run.State
-	34, // 45: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
-	0,  // 46: parley.run.Finished.status:type_name -> parley.run.Status
-	4,  // 47: parley.run.Finished.error:type_name -> parley.run.Error
-	34, // 48: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
-	7,  // 49: parley.run.CallDue.call:type_name -> parley.run.Call
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	33, // 5: parley.run.State.opening:type_name -> parley.conversation.Opening
+	7,  // 6: parley.run.Callback.calls:type_name -> parley.run.Call
+	6,  // 7: parley.run.Callback.told:type_name -> parley.run.Told
+	1,  // 8: parley.run.Told.status:type_name -> parley.run.Telling
+	34, // 9: parley.run.Command.caller:type_name -> parley.conversation.Caller
+	9,  // 10: parley.run.Command.create:type_name -> parley.run.Create
+	10, // 11: parley.run.Command.cancel:type_name -> parley.run.Cancel
+	11, // 12: parley.run.Command.await:type_name -> parley.run.Await
+	13, // 13: parley.run.Command.admitted:type_name -> parley.run.Admitted
+	15, // 14: parley.run.Command.began:type_name -> parley.run.Began
+	16, // 15: parley.run.Command.paused:type_name -> parley.run.Paused
+	17, // 16: parley.run.Command.resumed:type_name -> parley.run.Resumed
+	18, // 17: parley.run.Command.parked:type_name -> parley.run.Parked
+	19, // 18: parley.run.Command.ended:type_name -> parley.run.Ended
+	20, // 19: parley.run.Command.settled:type_name -> parley.run.Settled
+	14, // 20: parley.run.Command.placed:type_name -> parley.run.Placed
+	21, // 21: parley.run.Command.look:type_name -> parley.run.Look
+	22, // 22: parley.run.Command.posted:type_name -> parley.run.Posted
+	23, // 23: parley.run.Command.due:type_name -> parley.run.Due
+	24, // 24: parley.run.Command.recover:type_name -> parley.run.Recover
+	3,  // 25: parley.run.Create.order:type_name -> parley.run.Order
+	33, // 26: parley.run.Create.opening:type_name -> parley.conversation.Opening
+	2,  // 27: parley.run.Reply.run:type_name -> parley.run.State
+	35, // 28: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
+	36, // 29: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
+	35, // 30: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
+	35, // 31: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
+	4,  // 32: parley.run.Ended.error:type_name -> parley.run.Error
+	26, // 33: parley.run.Event.created:type_name -> parley.run.Created
+	13, // 34: parley.run.Event.admitted:type_name -> parley.run.Admitted
+	14, // 35: parley.run.Event.placed:type_name -> parley.run.Placed
+	15, // 36: parley.run.Event.began:type_name -> parley.run.Began
+	27, // 37: parley.run.Event.suspended:type_name -> parley.run.Suspended
+	17, // 38: parley.run.Event.resumed:type_name -> parley.run.Resumed
+	18, // 39: parley.run.Event.parked:type_name -> parley.run.Parked
+	10, // 40: parley.run.Event.cancelling:type_name -> parley.run.Cancel
+	28, // 41: parley.run.Event.finished:type_name -> parley.run.Finished
+	20, // 42: parley.run.Event.settled:type_name -> parley.run.Settled
+	29, // 43: parley.run.Event.checked:type_name -> parley.run.Checked
+	30, // 44: parley.run.Event.call_due:type_name -> parley.run.CallDue
+	31, // 45: parley.run.Event.call_over:type_name -> parley.run.CallOver
+	2,  // 46: parley.run.Created.state:type_name -> parley.run.State
+	35, // 47: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
+	0,  // 48: parley.run.Finished.status:type_name -> parley.run.Status
+	4,  // 49: parley.run.Finished.error:type_name -> parley.run.Error
+	35, // 50: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
+	7,  // 51: parley.run.CallDue.call:type_name -> parley.run.Call
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_runpb_run_proto_init() }

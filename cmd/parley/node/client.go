@@ -91,7 +91,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
 		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
-		CheckCallback: checkCallback(n.guard),
+		CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 
 	counter := token.NewCounter(n.records, n.log)

@@ -472,7 +472,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
 		Files: n.files, Tasks: &tasks{reads.route}, Runs: &runs{reads.route}, PDF: printer,
-		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard),
+		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err
