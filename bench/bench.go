@@ -58,6 +58,7 @@ type Options struct {
 	Nodes          int    // nodes that the harness starts itself; 0 = it uses URLs
 	Dir            string // where those keep data and logs; empty = a folder that is removed after success
 	Binary         string // their program; empty = this one
+	From           string // the program that they are upgraded from (upgrade)
 	Network        bool   // each in a network of its own that can be cut (chaos)
 	NodeFlags      string // more of their flags, separated by blanks
 	Seed           uint64 // of everything random; 0 = drawn and printed
@@ -120,6 +121,9 @@ func scenarios() []scenario {
 		{"rolling", "restart all nodes one after another under load", "bench-brief", runRolling, map[string]string{
 			"nodes": "3", "records": "400", "rate": "200", "followers": "1000", "warm-up": "10s",
 		}, worldPlain},
+		{"upgrade", "restart all nodes one after another from the release of -from into this one, back, and again, under load", "bench-brief", runUpgrade, map[string]string{
+			"nodes": "3", "records": "60", "rate": "60", "followers": "60",
+		}, worldClient},
 		{"join", "a fourth node joins a loaded cluster with -state-bytes of state", "bench-echo", runJoin, map[string]string{
 			"nodes": "3", "records": "256", "rate": "100", "warm-up": "10s", "timeout": "3m",
 		}, worldPlain},
@@ -264,6 +268,7 @@ func parseOptions(s scenario, args []string, stderr io.Writer) (*Options, error)
 	set.IntVar(&o.Nodes, "nodes", 0, "nodes to start for this run, instead of -url")
 	set.StringVar(&o.Dir, "dir", "", "folder for data and logs of those nodes; default one that goes when all is well")
 	set.StringVar(&o.Binary, "binary", "", "program of those nodes; default this one")
+	set.StringVar(&o.From, "from", "", "program that the nodes are upgraded from (upgrade)")
 	set.StringVar(&o.NodeFlags, "node-flags", "", "more flags of those nodes, separated by blanks")
 	set.StringVar(&o.LogLevel, "log-level", "warn", "log level of those nodes")
 	set.BoolVar(&o.Network, "network", false, "give each of those nodes a network of its own, so that partitions are possible (chaos; takes root)")

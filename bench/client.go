@@ -76,7 +76,8 @@ func (c *client) call(method, path string, body []byte, want int, read func([]by
 type request struct {
 	method, path string
 	body         []byte
-	want         int // status of a success
+	key          string // Idempotency-Key; empty = none
+	want         int    // status of a success
 	read         func([]byte) error
 }
 
@@ -91,6 +92,9 @@ func (c *client) attempt(host int, r *request) (servedBy string, err error) {
 	wire.Header.SetHost(to.Addr)
 	if c.options.Token != "" {
 		wire.Header.Set("Authorization", "Bearer "+c.options.Token)
+	}
+	if r.key != "" {
+		wire.Header.Set("Idempotency-Key", r.key)
 	}
 	if r.body != nil {
 		wire.Header.SetContentType("application/json")

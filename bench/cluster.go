@@ -68,6 +68,9 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 	if err != nil {
 		return nil, err
 	}
+	for _, n := range c.Nodes() {
+		n.Binary = o.From
+	}
 	if err = c.Start(ctx); err == nil {
 		err = c.settle(ctx, settleWithin)
 	}
@@ -95,6 +98,15 @@ func (c *cluster) stop(keep bool) string {
 
 // settle waits until every shard has an owner and all its copies, and owners are spread over the nodes that run.
 func (c *cluster) settle(ctx context.Context, within time.Duration) error {
+	return c.await(ctx, within, (*status).unsettled)
+}
+
+// replicate waits until every shard has an owner and all its copies on the nodes that run.
+func (c *cluster) replicate(ctx context.Context, within time.Duration) error {
+	return c.await(ctx, within, (*status).unreplicated)
+}
+
+func (c *cluster) await(ctx context.Context, within time.Duration, lacks func(s *status, alive []string) string) error {
 	if len(c.Nodes()) == 1 {
 		return nil
 	}
@@ -109,7 +121,7 @@ func (c *cluster) settle(ctx context.Context, within time.Duration) error {
 			status, err := fetchStatus(ctx, n.OpsURL())
 			if err != nil {
 				missing = err.Error()
-			} else if missing = status.unsettled(c.running()); missing == "" {
+			} else if missing = lacks(status, c.running()); missing == "" {
 				return nil
 			}
 		}

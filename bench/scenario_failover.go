@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"parley/bench/nodes"
 )
 
 // background runs a load until the returned function is called, which returns what it measured.
@@ -149,26 +151,35 @@ func runRolling(ctx context.Context, o *Options, live *progress) (*Report, error
 func (c *crowd) restartAll(ctx context.Context) ([]string, error) {
 	var story []string
 	for _, n := range c.options.cluster.Nodes() {
-		c.live.phase("restarting " + n.Name)
-		at := time.Now()
-		limit, cancel := context.WithTimeout(ctx, time.Minute)
-		err := n.Terminate(limit)
-		cancel()
+		told, err := c.restart(ctx, n, c.options.cluster.settle)
 		if err != nil {
 			return nil, err
 		}
-		stopped := time.Now()
-		if err := n.Start(ctx); err != nil {
-			return nil, err
-		}
-		ready := time.Now()
-		if err := c.options.cluster.settle(ctx, settleWithin); err != nil {
-			return nil, err
-		}
-		story = append(story, fmt.Sprintf("%s restarted %s: stopped after %v, ready after %v more, settled after %v more", at.Format("15:04:05.000"),
-			n.Name, stopped.Sub(at).Round(time.Millisecond), ready.Sub(stopped).Round(time.Millisecond), time.Since(ready).Round(time.Millisecond)))
+		story = append(story, told)
 	}
 	return story, nil
+}
+
+// restart stops a node gracefully, starts it again, and waits for the cluster.
+func (c *crowd) restart(ctx context.Context, n *nodes.Node, await func(context.Context, time.Duration) error) (story string, err error) {
+	c.live.phase("restarting " + n.Name)
+	at := time.Now()
+	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	err = n.Terminate(limit)
+	cancel()
+	if err != nil {
+		return "", err
+	}
+	stopped := time.Now()
+	if err := n.Start(ctx); err != nil {
+		return "", err
+	}
+	ready := time.Now()
+	if err := await(ctx, settleWithin); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s restarted %s: stopped after %v, ready after %v more, settled after %v more", at.Format("15:04:05.000"),
+		n.Name, stopped.Sub(at).Round(time.Millisecond), ready.Sub(stopped).Round(time.Millisecond), time.Since(ready).Round(time.Millisecond)), nil
 }
 
 // runJoin fills a cluster, puts a load on it, adds a node, and waits until that serves its share.

@@ -52,9 +52,22 @@ func fetchStatus(ctx context.Context, ops string) (*status, error) {
 	return s, nil
 }
 
-// unsettled says what is missing until all is as it should be with the given nodes alive: every shard has an owner and
-// as many voters as there can be, all of them alive and close behind, and no node owns much more than another.
+// unsettled says what is missing until all is as it should be with the given nodes alive: the shards are replicated, and no
+// node owns much more than another.
 func (s *status) unsettled(alive []string) string {
+	if missing := s.unreplicated(alive); missing != "" {
+		return missing
+	}
+	least, most := s.share(alive)
+	if most-least > 2 {
+		return fmt.Sprintf("owners are not spread: a node has %d shards, another %d", most, least)
+	}
+	return ""
+}
+
+// unreplicated says what is missing until every shard has an owner and as many voters as there can be, all of them alive and
+// close behind: then any node may stop.
+func (s *status) unreplicated(alive []string) string {
 	const closeBehind = 1000 // entries: it takes part, even under load
 	voters := min(s.Replication, len(alive))
 	if voters%2 == 0 {
@@ -81,10 +94,6 @@ func (s *status) unsettled(alive []string) string {
 				return fmt.Sprintf("%s is %d entries behind in shard %d", lag.Node, lag.Entries, shard.Shard)
 			}
 		}
-	}
-	least, most := s.share(alive)
-	if most-least > 2 {
-		return fmt.Sprintf("owners are not spread: a node has %d shards, another %d", most, least)
 	}
 	return ""
 }

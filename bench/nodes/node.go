@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +23,10 @@ type Node struct {
 	Cluster string // host:port for other nodes
 	Dir     string // its data
 	Log     string // file with what its processes say, all starts after one another
+
+	// Binary and Environ count from the next start on: a program in place of the fleet's, and more of the environment.
+	Binary  string
+	Environ []string
 
 	fleet     *Fleet
 	namespace string // of its network; empty = this one
@@ -60,13 +66,13 @@ func (n *Node) Launch() error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the process has its own
-	name, args := n.fleet.config.Binary, append([]string{"serve"}, n.fleet.flags(n)...)
+	name, args := cmp.Or(n.Binary, n.fleet.config.Binary), append([]string{"serve"}, n.fleet.flags(n)...)
 	if n.namespace != "" {
 		name, args = "ip", append([]string{"netns", "exec", n.namespace, name}, args...)
 	}
 	// Its end is Kill's or Terminate's business, not a context's.
 	command := exec.CommandContext(context.Background(), name, args...)
-	command.Env = append(os.Environ(), n.fleet.config.Environ...)
+	command.Env = slices.Concat(os.Environ(), n.fleet.config.Environ, n.Environ)
 	command.Stdout, command.Stderr = log, log
 	// Not in our process group: an interrupt at the terminal is for the harness, which then stops its nodes.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -37,7 +37,7 @@ type Agent struct {
 	// Hears each rating of the agent's answers.
 	FeedbackHook *FeedbackHook `key:"feedback_hook"`
 	// Model calls in one turn; turn.max_rounds when 0.
-	MaxTurns int `key:"max_turns"`
+	MaxTurns int `key:"max_turns" range:"0..1000"`
 	// Budget of a conversation that does not bring its own. Needs a price.
 	DefaultBudget *Budget `key:"default_budget"`
 	// Lets callers of the Client API run the agent in the background. Default false.
@@ -46,9 +46,9 @@ type Agent struct {
 
 // Model says how to reach a model.
 type Model struct {
-	// scripted (built in, no network), openai (Chat Completions of any compatible server), openai-responses or
-	// anthropic. Required.
-	Provider string `key:"provider"`
+	// scripted (built in, no network), openai (Chat Completions of any compatible server), openai-responses or anthropic.
+	// Required.
+	Provider string `key:"provider" one_of:"scripted,openai,openai-responses,anthropic"`
 	// Model name as the provider knows it. Required except for scripted.
 	Name string `key:"name"`
 	// Base URL of the service; the provider's own when empty.
@@ -60,13 +60,13 @@ type Model struct {
 	// File with the API key; a final newline is dropped.
 	APIKeyFile string `key:"api_key_file"`
 	// Sampling temperature, 0 to 2; the provider's own when absent.
-	Temperature *float64 `key:"temperature"`
+	Temperature *float64 `key:"temperature" range:"0..2"`
 	// Nucleus sampling, 0 to 1; the provider's own when absent.
-	TopP *float64 `key:"top_p"`
+	TopP *float64 `key:"top_p" range:"0..1"`
 	// Most tokens of one answer; the provider's own when 0.
-	MaxOutputTokens int `key:"max_output_tokens"`
+	MaxOutputTokens int `key:"max_output_tokens" range:"0..10_000_000"`
 	// Context window in tokens; the newest messages that fit are sent. 128000 when 0.
-	ContextTokens int `key:"context_tokens"`
+	ContextTokens int `key:"context_tokens" range:"0..100_000_000"`
 	// Wait for the first token of a call. 1m when 0.
 	FirstTokenTimeout time.Duration `key:"first_token_timeout"`
 	// Longest silence inside an answer. 1m when 0.
@@ -74,7 +74,7 @@ type Model struct {
 	// Longest call in all. 10m when 0.
 	TotalTimeout time.Duration `key:"total_timeout"`
 	// Retries of a call that failed before its first token. 2 when absent.
-	Retries *int `key:"retries"`
+	Retries *int `key:"retries" range:"0..10"`
 	// Price of the model; without it calls cost an unknown amount and budgets are refused.
 	Price *Price `key:"price"`
 	// What the scripted model does. Only for provider scripted.
@@ -96,7 +96,7 @@ type Budget struct {
 	// US dollars. Required, above 0.
 	MaxCost USD `key:"max_cost"`
 	// What happens when it is used up: pause (a person may raise it) or stop. pause when empty.
-	OnReach string `key:"on_reach"`
+	OnReach string `key:"on_reach" one_of:",pause,stop"`
 	// Callers of the Client API may lower the budget, but neither raise nor remove it. Default false.
 	Binding bool `key:"binding"`
 }
@@ -118,7 +118,7 @@ type Attachments struct {
 	// Accepts files.
 	Enabled bool `key:"enabled"`
 	// Files in one conversation; 10 when 0.
-	MaxFiles int `key:"max_files"`
+	MaxFiles int `key:"max_files" range:"0..1000"`
 	// Largest file; 10MiB when 0.
 	MaxFileSize Size `key:"max_file_size"`
 	// MIME types accepted, e.g. image/*; all when empty.
@@ -126,7 +126,7 @@ type Attachments struct {
 	// The model understands images.
 	AcceptsImages bool `key:"accepts_images"`
 	// Days a file is kept; for ever when 0.
-	RetentionDays int `key:"retention_days"`
+	RetentionDays int `key:"retention_days" range:"0..36_500"`
 }
 
 // Experience holds the switches of the chat page. An absent switch has its default.
@@ -160,7 +160,7 @@ type Feedback struct {
 	// Reasons to choose from; inaccurate, incomplete, off_topic, too_long, unsafe, other when empty.
 	Reasons []string `key:"reasons"`
 	// Longest comment in characters; 1000 when 0.
-	MaxCommentLength int `key:"max_comment_length"`
+	MaxCommentLength int `key:"max_comment_length" range:"0..100_000"`
 }
 
 // Export is about export of conversations.
@@ -170,7 +170,7 @@ type Export struct {
 	// Includes tool calls.
 	IncludeTools bool `key:"include_tools"`
 	// Formats on offer: md, json, html, pdf; all when empty.
-	Formats []string `key:"formats"`
+	Formats []string `key:"formats" one_of:"md,json,html,pdf"`
 }
 
 // Script makes the scripted model follow fixed steps instead of its canned answers.
@@ -180,7 +180,7 @@ type Script struct {
 	// Wait between two tokens; all at once when 0.
 	TokenInterval time.Duration `key:"token_interval"`
 	// Words of the answer; those of text, of the step or of a canned answer when 0.
-	Tokens int `key:"tokens"`
+	Tokens int `key:"tokens" range:"0..1_000_000"`
 	// The answer.
 	Text string `key:"text"`
 	// One step per model call of a turn; the last one repeats.
@@ -196,7 +196,7 @@ type Step struct {
 	// Tools that the model calls.
 	ToolCalls []ToolCall `key:"tool_calls"`
 	// Fails with this: rate_limited, overloaded, invalid_request, server_error or cut (in mid-stream).
-	ErrorCode string `key:"error_code"`
+	ErrorCode string `key:"error_code" one_of:",rate_limited,overloaded,invalid_request,server_error,cut"`
 	// Text of the failure.
 	ErrorMessage string `key:"error_message"`
 	// Tokens streamed before the failure.

@@ -4,30 +4,30 @@ import "time"
 
 // Auth says who may call the conversation server and how that is found out.
 type Auth struct {
-	// Turns authentication on. Off is for development: every caller is trusted to be who it says. Default false.
+	// Turns authentication on. Off is for development: every caller is trusted to be who it says.
 	Enabled bool `key:"enabled"`
 	// Permits a listen address that others can reach although authentication is off. Only behind a proxy that
-	// authenticates. Default false.
+	// authenticates.
 	AllowInsecure bool `key:"allow_insecure"`
-	// How tokens are checked: static (the list below), jwt (signed tokens) or callout (ask an HTTP service). Needed
-	// when enabled. Default "".
+	// How tokens are checked: static (the list below), jwt (signed tokens) or callout (ask an HTTP service). Needed when
+	// enabled.
 	Provider string `key:"provider"`
-	// Request header that carries the token; case does not matter. Default Authorization.
-	HeaderName string `key:"header_name"`
-	// Prefix stripped from the header when it is there; a bare token is accepted too. Default "Bearer ".
-	TokenPrefix string `key:"token_prefix"`
-	// Paths after http.base_path that need no token: exact (/docs), or with * for anything (/docs/*, which does not
-	// cover /docs itself). The default lets browsers, which cannot send a token, open the documentation; it holds nothing
-	// that is anybody's own. Default [/docs, /docs/*].
-	ExcludeRoutes []string `key:"exclude_routes"`
-	// Where the user id of a request without established identity may come from: query, body, both or none. An
-	// established identity always wins. Default [query, body].
-	ResolveUserID []string `key:"resolve_user_id"`
-	// Longest token; longer ones are refused unread. Default 8KiB.
-	MaxToken Size `key:"max_token"`
-	// Checked tokens remembered (jwt and, with callout.cache_ttl, callout), by their SHA-256. Default 10000.
-	CacheEntries int `key:"cache_entries"`
-	// Tokens of provider static. Default [].
+	// Request header that carries the token; case does not matter.
+	HeaderName string `key:"header_name" default:"Authorization"`
+	// Prefix stripped from the header when it is there; a bare token is accepted too.
+	TokenPrefix string `key:"token_prefix" default:"Bearer "`
+	// Paths after http.base_path that need no token: exact (/docs), or with * for anything (/docs/*, which does not cover
+	// /docs itself). The default lets browsers, which cannot send a token, open the documentation; it holds nothing that
+	// is anybody's own.
+	ExcludeRoutes []string `key:"exclude_routes" default:"/docs,/docs/*"`
+	// Where the user id of a request without established identity may come from: query, body, both or none. An established
+	// identity always wins.
+	ResolveUserID []string `key:"resolve_user_id" default:"query,body" one_of:"query,body"`
+	// Longest token; longer ones are refused unread.
+	MaxToken Size `key:"max_token" default:"8KiB" range:"16..1MiB"`
+	// Checked tokens remembered (jwt and, with callout.cache_ttl, callout), by their SHA-256.
+	CacheEntries int `key:"cache_entries" default:"10000" range:"0..10_000_000"`
+	// Tokens of provider static.
 	Tokens []Token `key:"tokens"`
 
 	JWT     JWT     `key:"jwt"`
@@ -46,50 +46,50 @@ type Token struct {
 
 // JWT is about signed tokens. Exactly one of secret, secret_file, public_key, public_key_file and jwks_uri is set.
 type JWT struct {
-	// The one signature algorithm accepted: HS256/384/512, RS256/384/512, PS256/384/512, ES256/384/512 or EdDSA. What
-	// a token's header says never decides. Empty = HS256 with a secret, else RS256. Default "".
+	// The one signature algorithm accepted: HS256/384/512, RS256/384/512, PS256/384/512, ES256/384/512 or EdDSA. What a
+	// token's header says never decides. Empty = HS256 with a secret, else RS256.
 	Algorithm string `key:"algorithm"`
-	// Shared secret of the HS algorithms; at least 32 random bytes. Default "".
+	// Shared secret of the HS algorithms; at least 32 random bytes.
 	Secret Secret `key:"secret"`
-	// File with the shared secret; a final newline is dropped. Default "".
+	// File with the shared secret; a final newline is dropped.
 	SecretFile string `key:"secret_file"`
-	// Public key in PEM form. Default "".
+	// Public key in PEM form.
 	PublicKey string `key:"public_key"`
-	// File with the public key in PEM form. Default "".
+	// File with the public key in PEM form.
 	PublicKeyFile string `key:"public_key_file"`
-	// URL of a JSON web key set: https, or http to loopback. Default "".
+	// URL of a JSON web key set: https, or http to loopback.
 	JWKSURI string `key:"jwks_uri"`
-	// Issuer that tokens must name. Empty = any. Default "".
+	// Issuer that tokens must name. Empty = any.
 	Issuer string `key:"issuer"`
-	// Audiences of which tokens must name one. Empty = any. Default [].
+	// Audiences of which tokens must name one. Empty = any.
 	Audience []string `key:"audience"`
-	// Difference of clocks forgiven for expiry and not-before. Default 30s.
-	Leeway time.Duration `key:"leeway"`
-	// Refuses tokens without an expiry. Default false.
+	// Difference of clocks forgiven for expiry and not-before.
+	Leeway time.Duration `key:"leeway" default:"30s" range:"0s..10m"`
+	// Refuses tokens without an expiry.
 	RequireExpiry bool `key:"require_expiry"`
-	// Claim with the user id; dots reach into objects. If it is empty or absent: sub, userId, user_id. Default "".
+	// Claim with the user id; dots reach into objects. If it is empty or absent: sub, userId, user_id.
 	UserIDClaim string `key:"user_id_claim"`
-	// How long a checked token is believed without another look, never beyond its expiry. Longer saves signature
-	// checks; a withdrawn key is noticed that much later. Default 1m.
-	CacheTTL time.Duration `key:"cache_ttl"`
-	// Time between two fetches of the key set; an unknown key id fetches sooner. Default 10m.
-	JWKSRefresh time.Duration `key:"jwks_refresh"`
-	// How long the last good key set is used while its URL does not answer; after that tokens are refused. Default 24h.
-	JWKSMaxStale time.Duration `key:"jwks_max_stale"`
-	// Time for one fetch of the key set. Default 5s.
-	JWKSTimeout time.Duration `key:"jwks_timeout"`
-	// Largest key set. Default 512KiB.
-	JWKSMaxBytes Size `key:"jwks_max_bytes"`
+	// How long a checked token is believed without another look, never beyond its expiry. Longer saves signature checks; a
+	// withdrawn key is noticed that much later.
+	CacheTTL time.Duration `key:"cache_ttl" default:"1m" range:"0s..24h"`
+	// Time between two fetches of the key set; an unknown key id fetches sooner.
+	JWKSRefresh time.Duration `key:"jwks_refresh" default:"10m" range:"1s..24h"`
+	// How long the last good key set is used while its URL does not answer; after that tokens are refused.
+	JWKSMaxStale time.Duration `key:"jwks_max_stale" default:"24h" range:"auth.jwt.jwks_refresh..720h"`
+	// Time for one fetch of the key set.
+	JWKSTimeout time.Duration `key:"jwks_timeout" default:"5s" range:"1ms..1m"`
+	// Largest key set.
+	JWKSMaxBytes Size `key:"jwks_max_bytes" default:"512KiB" range:"1KiB..64MiB"`
 }
 
 // Callout asks an HTTP service about every token: POST {"token": ...}, answer {"valid", "userId", "error"}.
 type Callout struct {
-	// URL of the service: https, or http to loopback. Default "".
+	// URL of the service: https, or http to loopback.
 	URL string `key:"url"`
-	// Time for one question. No answer in time refuses the request (503). Default 3s.
-	Timeout time.Duration `key:"timeout"`
-	// How long a yes is remembered. 0 asks every time, so that a withdrawn token ends at once. Default 0s.
-	CacheTTL time.Duration `key:"cache_ttl"`
-	// Questions under way at once; further requests wait within their timeout. Default 64.
-	MaxConcurrent int `key:"max_concurrent"`
+	// Time for one question. No answer in time refuses the request (503).
+	Timeout time.Duration `key:"timeout" default:"3s" range:"1ms..1m"`
+	// How long a yes is remembered. 0 asks every time, so that a withdrawn token ends at once.
+	CacheTTL time.Duration `key:"cache_ttl" range:"0s..24h"`
+	// Questions under way at once; further requests wait within their timeout.
+	MaxConcurrent int `key:"max_concurrent" default:"64" range:"1..10_000"`
 }

@@ -58,7 +58,8 @@ func TestSpellingsAreUnique(t *testing.T) {
 // Every setting is explained, and the default that its comment promises is the default that it has.
 func TestCommentsNameTheDefault(t *testing.T) {
 	for _, s := range settings(Default()) {
-		require.NotEmpty(t, s.doc, s.key)
+		doc := s.doc()
+		require.NotEmpty(t, s.comment(), s.key)
 		text := "[]"
 		if s.value.Kind() != reflect.Slice {
 			text = strings.Trim(formatScalar(s.value), `"`)
@@ -70,9 +71,42 @@ func TestCommentsNameTheDefault(t *testing.T) {
 		if text == "" || strings.HasSuffix(text, " ") {
 			text = `"` + text + `"`
 		}
-		require.True(t, strings.HasSuffix(s.doc, " Default "+text+".") || strings.Contains(s.doc, " Default "+text+". "),
-			"%s: comment %q does not name the default %q", s.key, s.doc, text)
+		require.True(t, strings.HasSuffix(doc, " Default "+text+".") || strings.Contains(doc, " Default "+text+". "),
+			"%s: comment %q does not name the default %q", s.key, doc, text)
 	}
+}
+
+// What the tags declare can be read: defaults and both ends of every range.
+func TestDeclarations(t *testing.T) {
+	c := Default()
+	for _, s := range settings(c) {
+		if s.def != "" {
+			require.Empty(t, s.set(s.def, s.key))
+		}
+	}
+	k := &checker{}
+	b := c.bounds(k)
+	var walk func(reflect.Type)
+	walk = func(item reflect.Type) {
+		for item.Kind() == reflect.Pointer || item.Kind() == reflect.Slice {
+			item = item.Elem()
+		}
+		if item.Kind() != reflect.Struct {
+			return
+		}
+		for _, f := range fieldsOf(item) {
+			kind := item.Field(f.index).Type
+			walk(kind)
+			if kind.Kind() == reflect.Pointer {
+				kind = kind.Elem()
+			}
+			if f.low != "" {
+				require.False(t, less(b.end(f.high, kind), b.end(f.low, kind)), f.docKey)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+	require.Empty(t, k.problems)
 }
 
 func TestEveryItemFieldIsExplained(t *testing.T) {
@@ -88,9 +122,9 @@ func TestEveryItemFieldIsExplained(t *testing.T) {
 		for _, f := range fieldsOf(item) {
 			field := item.Field(f.index)
 			if field.Type.Kind() != reflect.Struct {
-				require.NotEmpty(t, docs[f.doc], f.doc)
+				require.NotEmpty(t, docs[f.docKey], f.docKey)
 			} else {
-				require.NotEmpty(t, docs[field.Type.Name()], f.doc)
+				require.NotEmpty(t, docs[field.Type.Name()], f.docKey)
 			}
 			walk(field.Type)
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// The comments of the fields are the documentation of the settings: kept once, shown by --print-config and -h.
+// The comments of the fields are the documentation of the settings, shown by --print-config and -h.
 //
 //go:embed config.go cluster.go auth.go agent.go human.go tool.go client.go
 var source embed.FS

@@ -168,7 +168,7 @@ func WriteUsage(w io.Writer) error {
 		"  --print-config\n      Print the effective configuration as a commented config file, and exit.\n")
 	for _, s := range settings(Default()) {
 		fmt.Fprintf(&out, "  --%s%s  (%s)\n", s.flag(), s.metavar(), s.env())
-		writeWrapped(&out, "      ", s.doc)
+		writeWrapped(&out, "      ", s.doc())
 	}
 	_, err := w.Write(out.Bytes())
 	return err

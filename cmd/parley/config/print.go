@@ -35,7 +35,7 @@ func (p *printer) section(value reflect.Value, indent string) {
 			p.section(member, indent+"  ")
 			continue
 		}
-		writeWrapped(&p.out, indent+"# ", p.docs[f.doc])
+		writeWrapped(&p.out, indent+"# ", setting{field: f, value: member}.doc())
 		if isStructList(member.Type()) {
 			p.itemDocs(member.Type().Elem(), indent+"#   ")
 		}
@@ -46,7 +46,7 @@ func (p *printer) section(value reflect.Value, indent string) {
 // itemDocs explains the fields of list items, which are printed without comments of their own.
 func (p *printer) itemDocs(item reflect.Type, prefix string) {
 	for _, f := range fieldsOf(item) {
-		writeWrapped(&p.out, prefix, f.key+": "+p.docs[f.doc])
+		writeWrapped(&p.out, prefix, f.key+": "+f.comment())
 		member := item.Field(f.index).Type
 		if member.Kind() == reflect.Pointer || isStructList(member) {
 			member = member.Elem()

@@ -79,17 +79,15 @@ func (c *Config) agentRecord(k *checker, key string, a *Agent) *agentpb.Agent {
 	if slices.Contains(a.Projects, "") {
 		k.failf(key+".projects", "must not hold an empty id")
 	}
-	if a.MaxTurns < 0 || a.MaxTurns > 1000 {
-		k.failf(key+".max_turns", "%d is not between 0 and 1000", a.MaxTurns)
-	}
+	c.checkItem(k, key, a)
 	record := &agentpb.Agent{
 		Id: a.ID, Name: a.Name, Description: a.Description, Version: a.Version, Instructions: a.Instructions,
 		MaxTurns:     int32(a.MaxTurns),
 		Background:   a.Background,
 		Projects:     a.Projects,
 		Metadata:     agentMetadata(k, key, a),
-		Capabilities: capabilityRecord(k, key, &a.Capabilities),
-		Experience:   experienceRecord(k, key, &a.Experience),
+		Capabilities: capabilityRecord(&a.Capabilities),
+		Experience:   experienceRecord(&a.Experience),
 	}
 	if record.Name == "" {
 		record.Name = a.ID
@@ -170,7 +168,6 @@ func maxRetries(configured *int) int32 {
 }
 
 func checkModel(k *checker, key string, m *Model) {
-	k.oneOf(key+".provider", m.Provider, "scripted", "openai", "openai-responses", "anthropic")
 	if m.Provider != "scripted" {
 		if m.Name == "" {
 			k.failf(key+".name", "must not be empty")
@@ -184,15 +181,6 @@ func checkModel(k *checker, key string, m *Model) {
 			k.failf(key+".base_url", "%w", err)
 		}
 	}
-	within(k, []bound[int]{
-		{key + ".max_output_tokens", m.MaxOutputTokens, 0, 10_000_000},
-		{key + ".context_tokens", m.ContextTokens, 0, 100_000_000},
-		{key + ".retries", valueOr(m.Retries, 0), 0, 10},
-	})
-	within(k, []bound[float64]{
-		{key + ".temperature", valueOr(m.Temperature, 0), 0, 2},
-		{key + ".top_p", valueOr(m.TopP, 0), 0, 1},
-	})
 }
 
 // apiKey finds the key. A service of one's own (base_url) may need none.
@@ -247,7 +235,6 @@ func scriptRecord(k *checker, key string, s *Script) *agentpb.Script {
 	if s == nil {
 		return nil
 	}
-	within(k, []bound[int]{{key + ".tokens", s.Tokens, 0, 1_000_000}})
 	record := &agentpb.Script{
 		FirstTokenDelayMs: s.FirstTokenDelay.Milliseconds(), TokenIntervalMs: s.TokenInterval.Milliseconds(),
 		Tokens: int32(s.Tokens), Text: s.Text,
@@ -260,9 +247,6 @@ func scriptRecord(k *checker, key string, s *Script) *agentpb.Script {
 	}
 	for i, step := range s.Steps {
 		at := fmt.Sprintf("%s.steps[%d]", key, i)
-		if step.ErrorCode != "" {
-			k.oneOf(at+".error_code", step.ErrorCode, "rate_limited", "overloaded", "invalid_request", "server_error", "cut")
-		}
 		out := &agentpb.Script_Step{
 			Text: step.Text, ErrorCode: step.ErrorCode, ErrorMessage: step.ErrorMessage,
 			ErrorAfterTokens: int32(step.ErrorAfterTokens), FailTimes: int32(step.FailTimes), DelayMs: step.Delay.Milliseconds(),
@@ -290,23 +274,17 @@ func argumentText(k *checker, key string, call ToolCall) string {
 }
 
 func budgetRecord(k *checker, key string, a *Agent) *agentpb.Budget {
-	onReach := or(a.DefaultBudget.OnReach, "pause")
-	k.oneOf(key+".on_reach", onReach, "pause", "stop")
 	if a.DefaultBudget.MaxCost <= 0 {
 		k.failf(key+".max_cost", "must be above 0")
 	}
 	if a.Model != nil && a.Model.Price == nil {
 		k.failf(key, "needs model.price: what has no price cannot be kept within a budget")
 	}
-	return &agentpb.Budget{MaxCostNanoUsd: int64(a.DefaultBudget.MaxCost), OnReach: onReach}
+	return &agentpb.Budget{MaxCostNanoUsd: int64(a.DefaultBudget.MaxCost), OnReach: or(a.DefaultBudget.OnReach, "pause")}
 }
 
-func capabilityRecord(k *checker, key string, c *Capabilities) *agentpb.Capabilities {
+func capabilityRecord(c *Capabilities) *agentpb.Capabilities {
 	files := c.Attachments
-	within(k, []bound[int]{
-		{key + ".capabilities.attachments.max_files", files.MaxFiles, 0, 1000},
-		{key + ".capabilities.attachments.retention_days", files.RetentionDays, 0, 36_500},
-	})
 	record := &agentpb.Capabilities{
 		ToolApproval: c.ToolApproval, AskUser: c.AskUser, ClientTools: c.ClientTools,
 		Attachments: &agentpb.Attachments{Enabled: files.Enabled},
@@ -322,8 +300,7 @@ func capabilityRecord(k *checker, key string, c *Capabilities) *agentpb.Capabili
 }
 
 // experienceRecord resolves the switches.
-func experienceRecord(k *checker, key string, e *Experience) *agentpb.Experience {
-	within(k, []bound[int]{{key + ".experience.feedback.max_comment_length", e.Feedback.MaxCommentLength, 0, 100_000}})
+func experienceRecord(e *Experience) *agentpb.Experience {
 	record := &agentpb.Experience{
 		Copy: valueOr(e.Copy, true), Regenerate: valueOr(e.Regenerate, true), Edit: valueOr(e.Edit, true),
 		Rename: valueOr(e.Rename, true), Pin: valueOr(e.Pin, true), BulkDelete: valueOr(e.BulkDelete, true),
@@ -336,9 +313,6 @@ func experienceRecord(k *checker, key string, e *Experience) *agentpb.Experience
 	}
 	if len(record.FeedbackReasons) == 0 {
 		record.FeedbackReasons = strings.Fields("inaccurate incomplete off_topic too_long unsafe other")
-	}
-	for i, format := range record.ExportFormats {
-		k.oneOf(fmt.Sprintf("%s.experience.export.formats[%d]", key, i), format, "md", "json", "html", "pdf")
 	}
 	if len(record.ExportFormats) == 0 {
 		record.ExportFormats = strings.Fields("md json html pdf")

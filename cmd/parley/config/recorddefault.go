@@ -3,7 +3,7 @@ package config
 import "parley/proto/agentpb"
 
 // DefaultExperience is the switches of an agent that sets none.
-func DefaultExperience() *agentpb.Experience { return experienceRecord(&checker{}, "", &Experience{}) }
+func DefaultExperience() *agentpb.Experience { return experienceRecord(&Experience{}) }
 
 // DefaultPolicy is how a tool may be run that says nothing of it.
 func (c *Config) DefaultPolicy() *agentpb.ToolPolicy {
@@ -23,5 +23,5 @@ func DefaultModel() *agentpb.Model {
 
 // DefaultAttachments is what an agent takes that takes files and does not say how many and how large.
 func DefaultAttachments() *agentpb.Attachments {
-	return capabilityRecord(&checker{}, "", &Capabilities{Attachments: Attachments{Enabled: true}}).GetAttachments()
+	return capabilityRecord(&Capabilities{Attachments: Attachments{Enabled: true}}).GetAttachments()
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,9 +12,8 @@ const envPrefix = "PARLEY_"
 
 // setting is one leaf of the tree, with its spellings.
 type setting struct {
-	key   string // http.base_path
+	field // its key is the whole one: http.base_path
 	value reflect.Value
-	doc   string
 }
 
 // env is the setting's environment variable, e.g. PARLEY_HTTP_BASE_PATH.
@@ -52,36 +52,61 @@ func (s setting) set(text, source string) []error {
 
 // settings lists all leaves of a configuration in the order of the tree.
 func settings(c *Config) []setting {
-	docs := fieldDocs()
 	var list []setting
 	var walk func(value reflect.Value, prefix string)
 	walk = func(value reflect.Value, prefix string) {
 		for _, f := range fieldsOf(value.Type()) {
-			field := value.Field(f.index)
+			member := value.Field(f.index)
 			key := prefix + f.key
-			if field.Kind() == reflect.Struct {
-				walk(field, key+".")
+			if member.Kind() == reflect.Struct {
+				walk(member, key+".")
 				continue
 			}
-			list = append(list, setting{key: key, value: field, doc: docs[f.doc]})
+			f.key = key
+			list = append(list, setting{field: f, value: member})
 		}
 	}
 	walk(reflect.ValueOf(c).Elem(), "")
 	return list
 }
 
-// field is one keyed field of a struct type.
+// field is what a struct type declares of one setting, in its tags.
 type field struct {
-	key   string
-	index int
-	doc   string // Type.Field, for fieldDocs
+	key       string // key:"shards": its name within its section
+	index     int
+	docKey    string // Type.Field: where fieldDocs has its comment
+	def       string // default:"16", in the form that the config file has; "" for the zero value
+	low, high string // range:"1..http.max_body": least and greatest value, or the settings that hold them; "" for any
+	oneOf     string // one_of:"text,json": the words that it may be
+}
+
+// comment describes the field. The comments of list items say what holds when the field is absent.
+func (f field) comment() string { return fieldDocs()[f.docKey] }
+
+// doc is what users read about the setting: its comment and its default.
+func (s setting) doc() string {
+	text := s.def
+	switch {
+	case s.value.Kind() == reflect.Slice:
+		text = "[" + strings.Join(splitList(text), ", ") + "]"
+	case text == "":
+		text = formatScalar(reflect.Zero(s.value.Type()))
+	case strings.HasSuffix(text, " "):
+		text = strconv.Quote(text)
+	}
+	return s.comment() + " Default " + text + "."
 }
 
 func fieldsOf(t reflect.Type) []field {
 	fields := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
-		if key, ok := t.Field(i).Tag.Lookup("key"); ok {
-			fields = append(fields, field{key: key, index: i, doc: t.Name() + "." + t.Field(i).Name})
+		tag := t.Field(i).Tag
+		if key, ok := tag.Lookup("key"); ok {
+			low, high, _ := strings.Cut(tag.Get("range"), "..")
+			fields = append(fields, field{
+				key: key, index: i, docKey: t.Name() + "." + t.Field(i).Name,
+				def: tag.Get("default"), low: low, high: high, oneOf: tag.Get("one_of"),
+			})
 		}
 	}
 	return fields

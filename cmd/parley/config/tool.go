@@ -10,8 +10,8 @@ type Tool struct {
 	Description string `key:"description"`
 	// JSON Schema of its arguments, an object; any object when absent.
 	Schema map[string]any `key:"schema"`
-	// URL to call; {name} stands for the argument of that name. The other arguments are the query (GET, HEAD, DELETE) or
-	// a JSON body.
+	// URL to call; {name} stands for the argument of that name. The other arguments are the query (GET, HEAD, DELETE) or a
+	// JSON body.
 	URL string `key:"url"`
 	// HTTP method; POST when empty.
 	Method string `key:"method"`
@@ -22,9 +22,9 @@ type Tool struct {
 	// The client runs it: the turn waits for its output.
 	Client bool `key:"client"`
 	// Runs a tool of this server: current_time or random_number.
-	Builtin string `key:"builtin"`
+	Builtin string `key:"builtin" one_of:",current_time,random_number"`
 	// When a person must approve a run: never, always or when. never when empty.
-	Approval string `key:"approval"`
+	Approval string `key:"approval" one_of:",never,always,when"`
 	// With approval when: an expression over args, e.g. args.amount > 100. What cannot be evaluated within 100 ms asks.
 	When string `key:"when"`
 	// Text that asks the person.
@@ -32,11 +32,11 @@ type Tool struct {
 	// May be run again when it is not known whether it ran (same Idempotency-Key). Otherwise a person is asked.
 	Idempotent bool `key:"idempotent"`
 	// Longest run; tools.timeout when 0.
-	Timeout time.Duration `key:"timeout"`
+	Timeout time.Duration `key:"timeout" range:"0s..turn.timeout"`
 	// Most of its result that the model is shown; tools.max_result when 0.
-	MaxResult Size `key:"max_result"`
+	MaxResult Size `key:"max_result" range:"0..tools.max_turn_results"`
 	// How long a person, or the client, has; hitl.timeout when 0.
-	ActionTimeout time.Duration `key:"action_timeout"`
+	ActionTimeout time.Duration `key:"action_timeout" range:"0s..8760h"`
 }
 
 // Header is a request header.
@@ -77,8 +77,8 @@ type ToolSource struct {
 	MCPEnv []Header `key:"mcp_env"`
 	// Headers of all calls.
 	Headers []Header `key:"headers"`
-	// Header fields of a caller's runtime context that its calls are sent; target mcp:<name>, of a document tool:<name>. Not
-	// with mcp_command.
+	// Header fields of a caller's runtime context that its calls are sent; target mcp:<name>, of a document tool:<name>.
+	// Not with mcp_command.
 	RuntimeHeaders RuntimeHeaders `key:"runtime_headers"`
 	// Operation ids or tool names on offer; all when empty.
 	Only []string `key:"only"`
@@ -91,7 +91,7 @@ type ToolSource struct {
 // ToolPolicy is how a tool may be run.
 type ToolPolicy struct {
 	// When a person must approve a run: never, always or when. never when empty.
-	Approval string `key:"approval"`
+	Approval string `key:"approval" one_of:",never,always,when"`
 	// With approval when: an expression over args.
 	When string `key:"when"`
 	// Text that asks the person.
@@ -99,11 +99,11 @@ type ToolPolicy struct {
 	// May be run again when it is not known whether it ran.
 	Idempotent bool `key:"idempotent"`
 	// Longest run; tools.timeout when 0.
-	Timeout time.Duration `key:"timeout"`
+	Timeout time.Duration `key:"timeout" range:"0s..turn.timeout"`
 	// Most of its result that the model is shown; tools.max_result when 0.
-	MaxResult Size `key:"max_result"`
+	MaxResult Size `key:"max_result" range:"0..tools.max_turn_results"`
 	// How long a person has; hitl.timeout when 0.
-	ActionTimeout time.Duration `key:"action_timeout"`
+	ActionTimeout time.Duration `key:"action_timeout" range:"0s..8760h"`
 }
 
 // NamedPolicy is the policy of one operation or tool.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"parley/actors/expression" // approval expressions are compiled here, so that a mistake shows at the start
 	"parley/actors/schema"
@@ -81,9 +80,6 @@ func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
 		k.failf(key, "needs exactly one of url, client and builtin")
 	}
 	runtimeHeaders := runtimeRecord(k, key+".runtime_headers", &t.RuntimeHeaders, t.URL != "")
-	if t.Builtin != "" {
-		k.oneOf(key+".builtin", t.Builtin, "current_time", "random_number")
-	}
 	if t.URL == "" {
 		return record
 	}
@@ -100,7 +96,6 @@ func (c *Config) toolRecord(k *checker, key string, t *Tool) *agentpb.Tool {
 
 func (c *Config) policyRecord(k *checker, key string, p *ToolPolicy) *agentpb.ToolPolicy {
 	approval := or(p.Approval, "never")
-	k.oneOf(key+".approval", approval, "never", "always", "when")
 	if (approval == "when") != (p.When != "") {
 		k.failf(key+".when", "belongs to approval: when")
 	}
@@ -109,11 +104,6 @@ func (c *Config) policyRecord(k *checker, key string, p *ToolPolicy) *agentpb.To
 			k.failf(key+".when", "%w", err)
 		}
 	}
-	within(k, []bound[time.Duration]{
-		{key + ".timeout", p.Timeout, 0, c.Turn.Timeout},
-		{key + ".action_timeout", p.ActionTimeout, 0, 365 * 24 * time.Hour},
-	})
-	within(k, []bound[Size]{{key + ".max_result", p.MaxResult, 0, c.Tools.MaxTurnResults}})
 	return &agentpb.ToolPolicy{
 		Approval: approval, When: p.When, Idempotent: p.Idempotent, ApprovalPrompt: p.ApprovalPrompt,
 		TimeoutMs:       or(p.Timeout, c.Tools.Timeout).Milliseconds(),

@@ -31,9 +31,6 @@ func (c *Config) checkAuth(k *checker) {
 			k.failf(fmt.Sprintf("auth.exclude_routes[%d]", i), "%q must begin with /", route)
 		}
 	}
-	for i, place := range a.ResolveUserID {
-		k.oneOf(fmt.Sprintf("auth.resolve_user_id[%d]", i), place, "query", "body")
-	}
 	if a.Provider != "" || a.Enabled {
 		k.oneOf("auth.provider", a.Provider, ProviderStatic, ProviderJWT, ProviderCallout)
 	}

@@ -3,29 +3,16 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
-	"time"
 )
 
 func (c *Config) checkHuman(k *checker) {
-	k.oneOf("hitl.on_timeout", c.HITL.OnTimeout, "deny", "cancel")
-	k.oneOf("hitl.pending_action_policy", c.HITL.PendingActionPolicy, "refuse", "cancel")
-	hooks := &c.Hooks
-	for _, h := range []struct {
-		key  string
-		hook *Hook
-	}{
-		{"hooks.resolve_context", &hooks.ResolveContext},
-		{"hooks.authorize_budget", &hooks.AuthorizeBudget},
-		{"hooks.authorize_resolve", &hooks.AuthorizeResolve},
-		{"hooks.rate_limit", &hooks.RateLimit},
-		{"hooks.on_feedback", &hooks.OnFeedback},
-	} {
-		if h.hook.URL != "" {
-			checkRemote(k, h.key+".url", h.hook.URL)
+	hooks := reflect.ValueOf(&c.Hooks).Elem()
+	for _, f := range fieldsOf(hooks.Type()) {
+		if hook, ok := hooks.Field(f.index).Interface().(Hook); ok && hook.URL != "" {
+			checkRemote(k, "hooks."+f.key+".url", hook.URL)
 		}
-		k.oneOf(h.key+".on_error", h.hook.OnError, "refuse", "allow")
-		within(k, []bound[time.Duration]{{h.key + ".timeout", h.hook.Timeout, time.Millisecond, time.Minute}})
 	}
 	if _, err := c.Outbound.Prefixes(); err != nil {
 		k.problems = append(k.problems, err)
