@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/expected"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -70,7 +70,7 @@ func (s *System) readHead(ctx context.Context, t *tenure, shard uint32, id strin
 		return nil, fmt.Errorf("read head: %w: %w", unavailable("the stored state could not be read in time"), err)
 	}
 	if !found {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	state := &conversationpb.State{}
 	if err := proto.Unmarshal(head.State, state); err != nil {

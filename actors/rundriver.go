@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"strings"
 
@@ -138,8 +137,10 @@ func refused(failure *machine.Failure) *runpb.Command {
 		failure = failed(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
 	default:
 	}
-	told := &conversationpb.Refused{Code: failure.Code, Message: failure.Message}
-	told.Details, _ = json.Marshal(failure.Details) // they must marshal, by contract
+	e, _ := failure.Encode() // the details must marshal, by contract
+	told := &conversationpb.Refused{
+		Code: e.Code, Message: e.Message, Details: e.Details, Reason: e.Reason, Field: e.Field, Params: e.Params,
+	}
 	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Refused: told}}}
 }
 
@@ -182,7 +183,7 @@ func (d *runDriver) work() (*runpb.Command, error) {
 func (d *runDriver) begin() (*runpb.Command, error) {
 	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
 	if !found {
-		return d.end(failure(errorAgentGone, "The agent of this run does not exist any more."))
+		return d.end(runError(errorAgentGone, "The agent of this run does not exist any more."))
 	}
 	if status := agent.GetStatus(); status != "" && status != statusActive {
 		return d.asleep()
@@ -201,7 +202,7 @@ func (d *runDriver) begin() (*runpb.Command, error) {
 	case refusal != nil && refusal.Code == failurepb.Code_NOT_FOUND:
 		return d.gone()
 	case refusal != nil:
-		return d.end(failure(strings.ToLower(refusal.Code.String()), refusal.Message))
+		return d.end(runError(strings.ToLower(refusal.Code.String()), refusal.DefaultText()))
 	case err != nil:
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (d *runDriver) asleep() (*runpb.Command, error) {
 	if turn := d.begun(state); turn != "" {
 		return &runpb.Command{Body: &runpb.Command_Began{Began: &runpb.Began{TurnRunId: turn}}}, nil
 	}
-	return d.end(failure(errorAgentAsleep, "The agent of this run is not active."))
+	return d.end(runError(errorAgentAsleep, "The agent of this run is not active."))
 }
 
 // await returns when the turn has ended or waits for a person, and keeps the run's place until then.
@@ -415,10 +416,10 @@ func (d *runDriver) gone() (*runpb.Command, error) {
 	if d.run.GetCancelling() {
 		return d.end(&runpb.Ended{Turn: canceled(d.run.GetTurnRunId())})
 	}
-	return d.end(failure(errorSessionGone, "The session of this run was deleted."))
+	return d.end(runError(errorSessionGone, "The session of this run was deleted."))
 }
 
-func failure(kind, message string) *runpb.Ended {
+func runError(kind, message string) *runpb.Ended {
 	return &runpb.Ended{Error: &runpb.Error{Type: kind, Message: message}}
 }
 

@@ -73,7 +73,7 @@ func (d *taskDriver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 		runID, err = d.begin(run)
 		var refused *machine.Failure
 		if errors.As(err, &refused) && !worthRetry(err) {
-			return &taskpb.Ended{Error: refused.Message}, nil
+			return &taskpb.Ended{Error: refused.DefaultText()}, nil
 		}
 		if err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ func TestWhoIsNotLetInAnyMore(t *testing.T) {
 	}()
 	require.Nil(t, take.Still())
 	door.closed.Store(true)
-	require.Equal(t, "no more", take.Still().Message)
+	require.Equal(t, "no more", take.Still().DefaultText())
 	a := long.answer()
 	require.Equal(t, 401, a.status)
 	require.Equal(t, "AUTH_REQUIRED", a.body["code"])

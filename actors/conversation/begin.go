@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -84,7 +85,7 @@ func (r *request) current(target *conversationpb.Target) *machine.Failure {
 	case message.GetId() == "":
 		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 	case target.GetAsOf() < r.state.GetRewritten():
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation changed meanwhile")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.ConversationChanged)
 	case message.GetNumber() == 0 || message.GetNumber() >= r.state.GetNextMessage():
 		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 	}

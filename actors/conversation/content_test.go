@@ -309,7 +309,7 @@ func TestBadTextOfContent(t *testing.T) {
 		_, failure := talk.try(command)
 		require.NotNil(t, failure, name)
 		require.Equal(t, want, failure.Code, name)
-		_, err := proto.Marshal(&conversationpb.Refused{Message: failure.Message})
+		_, err := proto.Marshal(&conversationpb.Refused{Message: failure.DefaultText()})
 		require.NoError(t, err, name)
 	}
 	// A model's title is not refused, it is made fit.

@@ -3,6 +3,7 @@ package conversation
 import (
 	"cmp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -32,7 +33,7 @@ func (r *request) delete(c *conversationpb.Delete) (machine.Decision, *machine.F
 	run := lease.GetRunId()
 	decision.Urgent = []machine.Effect{StopTurn{RunID: run, Reason: CauseDeleted}}
 	decision.Settle = []machine.Settlement{
-		{Key: run, Failure: machine.Fail(failurepb.Code_NOT_FOUND, "conversation was deleted")},
+		{Key: run, Failure: failure.New(failurepb.Code_NOT_FOUND, failure.ConversationDeleted)},
 		{Key: cancelKey(run), Reply: cancelledReply(&conversationpb.Cancelled{
 			Cancelled: true, RunId: run, Settled: r.loud() == 0, State: deletedState(r.state),
 		})},

@@ -81,7 +81,7 @@ func FuzzText(f *testing.F) {
 			_, failure, err := e.Do(command, fuzzEnv(e))
 			require.NoError(t, err)
 			if failure != nil {
-				require.True(t, utf8.ValidString(failure.Message))
+				require.True(t, utf8.ValidString(failure.DefaultText()))
 			}
 		}
 	})

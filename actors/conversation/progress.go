@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -40,7 +41,7 @@ func (r *request) progress(c *conversationpb.Progress) (machine.Decision, *machi
 // holds refuses a runner whose run is not, or not any more, the one under way.
 func (r *request) holds(run string, epoch uint64) *machine.Failure {
 	if r.state == nil {
-		return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	lease := r.state.GetLease()
 	if lease == nil || lease.GetRunId() != run || epoch != 0 && epoch != lease.GetEpoch() {

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -55,7 +56,7 @@ func (r *request) access() *machine.Failure {
 }
 
 func conversationNotFound() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 }
 
 // by is who gave the command, as the log tells it. Who may touch anything may call themselves anything.

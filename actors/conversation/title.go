@@ -10,7 +10,6 @@ import (
 
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 )
 
 // setTitle takes the title that a model made of the first exchange, when it was not ready at the end of the turn. The
@@ -18,7 +17,7 @@ import (
 // is known by the run.
 func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machine.Failure) {
 	if r.state == nil {
-		return refuse(failurepb.Code_NOT_FOUND, "conversation not found")
+		return machine.Decision{}, conversationNotFound()
 	}
 	id := "title/" + c.GetRunId()
 	if r.outcomeOf(id) != nil {

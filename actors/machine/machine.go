@@ -9,11 +9,11 @@
 package machine
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
 )
@@ -94,28 +94,10 @@ type Timer struct {
 	Key string
 }
 
-// Failure is a refusal: the rules said no. Details must marshal to JSON.
-type Failure struct {
-	Code    failurepb.Code
-	Message string // safe to show to the caller
-	Details map[string]any
-}
+// Failure is a refusal: the rules said no. It is to be named failure.Failure.
+type Failure = failure.Failure
 
-// Error makes a *Failure usable where Go wants an error, e.g. through errors.As at the edge.
-func (f *Failure) Error() string {
-	return fmt.Sprintf("%s: %s", f.Code, f.Message)
-}
-
-// Fail returns a refusal.
+// Fail returns a refusal with final words. Rules are to give a reason instead: failure.New.
 func Fail(code failurepb.Code, format string, args ...any) *Failure {
-	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// With adds a detail and returns the failure.
-func (f *Failure) With(key string, value any) *Failure {
-	if f.Details == nil {
-		f.Details = make(map[string]any, 1)
-	}
-	f.Details[key] = value
-	return f
+	return failure.Verbatim(code, format, args...)
 }

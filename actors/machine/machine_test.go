@@ -15,7 +15,7 @@ import (
 func TestFailure(t *testing.T) {
 	failure := machine.Fail(failurepb.Code_CONVERSATION_BUSY, "turn %d is running", 7).
 		With("activeRunId", "run_1").With("since", 5)
-	require.Equal(t, "turn 7 is running", failure.Message)
+	require.Equal(t, "turn 7 is running", failure.DefaultText())
 	require.Equal(t, "CONVERSATION_BUSY: turn 7 is running", failure.Error())
 	details, err := json.Marshal(failure.Details)
 	require.NoError(t, err)
@@ -29,5 +29,5 @@ func TestFailure(t *testing.T) {
 
 func TestFailureWithoutDetails(t *testing.T) {
 	require.Nil(t, machine.Fail(failurepb.Code_NOT_FOUND, "100%% gone").Details)
-	require.Equal(t, "100% gone", machine.Fail(failurepb.Code_NOT_FOUND, "100%% gone").Message)
+	require.Equal(t, "100% gone", machine.Fail(failurepb.Code_NOT_FOUND, "100%% gone").DefaultText())
 }

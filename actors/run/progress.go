@@ -1,11 +1,11 @@
 package run
 
 import (
-	"encoding/json"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/runpb"
@@ -31,7 +31,7 @@ func (r *request) admitted(c *runpb.Admitted) machine.Decision {
 	if refused := c.GetRefused(); refused != nil {
 		return machine.Decision{
 			Delete: true, Reply: &runpb.Reply{},
-			Settle: []machine.Settlement{{Key: keyAdmitted, Failure: failureOf(refused)}},
+			Settle: []machine.Settlement{{Key: keyAdmitted, Failure: decoded(refused)}},
 		}
 	}
 	admitted := &runpb.Admitted{Placed: c.GetPlaced()}
@@ -44,13 +44,9 @@ func (r *request) admitted(c *runpb.Admitted) machine.Decision {
 	return decision
 }
 
-func failureOf(refused *conversationpb.Refused) *machine.Failure {
-	failure := machine.Fail(refused.GetCode(), "%s", refused.GetMessage())
-	var details map[string]any
-	if json.Unmarshal(refused.GetDetails(), &details) == nil && len(details) > 0 {
-		failure.Details = details
-	}
-	return failure
+func decoded(refused *conversationpb.Refused) *failure.Failure {
+	f, _ := failure.Decode(refused) // details that are no object are none
+	return f
 }
 
 // placed gives a run that is queued its place. What is told before the run is admitted, its driver asks for again.

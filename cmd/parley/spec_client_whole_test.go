@@ -101,7 +101,7 @@ func everySession(t *testing.T, n *floor) (sessions []tree) {
 	for after := ""; ; {
 		page := n.done(t, "GET", "/agents/sessions?limit=100&after="+after, nil)
 		sessions = append(sessions, page.at("data").list()...)
-		if page.v.(map[string]any)["has_more"] != true { //nolint:forcetypeassert // an object
+		if page.at("has_more").v != true {
 			return sessions
 		}
 		after = page.text("next_cursor")

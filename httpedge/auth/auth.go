@@ -138,7 +138,7 @@ func (a *Authenticator) identify(ctx context.Context, header string) (string, *m
 		return userID, nil
 	case errors.As(err, &refusal):
 		a.metrics.refused.Inc()
-		return "", &machine.Failure{Code: failurepb.Code_AUTH_REQUIRED, Message: refusal.Text}
+		return "", machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", refusal.Text)
 	}
 	a.metrics.unavailable.Inc()
 	if ctx.Err() == nil {

@@ -118,7 +118,7 @@ func TestHeader(t *testing.T) {
 			if test.text != "" {
 				require.NotNil(t, failure)
 				require.Equal(t, failurepb.Code_AUTH_REQUIRED, failure.Code)
-				require.Equal(t, test.text, failure.Message)
+				require.Equal(t, test.text, failure.DefaultText())
 				require.Equal(t, endpoint.Caller{}, caller)
 				return
 			}
@@ -230,7 +230,7 @@ func TestCustomProvider(t *testing.T) {
 	for range 3 {
 		_, failure := a.Authenticate(t.Context(), bearer("s3cret"))
 		require.Equal(t, failurepb.Code_UNAVAILABLE, failure.Code, "fails closed")
-		require.NotContains(t, failure.Message, "refused")
+		require.NotContains(t, failure.DefaultText(), "refused")
 	}
 	require.Equal(t, 1, strings.Count(logged.String(), "\n"), "an outage is logged once")
 	answer = nil
@@ -243,7 +243,7 @@ func TestCustomProvider(t *testing.T) {
 
 	user = "a\nb"
 	_, failure = a.Authenticate(t.Context(), bearer("s3cret"))
-	require.Equal(t, "Invalid token", failure.Message)
+	require.Equal(t, "Invalid token", failure.DefaultText())
 }
 
 func TestNewRefusesNonsense(t *testing.T) {

@@ -3,7 +3,9 @@ package clientapi
 import (
 	"context"
 
+	"parley/actors/core/collection"
 	"parley/actors/core/feature"
+	"parley/actors/core/identity"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -17,7 +19,8 @@ type Parts struct {
 	Sessions endpoint.Sessions
 	Runs     endpoint.Runs
 	Agents   endpoint.Agents
-	Records  endpoint.Records
+	Accounts *identity.Accounts
+	Records  collection.Store
 	Sealer   endpoint.Sealer
 	Files    endpoint.Files
 	IDs      endpoint.IDs

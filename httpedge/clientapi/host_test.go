@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/httpedge/endpoint"
@@ -43,7 +44,7 @@ type host struct {
 
 type settled struct {
 	reply   *conversationpb.Reply
-	failure *machine.Failure
+	refused *machine.Failure
 }
 
 func newHost(ctx context.Context, ids endpoint.IDs, files endpoint.Files) *host {
@@ -57,18 +58,18 @@ func newHost(ctx context.Context, ids endpoint.IDs, files endpoint.Files) *host 
 func (h *host) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	h.mu.Lock()
 	h.commands = append(h.commands, proto.CloneOf(command))
-	reply, wait, failure := h.doLocked(command)
+	reply, wait, refused := h.doLocked(command)
 	h.mu.Unlock()
-	if failure != nil {
-		return nil, failure
+	if refused != nil {
+		return nil, refused
 	}
 	if wait == nil {
 		return reply, nil
 	}
 	select {
 	case end := <-wait:
-		if end.failure != nil {
-			return nil, end.failure
+		if end.refused != nil {
+			return nil, end.refused
 		}
 		return end.reply, nil
 	case <-ctx.Done():
@@ -87,12 +88,12 @@ func (h *host) doLocked(command *conversationpb.Command) (*conversationpb.Reply,
 		h.now = h.now.Add(time.Second)
 	}
 	h.stepping = strings.Contains(command.GetCommandId(), "/before ") // what follows is part of it, see turns.Asker.Stepwise
-	decision, failure, err := talk.Do(command, machine.Env{Now: h.now, Node: "n1", Epoch: 1, NewID: h.ids.NewID})
+	decision, refused, err := talk.Do(command, machine.Env{Now: h.now, Node: "n1", Epoch: 1, NewID: h.ids.NewID})
 	if err != nil {
 		panic(err)
 	}
-	if failure != nil {
-		return nil, nil, failure
+	if refused != nil {
+		return nil, nil, refused
 	}
 	switch {
 	case decision.Create:
@@ -216,8 +217,8 @@ func (h *host) finishLocked(id string, finish *conversationpb.Finish) {
 }
 
 func (h *host) mustLocked(command *conversationpb.Command) {
-	if _, _, failure := h.doLocked(command); failure != nil && failure.Code != failurepb.Code_STALE_TURN {
-		panic(failure)
+	if _, _, refused := h.doLocked(command); refused != nil && refused.Code != failurepb.Code_STALE_TURN {
+		panic(refused)
 	}
 }
 
@@ -246,7 +247,7 @@ func (h *host) Follow(_ context.Context, id string, _ endpoint.Sink) (*endpoint.
 	defer h.mu.Unlock()
 	state := h.stateLocked(id)
 	if state == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	return &endpoint.Subscription{Snapshot: &conversationpb.Snapshot{Epoch: 1, LastSeq: state.GetLastSeq()}, Cancel: func() {}}, nil
 }
@@ -258,7 +259,7 @@ func (h *host) State(_ context.Context, id string) (*conversationpb.State, error
 	if state := h.stateLocked(id); state != nil {
 		return state, nil
 	}
-	return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 }
 
 // Messages implements endpoint.Reader.
@@ -267,7 +268,7 @@ func (h *host) Messages(_ context.Context, query endpoint.MessageQuery) (*endpoi
 	defer h.mu.Unlock()
 	state := h.stateLocked(query.ConversationID)
 	if state == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	byNumber := map[uint64]*conversationpb.Message{}
 	for _, event := range h.talks[query.ConversationID].Journal {
@@ -322,7 +323,7 @@ func (h *host) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.E
 	defer h.mu.Unlock()
 	state := h.stateLocked(query.ConversationID)
 	if state == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	page := &endpoint.EventPage{LastSeq: state.GetLastSeq()}
 	for _, event := range h.talks[query.ConversationID].Journal {
@@ -378,11 +379,11 @@ func (r runsOf) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, 
 	h := r.host
 	for {
 		h.mu.Lock()
-		reply, failure := h.runLocked(command)
+		reply, refused := h.runLocked(command)
 		changed := h.changed
 		h.mu.Unlock()
-		if failure != nil {
-			return nil, failure
+		if refused != nil {
+			return nil, refused
 		}
 		run := reply.GetRun()
 		if command.GetAwait() == nil || run.Over() || run.GetStatus() == runpb.Status_REQUIRES_ACTION {
@@ -400,9 +401,9 @@ func (r runsOf) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, 
 func (r runsOf) Run(_ context.Context, id string) (*runpb.Reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reply, failure := r.runLocked(&runpb.Command{RunId: id})
-	if failure != nil {
-		return nil, failure
+	reply, refused := r.runLocked(&runpb.Command{RunId: id})
+	if refused != nil {
+		return nil, refused
 	}
 	return reply, nil
 }
@@ -410,8 +411,8 @@ func (r runsOf) Run(_ context.Context, id string) (*runpb.Reply, error) {
 func (h *host) runLocked(command *runpb.Command) (*runpb.Reply, *machine.Failure) {
 	id := command.GetRunId()
 	if create := command.GetCreate(); create != nil && h.runs[id] == nil {
-		if failure := h.admitLocked(command, create); failure != nil {
-			return nil, failure
+		if refused := h.admitLocked(command, create); refused != nil {
+			return nil, refused
 		}
 	}
 	reply := h.runs[id]
@@ -440,8 +441,8 @@ func (h *host) admitLocked(command *runpb.Command, create *runpb.Create) *machin
 		ConversationId: talk, Caller: command.GetCaller(), CommandId: id + "/hold", BackgroundRun: id,
 		Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: id, Continues: create.GetOrder().GetContinues()}},
 	}
-	if _, _, failure := h.doLocked(hold); failure != nil {
-		return failure
+	if _, _, refused := h.doLocked(hold); refused != nil {
+		return refused
 	}
 	caller := command.GetCaller()
 	run := &runpb.State{
@@ -470,9 +471,9 @@ func (h *host) startLocked(run *runpb.State, caller *conversationpb.Caller) {
 	if run.GetOrder().GetContinues() {
 		begin.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{}}
 	}
-	reply, _, failure := h.doLocked(begin)
-	if failure != nil {
-		panic(failure)
+	reply, _, refused := h.doLocked(begin)
+	if refused != nil {
+		panic(refused)
 	}
 	run.Status, run.StartedAt, run.TurnRunId = runpb.Status_RUNNING, h.now.UnixMilli(), reply.GetAccepted().GetRunId()
 }
@@ -491,13 +492,13 @@ func (h *host) lookLocked(reply *runpb.Reply) {
 		h.endRunLocked(reply, runpb.Status_FAILED, &runpb.Error{Type: "session_not_found", Message: "The session was deleted."})
 		return
 	}
-	told, _, failure := h.doLocked(&conversationpb.Command{
+	told, _, refused := h.doLocked(&conversationpb.Command{
 		ConversationId: run.GetConversationId(),
 		Caller:         &conversationpb.Caller{TenantId: run.GetTenantId(), ProjectId: run.GetProjectId(), Trusted: true},
 		Body:           &conversationpb.Command_AwaitRun{AwaitRun: &conversationpb.AwaitRun{RunId: state.GetLastRunId()}},
 	})
-	if failure != nil {
-		panic(failure)
+	if refused != nil {
+		panic(refused)
 	}
 	turn := told.GetTurn()
 	turn.Partial = false

@@ -75,7 +75,7 @@ func (w *waitingCalls) take(items []inputItem) (last int, loose []looseOutput, f
 		case isWaiting(w.state, item.CallID):
 			text, unfit := outputText(item.Output)
 			if unfit != nil {
-				return 0, nil, invalid("input[%d]: %s", i, unfit.Message)
+				return 0, nil, nested(i, unfit)
 			}
 			w.outputs = append(w.outputs, &conversationpb.ToolCall{Id: item.CallID, Result: text})
 			last = i

@@ -219,7 +219,7 @@ func (t *transcript) message(at int, item *inputItem) *machine.Failure {
 func (t *transcript) output(at int, item *inputItem) *machine.Failure {
 	text, failure := outputText(item.Output)
 	if failure != nil {
-		return invalid("input[%d]: %s", at, failure.Message)
+		return nested(at, failure)
 	}
 	call := t.calls[item.CallID]
 	switch {

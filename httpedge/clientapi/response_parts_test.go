@@ -49,7 +49,7 @@ func TestMessageParts(t *testing.T) {
 			}
 			if c.refused != "" {
 				require.NotNil(t, failure)
-				require.Equal(t, c.refused, failure.Message)
+				require.Equal(t, c.refused, failure.DefaultText())
 				require.Contains(t, []failurepb.Code{failurepb.Code_INVALID_REQUEST, failurepb.Code_VALIDATION}, failure.Code)
 				return
 			}

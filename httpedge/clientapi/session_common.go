@@ -3,11 +3,14 @@ package clientapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
@@ -118,24 +121,24 @@ func sessionNotFound() *machine.Failure {
 
 // sessionFailure words a refusal of the conversation's rules as this surface does: somebody else's session is not there.
 func sessionFailure(err error) error {
-	var failure *machine.Failure
-	if !errors.As(err, &failure) {
+	var refused *machine.Failure
+	if !errors.As(err, &refused) {
 		return err
 	}
-	missing := failure.Code == failurepb.Code_NOT_FOUND && strings.HasPrefix(failure.Message, "conversation")
-	if missing || failure.Code == failurepb.Code_FORBIDDEN {
+	missing := refused.Code == failurepb.Code_NOT_FOUND && (refused.Reason == failure.ConversationNotFound || refused.Reason == failure.ConversationDeleted)
+	if missing || refused.Code == failurepb.Code_FORBIDDEN {
 		return sessionNotFound()
 	}
-	return worded(failure)
+	return worded(refused)
 }
 
 // worded is a failure with names in snake_case; of nil nil.
-func worded(failure *machine.Failure) *machine.Failure {
-	if failure == nil {
+func worded(refused *machine.Failure) *machine.Failure {
+	if refused == nil {
 		return nil
 	}
-	said := &machine.Failure{Code: failure.Code, Message: wireText(failure.Message)}
-	for name, value := range failure.Details {
+	said := machine.Fail(refused.Code, "%s", wireText(refused.DefaultText()))
+	for name, value := range refused.Details {
 		if name != "spentUsd" && name != "maxCostUsd" { // which appendProblem places
 			name = wireText(name)
 		}
@@ -187,7 +190,7 @@ func (a *API) storedStatus(ctx context.Context, project, key string) (string, er
 	if a.Records == nil {
 		return "", agentNotFound()
 	}
-	record, ok, err := a.Records.Find(ctx, endpoint.AgentRecords, endpoint.RecordKey(project, key))
+	record, ok, err := a.Records.Find(ctx, catalog.Agents, catalog.Key(project, key))
 	if err != nil {
 		return "", err
 	}
@@ -226,7 +229,12 @@ func invalid(format string, args ...any) *machine.Failure {
 	return machine.Fail(failurepb.Code_INVALID_REQUEST, format, args...)
 }
 
+// nested is a failure about one of the input's items.
+func nested(at int, refused *failure.Failure) *failure.Failure {
+	return refused.WithCode(failurepb.Code_INVALID_REQUEST).At(fmt.Sprintf("input[%d]", at))
+}
+
 func isCode(err error, code failurepb.Code) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == code
+	var refused *machine.Failure
+	return errors.As(err, &refused) && refused.Code == code
 }

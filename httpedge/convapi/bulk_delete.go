@@ -90,9 +90,9 @@ func bulkResult(id string, err error) bulkDeleteResult {
 	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
 		return bulkDeleteResult{ID: id, Status: bulkNotFound}
 	case failurepb.Code_CONVERSATION_BUSY:
-		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: failure.Message}
+		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: failure.DefaultText()}
 	default:
-		return bulkDeleteResult{ID: id, Status: bulkError, Message: failure.Message}
+		return bulkDeleteResult{ID: id, Status: bulkError, Message: failure.DefaultText()}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint/endpointtest"
@@ -309,7 +310,7 @@ func TestDeleteConversation(t *testing.T) {
 	require.Empty(t, r.raw)
 	require.Empty(t, r.header.Get("Content-Type"))
 	require.False(t, k.last().GetDelete().GetOnlyIdle())
-	k.refuse(fail(failurepb.Code_NOT_FOUND, "conversation not found"))
+	k.refuse(failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound))
 	k.refused(404, "NOT_FOUND", "DELETE", "/conversations/"+gone, "")
 }
 

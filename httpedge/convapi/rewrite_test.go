@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -49,7 +50,7 @@ func TestRegenerate(t *testing.T) {
 func TestTargetIsReadAgain(t *testing.T) {
 	k := serve(t)
 	k.store.Put(endpointtest.Talk(conv1, "ann", 2))
-	changed := fail(failurepb.Code_UNAVAILABLE, "the conversation changed meanwhile")
+	changed := failure.New(failurepb.Code_UNAVAILABLE, failure.ConversationChanged)
 	asked := 0
 	k.runtime.OnAsk = func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
 		if asked++; asked > 3 {

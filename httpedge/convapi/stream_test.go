@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
@@ -57,7 +58,7 @@ func (c *talk) State(_ context.Context, id string) (*conversationpb.State, error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != c.state.GetId() {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	return c.state, nil
 }
@@ -74,7 +75,7 @@ func (c *talk) Follow(_ context.Context, id string, sink endpoint.Sink) (*endpoi
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != c.state.GetId() {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	c.sinks[sink] = struct{}{}
 	return &endpoint.Subscription{
@@ -93,7 +94,7 @@ func (c *talk) Ask(_ context.Context, command *conversationpb.Command) (*convers
 	c.asked++
 	if id := command.GetConversationId(); id != "" && id != c.state.GetId() {
 		c.mu.Unlock()
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	busy, seq, other := c.run, uint64(len(c.log)), c.onAsk
 	c.mu.Unlock()

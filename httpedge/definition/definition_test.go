@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 }
 
 func said(failure *machine.Failure) string {
-	return fmt.Sprintf("%s: %s\n", failure.Code, failure.Message)
+	return fmt.Sprintf("%s: %s\n", failure.Code, failure.DefaultText())
 }
 
 func told(draft *Draft, text []byte) string {

@@ -215,7 +215,7 @@ func FuzzDecodeBody(f *testing.F) {
 		failure := decodeBody(body, &in, depth)
 		if failure != nil {
 			require.Equal(t, failurepb.Code_VALIDATION, failure.Code)
-			require.True(t, utf8.ValidString(failure.Message))
+			require.True(t, utf8.ValidString(failure.DefaultText()))
 		}
 		if len(body) == 0 {
 			require.Nil(t, failure)

@@ -267,7 +267,7 @@ func (x *exchange) writeResult(body any) {
 // fail answers with what the surface makes of an error.
 func (x *exchange) fail(err error) {
 	if failure := (*machine.Failure)(nil); errors.As(err, &failure) && failure.Code == failurepb.Code_VALIDATION && x.row != nil && x.row.invalid != 0 {
-		err = &machine.Failure{Code: x.row.invalid, Message: failure.Message, Details: failure.Details}
+		err = failure.WithCode(x.row.invalid)
 	}
 	problem := x.surface.problem(err)
 	x.code, x.cause = problem.Code, problem.Cause

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -40,6 +41,8 @@ type Surface struct {
 	Rows []Row
 	// Refusals maps every failure code to a status and a code on the wire.
 	Refusals map[failurepb.Code]Refusal
+	// Wording words failures; nil = the default words.
+	Wording *failure.Wording
 	// AppendProblem renders the body of an error.
 	AppendProblem func(dst []byte, problem *Problem) []byte
 	// Authenticator establishes who asks; nil = the mux's.
@@ -83,9 +86,9 @@ func (s *Surface) problem(err error) *Problem {
 	if errors.As(err, &problem) {
 		return problem
 	}
-	var failure *machine.Failure
-	if errors.As(err, &failure) {
-		return s.refusal(failure)
+	var refused *machine.Failure
+	if errors.As(err, &refused) {
+		return s.refusal(refused)
 	}
 	var unavailable interface{ Unavailable() bool }
 	if errors.As(err, &unavailable) && unavailable.Unavailable() {
@@ -103,21 +106,21 @@ func (s *Surface) problem(err error) *Problem {
 	return p
 }
 
-func (s *Surface) refusal(failure *machine.Failure) *Problem {
-	known, ok := s.Refusals[failure.Code]
+func (s *Surface) refusal(refused *machine.Failure) *Problem {
+	known, ok := s.Refusals[refused.Code]
 	if !ok {
 		internal := s.Refusals[failurepb.Code_INTERNAL]
 		return &Problem{
 			Status: internal.Status, Code: internal.Code, Message: faultText,
-			Cause: fmt.Errorf("failure code without a mapping: %w", failure),
+			Cause: fmt.Errorf("failure code without a mapping: %w", refused),
 		}
 	}
 	problem := &Problem{
 		Status: known.Status, Code: known.Code,
-		Message: failure.Message, Details: failure.Details, RetryAfter: retryAfter(failure),
+		Message: s.Wording.Text(refused), Details: s.Wording.Details(refused), RetryAfter: retryAfter(refused),
 	}
-	if failure.Code == failurepb.Code_INTERNAL {
-		problem.Cause = failure
+	if refused.Code == failurepb.Code_INTERNAL {
+		problem.Cause = refused
 		problem.Message = faultText
 		problem.Details = nil
 	}
@@ -140,8 +143,8 @@ func (p *Problem) retryAfter() time.Duration {
 }
 
 // retryAfter says when it makes sense to ask again. A failure may say so itself, in details.retryAfter seconds.
-func retryAfter(failure *machine.Failure) time.Duration {
-	switch seconds := failure.Details["retryAfter"].(type) {
+func retryAfter(refused *machine.Failure) time.Duration {
+	switch seconds := refused.Details["retryAfter"].(type) {
 	case int:
 		if seconds > 0 {
 			return time.Duration(seconds) * time.Second
@@ -151,7 +154,7 @@ func retryAfter(failure *machine.Failure) time.Duration {
 			return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
 		}
 	}
-	switch failure.Code {
+	switch refused.Code {
 	case failurepb.Code_UNAVAILABLE, failurepb.Code_RATE_LIMITED:
 		return time.Second
 	case failurepb.Code_STORAGE_FULL:

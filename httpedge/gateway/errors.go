@@ -114,7 +114,7 @@ func problemOf(err error) *endpoint.Problem {
 	}
 	if failure, ok := errors.AsType[*machine.Failure](err); ok {
 		if refusal, known := refusals()[failure.Code]; known {
-			return &endpoint.Problem{Status: refusal.Status, Code: refusal.Code, Message: failure.Message}
+			return &endpoint.Problem{Status: refusal.Status, Code: refusal.Code, Message: failure.DefaultText()}
 		}
 	}
 	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Cause: err}

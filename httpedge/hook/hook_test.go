@@ -140,7 +140,7 @@ func TestResolveContext(t *testing.T) {
 		_, failure = ask(request{})
 		require.NotNil(t, failure, "%d %s", c.status, c.answer)
 		require.Equal(t, c.code, failure.Code, "%d %s", c.status, c.answer)
-		require.Contains(t, failure.Message, c.text)
+		require.Contains(t, failure.DefaultText(), c.text)
 	}
 	asked := len(app.asked)
 	identified := h.Authenticator(endpointtest.Authenticate(endpointtest.ByToken))

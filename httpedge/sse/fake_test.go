@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -80,7 +81,7 @@ func (u *fakeUpstream) Follow(ctx context.Context, id string, sink Sink) (*conve
 		u.logs[id] = log
 	}
 	if log == nil {
-		return nil, nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	log.sinks[sink] = func(tell func(Sink)) { tell(sink) }
 	snapshot := &conversationpb.Snapshot{
@@ -127,7 +128,7 @@ func (u *fakeUpstream) Events(_ context.Context, id string, after uint64, limit 
 	}
 	log := u.logs[id]
 	if log == nil {
-		return nil, 0, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, 0, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	last := uint64(len(log.events))
 	var page []*conversationpb.Event

@@ -249,7 +249,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 }
 
 // join takes a place in a topic, which is made if need be.
-func (h *Hub) join(id string, expected bool) (*topic, error) {
+func (h *Hub) join(id string, unborn bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
@@ -262,7 +262,7 @@ func (h *Hub) join(id string, expected bool) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
-		t.expected = expected
+		t.expected = unborn
 		if !h.group.spawn(t.open) {
 			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
 		}

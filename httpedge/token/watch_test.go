@@ -8,9 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
@@ -30,44 +31,44 @@ func TestWatch(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		row    *endpoint.Row
-		change func(records *endpointtest.Records, key string, made *directorypb.Token)
+		change func(records *collectiontest.Records, key string, made *directorypb.Token)
 		code   failurepb.Code // 0 = may stay
 		text   string
 	}{
-		{"revoked", reads, func(records *endpointtest.Records, key string, _ *directorypb.Token) {
-			remove(t, records, endpoint.Tokens, key)
+		{"revoked", reads, func(records *collectiontest.Records, key string, _ *directorypb.Token) {
+			remove(t, records, identity.Tokens, key)
 		}, failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
-		{"expires", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
+		{"expires", reads, func(records *collectiontest.Records, key string, made *directorypb.Token) {
 			made.ExpiresAt = 1
-			put(t, records, endpoint.Tokens, key, made)
+			put(t, records, identity.Tokens, key, made)
 		}, failurepb.Code_AUTH_REQUIRED, "API token has expired"},
-		{"user_gone", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			remove(t, records, endpoint.Users, "u")
+		{"user_gone", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			remove(t, records, identity.Users, "u")
 		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
-		{"role_lowered", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+		{"role_lowered", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
 		}, failurepb.Code_FORBIDDEN, "Forbidden: the token's owner has another role"},
-		{"level_taken", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{
+		{"level_taken", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{
 				Id: "u", TenantId: "t", Role: "project_admin", ServicePermissions: map[string]string{"agents": "none"},
 			})
 		}, failurepb.Code_FORBIDDEN, "Forbidden: agents requires read permission"},
-		{"no_member_any_more", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin", ProjectIds: []string{"q"}})
+		{"no_member_any_more", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin", ProjectIds: []string{"q"}})
 		}, failurepb.Code_FORBIDDEN, "API token owner is not a member of its project"},
-		{"licence_lowered", moderates, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
+		{"licence_lowered", moderates, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
 		}, failurepb.Code_LICENSE_REQUIRED, "This feature is not available in your license"},
-		{"renamed", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "admin", Name: "Ada"})
+		{"renamed", reads, func(records *collectiontest.Records, key string, made *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "admin", Name: "Ada"})
 			made.Label = "other"
-			put(t, records, endpoint.Tokens, key, made)
+			put(t, records, identity.Tokens, key, made)
 		}, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			records := directory(t)
-			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "ENTERPRISE"})
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
+			put(t, records, identity.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "ENTERPRISE"})
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
 			var made *directorypb.Token
 			secret := mint(t, records, "tok_1", func(token *directorypb.Token) { made = token })
 			a := authenticator(records)
@@ -90,14 +91,14 @@ func TestWatch(t *testing.T) {
 						require.Nil(t, failure)
 						continue
 					}
-					require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+					require.Equal(t, []any{c.code, c.text, 0}, []any{failure.Code, failure.DefaultText(), len(failure.Details)})
 				}
 			}
 			if failure := only401(); c.code != 0 {
 				if strings.Contains(c.text, "token owner") { // it is the token that is not good
 					c.code = failurepb.Code_AUTH_REQUIRED
 				}
-				require.Equal(t, &machine.Failure{Code: c.code, Message: c.text}, failure)
+				require.Equal(t, []any{c.code, c.text, 0}, []any{failure.Code, failure.DefaultText(), len(failure.Details)})
 			} else {
 				require.Nil(t, failure)
 			}
@@ -119,7 +120,7 @@ func TestWatchSeesTheEnd(t *testing.T) {
 	still := a.Watch(caller, &endpoint.Row{Method: "GET", Access: "agents:read"})
 	require.Eventually(t, func() bool {
 		failure := still()
-		require.True(t, failure == nil || failure.Message == "API token has expired")
+		require.True(t, failure == nil || failure.DefaultText() == "API token has expired")
 		return failure != nil
 	}, 30*time.Second, time.Millisecond)
 }
@@ -137,7 +138,7 @@ func TestWatchWithoutToken(t *testing.T) {
 	row := &endpoint.Row{Method: "GET"}
 	require.Nil(t, watcher(t, token.First(a, nil)).Watch(endpoint.Caller{}, row))
 	still := watcher(t, token.First(a, strict{})).Watch(endpoint.Caller{}, row)
-	require.Equal(t, "no more", still().Message)
+	require.Equal(t, "no more", still().DefaultText())
 }
 
 // Thousands of streams of a token share what is asked, and asking is for free.
@@ -155,7 +156,7 @@ func TestWatchIsShared(t *testing.T) {
 			t.Error("refused")
 		}
 	}))
-	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", Name: "Ada"})
+	put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", Name: "Ada"})
 	require.Nil(t, still(), "read anew")
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = still() }), "and remembered")
 }

@@ -2,11 +2,10 @@ package turns
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/core/feature"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -154,18 +153,15 @@ func (a Asker) Complete(ctx context.Context, id string, turn *conversationpb.Tur
 
 // Refusal is a refusal that crossed nodes.
 func Refusal(refused *conversationpb.Refused) *machine.Failure {
-	failure := &machine.Failure{Code: refused.GetCode(), Message: refused.GetMessage()}
-	if details := refused.GetDetails(); len(details) > 0 {
-		_ = json.Unmarshal(details, &failure.Details) // what is no object is no details
-	}
-	return failure
+	f, _ := failure.Decode(refused) // details that are no object are none
+	return f
 }
 
 // Gone says that an owner could not be asked, not that it refused.
 func Gone(err error) bool {
-	var failure *machine.Failure
-	if errors.As(err, &failure) {
-		return failure.Code == failurepb.Code_UNAVAILABLE && !Changed(err)
+	var refusal *machine.Failure
+	if errors.As(err, &refusal) {
+		return refusal.Code == failurepb.Code_UNAVAILABLE && !Changed(err)
 	}
 	var unavailable interface{ Unavailable() bool }
 	return errors.As(err, &unavailable) && unavailable.Unavailable()
@@ -179,9 +175,8 @@ func Refused(err error) bool {
 
 // Changed says that the rules want the message of a command read again: nothing was done.
 func Changed(err error) bool {
-	const text = "changed meanwhile" // the rules' words; the code alone also stands for an owner that is not to be had
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE && strings.HasSuffix(failure.Message, text)
+	refusal, is := errors.AsType[*failure.Failure](err)
+	return is && refusal.Reason == failure.ConversationChanged
 }
 
 // Plausible says whether a text could be an id at all, so that nothing else goes any further.

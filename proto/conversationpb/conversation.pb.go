@@ -7917,10 +7917,14 @@ func (*Deleted) Descriptor() ([]byte, []int) {
 }
 
 type Refused struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          failurepb.Code         `protobuf:"varint,1,opt,name=code,proto3,enum=parley.failure.Code" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Details       []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"` // JSON object
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Code    failurepb.Code         `protobuf:"varint,1,opt,name=code,proto3,enum=parley.failure.Code" json:"code,omitempty"`
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Details []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"` // JSON object
+	// What a surface words it from; no reason = the message is shown as it is (as of the release before).
+	Reason        string             `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // actors/core/failure.Reason
+	Field         string             `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`   // in the rules' spelling
+	Params        []*failurepb.Param `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7972,6 +7976,27 @@ func (x *Refused) GetMessage() string {
 func (x *Refused) GetDetails() []byte {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *Refused) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Refused) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Refused) GetParams() []*failurepb.Param {
+	if x != nil {
+		return x.Params
 	}
 	return nil
 }
@@ -8900,11 +8925,14 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\asettled\x18\x03 \x01(\bR\asettled\x120\n" +
 	"\x14cancelled_action_ids\x18\x04 \x03(\tR\x12cancelledActionIds\x120\n" +
 	"\x05state\x18\x05 \x01(\v2\x1a.parley.conversation.StateR\x05state\"\t\n" +
-	"\aDeleted\"g\n" +
+	"\aDeleted\"\xc4\x01\n" +
 	"\aRefused\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.parley.failure.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
-	"\adetails\x18\x03 \x01(\fR\adetails\"\xa7\x01\n" +
+	"\adetails\x18\x03 \x01(\fR\adetails\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05field\x18\x05 \x01(\tR\x05field\x12-\n" +
+	"\x06params\x18\x06 \x03(\v2\x15.parley.failure.ParamR\x06params\"\xa7\x01\n" +
 	"\bSnapshot\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\blast_seq\x18\x02 \x01(\x04R\alastSeq\x12\x15\n" +
@@ -9075,6 +9103,7 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*agentpb.Tool)(nil),    // 96: parley.agent.Tool
 	(*agentpb.Agent)(nil),   // 97: parley.agent.Agent
 	(failurepb.Code)(0),     // 98: parley.failure.Code
+	(*failurepb.Param)(nil), // 99: parley.failure.Param
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -9251,16 +9280,17 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	17,  // 171: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
 	5,   // 172: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
 	98,  // 173: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	19,  // 174: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	24,  // 175: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	94,  // 176: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	95,  // 177: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	19,  // 178: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	179, // [179:179] is the sub-list for method output_type
-	179, // [179:179] is the sub-list for method input_type
-	179, // [179:179] is the sub-list for extension type_name
-	179, // [179:179] is the sub-list for extension extendee
-	0,   // [0:179] is the sub-list for field type_name
+	99,  // 174: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	19,  // 175: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	24,  // 176: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	94,  // 177: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	95,  // 178: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	19,  // 179: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	180, // [180:180] is the sub-list for method output_type
+	180, // [180:180] is the sub-list for method input_type
+	180, // [180:180] is the sub-list for extension type_name
+	180, // [180:180] is the sub-list for extension extendee
+	0,   // [0:180] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }

@@ -234,11 +234,107 @@ func (Code) EnumDescriptor() ([]byte, []int) {
 	return file_failurepb_failure_proto_rawDescGZIP(), []int{0}
 }
 
+// Param is a named value in the words of a failure.
+type Param struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Types that are valid to be assigned to Value:
+	//
+	//	*Param_Text
+	//	*Param_Number
+	Value         isParam_Value `protobuf_oneof:"value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Param) Reset() {
+	*x = Param{}
+	mi := &file_failurepb_failure_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Param) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Param) ProtoMessage() {}
+
+func (x *Param) ProtoReflect() protoreflect.Message {
+	mi := &file_failurepb_failure_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Param.ProtoReflect.Descriptor instead.
+func (*Param) Descriptor() ([]byte, []int) {
+	return file_failurepb_failure_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Param) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Param) GetValue() isParam_Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Param) GetText() string {
+	if x != nil {
+		if x, ok := x.Value.(*Param_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+func (x *Param) GetNumber() int64 {
+	if x != nil {
+		if x, ok := x.Value.(*Param_Number); ok {
+			return x.Number
+		}
+	}
+	return 0
+}
+
+type isParam_Value interface {
+	isParam_Value()
+}
+
+type Param_Text struct {
+	Text string `protobuf:"bytes,2,opt,name=text,proto3,oneof"`
+}
+
+type Param_Number struct {
+	Number int64 `protobuf:"zigzag64,3,opt,name=number,proto3,oneof"`
+}
+
+func (*Param_Text) isParam_Value() {}
+
+func (*Param_Number) isParam_Value() {}
+
 var File_failurepb_failure_proto protoreflect.FileDescriptor
 
 const file_failurepb_failure_proto_rawDesc = "" +
 	"\n" +
-	"\x17failurepb/failure.proto\x12\x0eparley.failure*\xc5\t\n" +
+	"\x17failurepb/failure.proto\x12\x0eparley.failure\"T\n" +
+	"\x05Param\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x04text\x18\x02 \x01(\tH\x00R\x04text\x12\x18\n" +
+	"\x06number\x18\x03 \x01(\x12H\x00R\x06numberB\a\n" +
+	"\x05value*\xc5\t\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0e\n" +
@@ -313,8 +409,10 @@ func file_failurepb_failure_proto_rawDescGZIP() []byte {
 }
 
 var file_failurepb_failure_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_failurepb_failure_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_failurepb_failure_proto_goTypes = []any{
-	(Code)(0), // 0: parley.failure.Code
+	(Code)(0),     // 0: parley.failure.Code
+	(*Param)(nil), // 1: parley.failure.Param
 }
 var file_failurepb_failure_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -329,19 +427,24 @@ func file_failurepb_failure_proto_init() {
 	if File_failurepb_failure_proto != nil {
 		return
 	}
+	file_failurepb_failure_proto_msgTypes[0].OneofWrappers = []any{
+		(*Param_Text)(nil),
+		(*Param_Number)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_failurepb_failure_proto_rawDesc), len(file_failurepb_failure_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   0,
+			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_failurepb_failure_proto_goTypes,
 		DependencyIndexes: file_failurepb_failure_proto_depIdxs,
 		EnumInfos:         file_failurepb_failure_proto_enumTypes,
+		MessageInfos:      file_failurepb_failure_proto_msgTypes,
 	}.Build()
 	File_failurepb_failure_proto = out.File
 	file_failurepb_failure_proto_goTypes = nil

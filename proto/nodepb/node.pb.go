@@ -462,10 +462,14 @@ func (*Response_NotOwner) isResponse_Outcome() {}
 
 // Fault is a refusal of the rules (code set) or an error (message only).
 type Fault struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          failurepb.Code         `protobuf:"varint,1,opt,name=code,proto3,enum=parley.failure.Code" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Details       []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"` // JSON object, may be empty
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Code    failurepb.Code         `protobuf:"varint,1,opt,name=code,proto3,enum=parley.failure.Code" json:"code,omitempty"`
+	Message string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Details []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"` // JSON object, may be empty
+	// What a surface words it from; no reason = the message is shown as it is (as of the release before).
+	Reason        string             `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // actors/core/failure.Reason
+	Field         string             `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`   // in the rules' spelling
+	Params        []*failurepb.Param `protobuf:"bytes,6,rep,name=params,proto3" json:"params,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -517,6 +521,27 @@ func (x *Fault) GetMessage() string {
 func (x *Fault) GetDetails() []byte {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *Fault) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Fault) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Fault) GetParams() []*failurepb.Param {
+	if x != nil {
+		return x.Params
 	}
 	return nil
 }
@@ -3277,11 +3302,14 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05reply\x18\x01 \x01(\v2\x14.google.protobuf.AnyH\x00R\x05reply\x12*\n" +
 	"\x05fault\x18\x02 \x01(\v2\x12.parley.node.FaultH\x00R\x05fault\x124\n" +
 	"\tnot_owner\x18\x03 \x01(\v2\x15.parley.node.NotOwnerH\x00R\bnotOwnerB\t\n" +
-	"\aoutcome\"e\n" +
+	"\aoutcome\"\xc2\x01\n" +
 	"\x05Fault\x12(\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x14.parley.failure.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
-	"\adetails\x18\x03 \x01(\fR\adetails\"k\n" +
+	"\adetails\x18\x03 \x01(\fR\adetails\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05field\x18\x05 \x01(\tR\x05field\x12-\n" +
+	"\x06params\x18\x06 \x03(\v2\x15.parley.failure.ParamR\x06params\"k\n" +
 	"\bNotOwner\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -3563,17 +3591,18 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*AddSums)(nil),                   // 51: parley.node.AddSums
 	(*anypb.Any)(nil),                 // 52: google.protobuf.Any
 	(failurepb.Code)(0),               // 53: parley.failure.Code
-	(*conversationpb.State)(nil),      // 54: parley.conversation.State
-	(*conversationpb.Message)(nil),    // 55: parley.conversation.Message
-	(*conversationpb.Event)(nil),      // 56: parley.conversation.Event
-	(*conversationpb.Step)(nil),       // 57: parley.conversation.Step
-	(*taskpb.State)(nil),              // 58: parley.task.State
-	(*taskpb.Comment)(nil),            // 59: parley.task.Comment
-	(*taskpb.Result)(nil),             // 60: parley.task.Result
-	(*runpb.State)(nil),               // 61: parley.run.State
-	(*conversationpb.TurnResult)(nil), // 62: parley.conversation.TurnResult
-	(*logpb.Guard)(nil),               // 63: parley.log.Guard
-	(*logpb.Sum)(nil),                 // 64: parley.log.Sum
+	(*failurepb.Param)(nil),           // 54: parley.failure.Param
+	(*conversationpb.State)(nil),      // 55: parley.conversation.State
+	(*conversationpb.Message)(nil),    // 56: parley.conversation.Message
+	(*conversationpb.Event)(nil),      // 57: parley.conversation.Event
+	(*conversationpb.Step)(nil),       // 58: parley.conversation.Step
+	(*taskpb.State)(nil),              // 59: parley.task.State
+	(*taskpb.Comment)(nil),            // 60: parley.task.Comment
+	(*taskpb.Result)(nil),             // 61: parley.task.Result
+	(*runpb.State)(nil),               // 62: parley.run.State
+	(*conversationpb.TurnResult)(nil), // 63: parley.conversation.TurnResult
+	(*logpb.Guard)(nil),               // 64: parley.log.Guard
+	(*logpb.Sum)(nil),                 // 65: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
@@ -3582,32 +3611,33 @@ var file_nodepb_node_proto_depIdxs = []int32{
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
 	53, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
-	8,  // 6: parley.node.Report.replicas:type_name -> parley.node.Replica
-	9,  // 7: parley.node.Replica.lags:type_name -> parley.node.Lag
-	54, // 8: parley.node.StateReply.state:type_name -> parley.conversation.State
-	54, // 9: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	55, // 10: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	56, // 11: parley.node.EventsReply.events:type_name -> parley.conversation.Event
-	18, // 12: parley.node.ListReply.rows:type_name -> parley.node.ListRow
-	18, // 13: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
-	23, // 14: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
-	57, // 15: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	54, // 16: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	55, // 17: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	55, // 18: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	58, // 19: parley.node.TaskReply.task:type_name -> parley.task.State
-	59, // 20: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	60, // 21: parley.node.TaskReply.result:type_name -> parley.task.Result
-	61, // 22: parley.node.RunReply.run:type_name -> parley.run.State
-	62, // 23: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
-	1,  // 24: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	63, // 25: parley.node.PutRecord.guard:type_name -> parley.log.Guard
-	64, // 26: parley.node.AddSums.sums:type_name -> parley.log.Sum
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	54, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
+	8,  // 7: parley.node.Report.replicas:type_name -> parley.node.Replica
+	9,  // 8: parley.node.Replica.lags:type_name -> parley.node.Lag
+	55, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
+	55, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	56, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	57, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	18, // 13: parley.node.ListReply.rows:type_name -> parley.node.ListRow
+	18, // 14: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
+	23, // 15: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
+	58, // 16: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	55, // 17: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	56, // 18: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	56, // 19: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	59, // 20: parley.node.TaskReply.task:type_name -> parley.task.State
+	60, // 21: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	61, // 22: parley.node.TaskReply.result:type_name -> parley.task.Result
+	62, // 23: parley.node.RunReply.run:type_name -> parley.run.State
+	63, // 24: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
+	1,  // 25: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
+	64, // 26: parley.node.PutRecord.guard:type_name -> parley.log.Guard
+	65, // 27: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_nodepb_node_proto_init() }

@@ -179,7 +179,7 @@ func Outcome(decision machine.Decision, failure *machine.Failure) string {
 }
 
 func failureText(failure *machine.Failure) string {
-	text := fmt.Sprintf("%s %q", failure.Code, failure.Message)
+	text := fmt.Sprintf("%s %q", failure.Code, failure.DefaultText())
 	if len(failure.Details) == 0 {
 		return text
 	}

@@ -2,11 +2,10 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
 )
@@ -18,18 +17,16 @@ func (e *remoteError) Error() string { return "on another node: " + e.text }
 
 // encodeFault writes a refusal or an error for another node. "Not the owner" is not one of them.
 func encodeFault(err error) *nodepb.Fault {
-	var failure *machine.Failure
+	var refused *failure.Failure
 	switch {
-	case errors.As(err, &failure):
-		fault := &nodepb.Fault{Code: failure.Code, Message: failure.Message}
-		if len(failure.Details) > 0 {
-			details, encodeErr := json.Marshal(failure.Details)
-			if encodeErr != nil {
-				return &nodepb.Fault{Message: fmt.Sprintf("%v (its details cannot be encoded: %v)", err, encodeErr)}
-			}
-			fault.Details = details
+	case errors.As(err, &refused):
+		e, encodeErr := refused.Encode()
+		if encodeErr != nil {
+			return &nodepb.Fault{Message: fmt.Sprintf("%v (%v)", err, encodeErr)}
 		}
-		return fault
+		return &nodepb.Fault{
+			Code: e.Code, Message: e.Message, Details: e.Details, Reason: e.Reason, Field: e.Field, Params: e.Params,
+		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &nodepb.Fault{Code: failurepb.Code_UNAVAILABLE, Message: "no answer in time; it may come to pass all the same"}
 	}
@@ -41,11 +38,9 @@ func decodeFault(fault *nodepb.Fault) error {
 	if fault.GetCode() == failurepb.Code_CODE_UNSPECIFIED {
 		return &remoteError{fault.GetMessage()}
 	}
-	failure := &machine.Failure{Code: fault.GetCode(), Message: fault.GetMessage()}
-	if len(fault.GetDetails()) > 0 {
-		if err := json.Unmarshal(fault.GetDetails(), &failure.Details); err != nil {
-			return &remoteError{fmt.Sprintf("%v (its details cannot be decoded: %v)", failure, err)}
-		}
+	refused, err := failure.Decode(fault)
+	if err != nil {
+		return &remoteError{fmt.Sprintf("%v (%v)", refused, err)}
 	}
-	return failure
+	return refused
 }

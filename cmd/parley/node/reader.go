@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
@@ -28,7 +29,7 @@ type reader struct {
 
 // notFound is worded as the rules word them: the same answer, whoever finds out.
 func notFound() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 }
 
 // otherKind says that an id is of an entity that is no conversation, whose records mean something else.
@@ -44,9 +45,9 @@ func (r *reader) group(id string) (uint32, *machine.Failure) {
 
 // State returns a conversation's head.
 func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, error) {
-	group, failure := r.group(id)
-	if failure != nil {
-		return nil, failure
+	group, refused := r.group(id)
+	if refused != nil {
+		return nil, refused
 	}
 	head, found, err := r.store.Head(ctx, group, id)
 	if err != nil {
@@ -60,9 +61,9 @@ func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, e
 
 // view opens one moment of a conversation that exists. The head's value is valid until the next call on the view.
 func (r *reader) view(ctx context.Context, id string) (*persistence.View, persistence.Head, error) {
-	group, failure := r.group(id)
-	if failure != nil {
-		return nil, persistence.Head{}, failure
+	group, refused := r.group(id)
+	if refused != nil {
+		return nil, persistence.Head{}, refused
 	}
 	return r.viewOf(ctx, group, id, notFound())
 }
@@ -247,9 +248,9 @@ func (r *reader) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 
 // Before visits a conversation's messages older than a number, newest first: the turn runner's history.
 func (r *reader) Before(ctx context.Context, conversationID string, number uint64, visit func(*conversationpb.Message) (more bool)) error {
-	group, failure := r.group(conversationID)
-	if failure != nil {
-		return failure
+	group, refused := r.group(conversationID)
+	if refused != nil {
+		return refused
 	}
 	view, err := r.store.View(ctx, group)
 	if err != nil {

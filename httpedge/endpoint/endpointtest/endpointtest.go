@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
@@ -96,7 +97,7 @@ func (s *Store) find(ctx context.Context, id string) (*Conversation, error) {
 	}
 	c, ok := s.conversations[id]
 	if !ok {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "conversation not found")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	return c, nil
 }
