@@ -69,21 +69,20 @@ func inferenceConfig(c *config.Config) inference.Config {
 	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
 	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
 	settings.RetryDelay = c.Gateway.RetryDelay
-	settings.BreakerThreshold, settings.BreakerReset = c.Gateway.BreakerThreshold, c.Gateway.BreakerReset
 	settings.MaxConcurrent = c.Gateway.MaxConcurrent
 	return settings
 }
 
 // mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
 func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hooks endpoint.Authorizer) error {
-	meter, stopMeter := newUsageMeter(reads.route, n.log, n.metrics)
+	meter, stopMeter := newUsageMeter(n.route(), n.log, n.metrics)
 	n.later(stopMeter)
 	calls := inferenceConfig(n.config)
 	if err := calls.Validate(); err != nil {
 		return err
 	}
 	caller := inference.New(calls, inference.Parts{
-		Catalog: n.agents, Providers: n.providers, Client: n.guard.Client(0), Book: bookInference(meter.Add),
+		Catalog: n.agents, Providers: n.providers, Circuits: n.circuits, Client: n.guard.Client(0), Book: bookInference(meter.Add),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.gateway = gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)
@@ -93,7 +92,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	}
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
-		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
+		Runtime: conversations, Reader: reads, Sessions: reads, Runs: &runs{reads}, Agents: n.agents,
 		Accounts: n.accounts.Load(), Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard), Features: n.features,
