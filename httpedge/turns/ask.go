@@ -169,8 +169,8 @@ func Gone(err error) bool {
 
 // Refused says that the rules refused: nothing was done. An answer that is missing says nothing.
 func Refused(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && !Gone(err)
+	var refusal *machine.Failure
+	return errors.As(err, &refusal) && !Gone(err)
 }
 
 // Changed says that the rules want the message of a command read again: nothing was done.
