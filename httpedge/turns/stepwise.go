@@ -49,8 +49,8 @@ func (a Asker) Stepwise(ctx context.Context, command *conversationpb.Command) (*
 	if create := opening.GetCreate(); create != nil {
 		body := &conversationpb.Command{Body: &conversationpb.Command_Create{Create: create}}
 		_, err := a.AskUntilSettled(ctx, step("before create", body))
-		var failure *machine.Failure
-		if err != nil && (!errors.As(err, &failure) || failure.Code != failurepb.Code_ALREADY_EXISTS) {
+		var refusal *machine.Failure
+		if err != nil && (!errors.As(err, &refusal) || refusal.Code != failurepb.Code_ALREADY_EXISTS) {
 			return nil, nil, err
 		}
 		undo = []*conversationpb.Command{step("after", &conversationpb.Command{
