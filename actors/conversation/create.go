@@ -79,32 +79,3 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 	}
 	return state, r.fill(state, c)
 }
-
-// fill adds what the client chose.
-func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f *machine.Failure) {
-	if state.Title, f = r.title(c.GetTitle()); f != nil {
-		return f
-	}
-	if state.GetTitle() == "" && c.GetFirstMessage() != "" {
-		state.Title = r.naming(c.GetFirstMessage())
-		state.TitleGenerated, state.TitleProvisional = state.GetTitle() != "", state.GetTitle() != ""
-	}
-	if state.Metadata, f = machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
-		return f
-	}
-	if state.ServerMetadata, f = serverObject(c.GetServerMetadata(), r.limits.MetadataBytes); f != nil {
-		return f
-	}
-	if f = r.checkContext(c.GetRuntimeContext()); f != nil {
-		return f
-	}
-	state.RuntimeContext = c.GetRuntimeContext()
-	budget := c.GetBudget()
-	if own := c.GetAgent().GetDefaultBudget(); budget == nil && own != nil {
-		budget = &conversationpb.Budget{MaxCostNanoUsd: own.GetMaxCostNanoUsd(), OnReach: own.GetOnReach()}
-	}
-	if budget != nil {
-		state.Budget, f = checkBudget(budget, 0, c.GetAgent())
-	}
-	return f
-}

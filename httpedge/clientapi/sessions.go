@@ -13,22 +13,6 @@ import (
 	"parley/proto/failurepb"
 )
 
-type createSessionIn struct {
-	Agent          string         `json:"agent" required:"true" doc:"Key of an active agent"`
-	Title          string         `json:"title" doc:"At most 200 characters; without one the first message names the session"`
-	Metadata       metadataInput  `json:"metadata" doc:"Up to 16 pairs of strings: keys of 1 to 64 characters, values of at most 512"`
-	Budget         budgetInput    `json:"budget" doc:"null = none; left out = the agent's"`
-	RuntimeContext runtimeContext `json:"runtime_context" doc:"Merged under every turn's own; never shown"`
-}
-
-// Validate implements endpoint.Validator.
-func (in *createSessionIn) Validate() *machine.Failure {
-	if in.Agent == "" {
-		return invalid("agent is required")
-	}
-	return in.Metadata.failure
-}
-
 // createSession makes a session. Nothing runs and nothing is spent.
 func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionRecord, error) {
 	agent, err := a.activeAgent(ctx, in.Agent)
@@ -40,9 +24,7 @@ func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionR
 	if err != nil {
 		return nil, err
 	}
-	state, err := a.create(ctx, id, agent, &in.Budget, &conversationpb.Create{
-		Title: in.Title, Metadata: in.Metadata.pairs, RuntimeContext: sealed,
-	})
+	state, err := a.create(ctx, id, agent, &in.Budget, in.create(sealed))
 	if err != nil {
 		return nil, err
 	}
