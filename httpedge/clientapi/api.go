@@ -5,6 +5,7 @@ import (
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/entity"
+	"parley/actors/core/feature"
 	"parley/actors/core/identity"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -26,6 +27,8 @@ type Parts struct {
 	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
 	// session may.
 	Authorizer endpoint.Authorizer
+	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	Features *feature.Gate
 	// Gateway is the OpenAI-compatible gateway, for the document only.
 	Gateway endpoint.Surface
 	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its

@@ -19,7 +19,9 @@ import (
 )
 
 // asker asks conversations.
-func (a *API) asker() turns.Asker { return turns.Asker{Runtime: a.Runtime, Reader: a.Reader} }
+func (a *API) asker() turns.Asker {
+	return turns.Asker{Runtime: a.Runtime, Reader: a.Reader, Features: a.Features}
+}
 
 // filer stores files.
 func (a *API) filer() filing.Filer {
@@ -222,10 +224,4 @@ func nested(at int, refused *failure.Failure) *failure.Failure {
 func isCode(err error, code failurepb.Code) bool {
 	var refused *machine.Failure
 	return errors.As(err, &refused) && refused.Code == code
-}
-
-// isRefusal says that nothing was done: an answer that is missing is none.
-func isRefusal(err error) bool {
-	var refused *machine.Failure
-	return errors.As(err, &refused) && !turns.Gone(err)
 }

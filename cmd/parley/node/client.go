@@ -103,7 +103,7 @@ func (n *Node) mountClient(conversations *runtime, reads endpoint.Reader, mint i
 		Runtime: conversations, Reader: reads, Entities: &client{n}, Agents: n.agents,
 		Accounts: n.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckTools: tool.CheckCallers, Authorizer: hooks,
-		CheckCallback: checkCallback(n.guard),
+		CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 
 	counter := token.NewCounter(n.records, n.log)
