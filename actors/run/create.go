@@ -60,6 +60,7 @@ func (r *request) newRun(c *runpb.Create) *runpb.State {
 		UpdatedAt:          r.now,
 		PreviousResponseId: c.GetPreviousResponseId(),
 		CommandId:          r.command.GetCommandId(),
+		Opening:            c.GetOpening(),
 	}
 	if url := c.GetCallbackUrl(); url != "" {
 		state.Callback = &runpb.Callback{Url: url, SealedSecret: c.GetSealedSecret()}
@@ -95,6 +96,9 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 	}
 	if f := checkCallback(c.GetCallbackUrl()); f != nil {
 		return f
+	}
+	if len(c.GetOpening().GetFiles()) > maxFiles {
+		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a message takes at most %d files", maxFiles)
 	}
 	return r.checkOrder(order)
 }

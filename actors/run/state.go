@@ -19,6 +19,7 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
 	switch body := event.GetBody().(type) {
 	case *runpb.Event_Admitted:
 		next.Admitted, next.Placed, next.CheckAt = true, body.Admitted.GetPlaced(), body.Admitted.GetCheckAt()
+		next.Opening = nil // its conversation has it
 	case *runpb.Event_Placed:
 		next.Placed = true
 		next.CheckAt, next.Checks = 0, 0

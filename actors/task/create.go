@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/machine"
+	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/taskpb"
 )
@@ -54,7 +55,8 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 		UserId:         caller.GetUserId(),
 		AgentId:        c.GetAgentId(),
 		Input:          c.GetInput(),
-		Files:          c.GetFiles(),
+		Files:          append(c.GetFiles(), conversationpb.Refs(c.GetStored())...),
+		Stored:         c.GetStored(),
 		CallbackUrl:    c.GetCallbackUrl(),
 		Metadata:       metadata,
 		Status:         taskpb.Status_PENDING,
@@ -83,7 +85,7 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 		return invalid("agentId is required")
 	case len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl):
 		return invalid("a user id is text of at most %d bytes without control characters", maxUserID)
-	case len(c.GetFiles()) > maxFiles:
+	case len(c.GetFiles())+len(c.GetStored()) > maxFiles:
 		return nil, machine.Fail(failurepb.Code_TOO_MANY_FILES, "a task takes at most %d files", maxFiles)
 	}
 	if f := checkText(failurepb.Code_VALIDATION, "input", c.GetInput(), r.limits.InputBytes); f != nil {

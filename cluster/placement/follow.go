@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/expected"
 	"parley/cluster"
 	"parley/proto/conversationpb"
 	"parley/proto/nodepb"
@@ -30,7 +31,7 @@ func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink c
 	response, err := s.carry(ctx, to.Node, uint32(to.Shard), func(on *session, passTo string) (*nodepb.Response, error) {
 		sub = &subscription{sink: sink}
 		return s.followOver(ctx, on, &nodepb.Follow{
-			Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id, PassTo: passTo,
+			Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id, PassTo: passTo, Expected: expected.In(ctx),
 		}, sub)
 	})
 	if err != nil {

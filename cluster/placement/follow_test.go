@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -48,6 +49,12 @@ func TestFollow(t *testing.T) {
 	feed.sink.Change(event(4))
 	idle(t, a, b)
 	require.Empty(t, sink.closed)
+
+	require.False(t, feed.expected)
+	_, cancel, err = a.Follow(expected.Context(t.Context()), to, "conv_new", newSink())
+	require.NoError(t, err)
+	require.True(t, b.shell.feed("conv_new").expected, "the owner is told that it may still have to be made")
+	cancel()
 
 	_, _, err = a.Follow(t.Context(), to, "refused", sink)
 	var r *refusal

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
@@ -170,10 +171,11 @@ func TestAFollowThroughAnother(t *testing.T) {
 	f := newTriangle(t)
 	f.cut()
 	sink := newSink()
-	snapshot, cancel, err := f.a.Follow(t.Context(), f.to, "conv_1", sink)
+	snapshot, cancel, err := f.a.Follow(expected.Context(t.Context()), f.to, "conv_1", sink)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, snapshot.GetLastSeq())
 	feed := f.b.shell.feed("conv_1")
+	require.True(t, feed.expected)
 	var sent []*conversationpb.Change
 	for i := range uint64(500) {
 		sent = append(sent, event(2+i), text("run_1", 2*i, "ab"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/expected"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -212,12 +213,13 @@ type Lease struct {
 // UNAVAILABLE for too many streams or no owner, NOT_FOUND for a missing conversation. The lease must be opened or
 // released.
 //
-// Acquire the lease before a message is sent; then its first events are still in the ring when the stream opens.
+// Acquire the lease before a message is sent; then its first events are still in the ring when the stream opens. Pass
+// expected.Context if it is that message which creates the conversation.
 func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.AcquireTimeout)
 	defer cancel()
 	for {
-		t, err := h.join(conversationID)
+		t, err := h.join(conversationID, expected.In(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -246,8 +248,8 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 	}
 }
 
-// join takes a place in a topic, which it creates if necessary.
-func (h *Hub) join(id string) (*topic, error) {
+// join takes a place in a topic, which it creates if necessary. The conversation of an expected topic need not exist yet.
+func (h *Hub) join(id string, expected bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
@@ -260,6 +262,7 @@ func (h *Hub) join(id string) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
+		t.expected = expected
 		if !h.group.spawn(t.open) {
 			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
 		}

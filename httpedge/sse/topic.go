@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/core/expected"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -27,6 +28,8 @@ const (
 type topic struct {
 	hub *Hub
 	id  string
+
+	expected bool // it was first followed before the conversation was made
 
 	mu        sync.Mutex
 	state     topicState
@@ -195,6 +198,9 @@ func (t *topic) subscribe() error {
 	h := t.hub
 	ctx, cancel := context.WithCancel(h.ctx)
 	limit := time.AfterFunc(h.cfg.OpenTimeout, cancel)
+	if t.unheard() {
+		ctx = expected.Context(ctx)
+	}
 	s := &subscription{topic: t}
 	snapshot, stop, err := h.upstream.Follow(ctx, t.id, s)
 	if !limit.Stop() && err == nil {
@@ -211,6 +217,13 @@ func (t *topic) subscribe() error {
 	}
 	s.begin(snapshot, t.missed(ctx, snapshot.GetLastSeq()))
 	return nil
+}
+
+// unheard reports whether the conversation may still have to be made.
+func (t *topic) unheard() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.expected && t.lastSeq == 0
 }
 
 // missed reads the events between the topic and a new snapshot once for all streams, if the ring can hold them.

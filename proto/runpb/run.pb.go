@@ -171,6 +171,7 @@ type State struct {
 	CommandId          string                          `protobuf:"bytes,27,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`                              // of the create
 	Trusted            bool                            `protobuf:"varint,28,opt,name=trusted,proto3" json:"trusted,omitempty"`                                                  // who asked for it may touch any conversation of the project
 	Pending            []*conversationpb.PendingAction `protobuf:"bytes,29,rep,name=pending,proto3" json:"pending,omitempty"`                                                   // REQUIRES_ACTION: without arguments and details
+	Opening            *conversationpb.Opening         `protobuf:"bytes,30,opt,name=opening,proto3" json:"opening,omitempty"`                                                   // until it is admitted: what makes its conversation, and adds files to it
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -404,6 +405,13 @@ func (x *State) GetTrusted() bool {
 func (x *State) GetPending() []*conversationpb.PendingAction {
 	if x != nil {
 		return x.Pending
+	}
+	return nil
+}
+
+func (x *State) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
 	}
 	return nil
 }
@@ -1008,14 +1016,15 @@ func (*Command_Recover) isCommand_Body() {}
 // Create makes a run and answers once it is admitted, or with why it is not: QUOTA_REACHED (the queue is full), and what a
 // conversation refuses a Hold with. A run that is not admitted leaves nothing behind.
 type Create struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	AgentId            string                 `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	AgentVersion       int64                  `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	ConversationId     string                 `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	Order              *Order                 `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
-	CallbackUrl        string                 `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
-	SealedSecret       []byte                 `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
-	PreviousResponseId string                 `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	state              protoimpl.MessageState  `protogen:"open.v1"`
+	AgentId            string                  `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentVersion       int64                   `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	ConversationId     string                  `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	Order              *Order                  `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
+	CallbackUrl        string                  `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
+	SealedSecret       []byte                  `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
+	PreviousResponseId string                  `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	Opening            *conversationpb.Opening `protobuf:"bytes,8,opt,name=opening,proto3" json:"opening,omitempty"` // carried out when the run takes hold of the conversation
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1097,6 +1106,13 @@ func (x *Create) GetPreviousResponseId() string {
 		return x.PreviousResponseId
 	}
 	return ""
+}
+
+func (x *Create) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
 }
 
 // Cancel is answered with the run as it is once the cancel is accepted; one that is over is answered as it is.
@@ -2173,7 +2189,7 @@ var File_runpb_run_proto protoreflect.FileDescriptor
 const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"\x0frunpb/run.proto\x12\n" +
-	"parley.run\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xbc\a\n" +
+	"parley.run\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xf4\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2212,7 +2228,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"command_id\x18\x1b \x01(\tR\tcommandId\x12\x18\n" +
 	"\atrusted\x18\x1c \x01(\bR\atrusted\x12<\n" +
-	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\"\x9f\x01\n" +
+	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\x126\n" +
+	"\aopening\x18\x1e \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\x9f\x01\n" +
 	"\x05Order\x12\x1c\n" +
 	"\tcontinues\x18\x01 \x01(\bR\tcontinues\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x19\n" +
@@ -2255,7 +2272,7 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06posted\x18\x16 \x01(\v2\x17.parley.delivery.ReportH\x00R\x06posted\x12#\n" +
 	"\x03due\x18\x17 \x01(\v2\x0f.parley.run.DueH\x00R\x03due\x12/\n" +
 	"\arecover\x18\x18 \x01(\v2\x13.parley.run.RecoverH\x00R\arecoverB\x06\n" +
-	"\x04body\"\x94\x02\n" +
+	"\x04body\"\xcc\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\ragent_version\x18\x02 \x01(\x03R\fagentVersion\x12'\n" +
@@ -2263,7 +2280,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05order\x18\x04 \x01(\v2\x11.parley.run.OrderR\x05order\x12!\n" +
 	"\fcallback_url\x18\x05 \x01(\tR\vcallbackUrl\x12#\n" +
 	"\rsealed_secret\x18\x06 \x01(\fR\fsealedSecret\x120\n" +
-	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\"\b\n" +
+	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\x126\n" +
+	"\aopening\x18\b \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\b\n" +
 	"\x06Cancel\"\a\n" +
 	"\x05Await\"e\n" +
 	"\x05Reply\x12#\n" +
@@ -2380,13 +2398,14 @@ var file_runpb_run_proto_goTypes = []any{
 	(*Finished)(nil),                     // 26: parley.run.Finished
 	(*Checked)(nil),                      // 27: parley.run.Checked
 	(*conversationpb.PendingAction)(nil), // 28: parley.conversation.PendingAction
-	(*deliverypb.Delivery)(nil),          // 29: parley.delivery.Delivery
-	(*conversationpb.Caller)(nil),        // 30: parley.conversation.Caller
-	(*deliverypb.Report)(nil),            // 31: parley.delivery.Report
-	(*conversationpb.TurnResult)(nil),    // 32: parley.conversation.TurnResult
-	(*conversationpb.Refused)(nil),       // 33: parley.conversation.Refused
-	(*deliverypb.Due)(nil),               // 34: parley.delivery.Due
-	(*deliverypb.Over)(nil),              // 35: parley.delivery.Over
+	(*conversationpb.Opening)(nil),       // 29: parley.conversation.Opening
+	(*deliverypb.Delivery)(nil),          // 30: parley.delivery.Delivery
+	(*conversationpb.Caller)(nil),        // 31: parley.conversation.Caller
+	(*deliverypb.Report)(nil),            // 32: parley.delivery.Report
+	(*conversationpb.TurnResult)(nil),    // 33: parley.conversation.TurnResult
+	(*conversationpb.Refused)(nil),       // 34: parley.conversation.Refused
+	(*deliverypb.Due)(nil),               // 35: parley.delivery.Due
+	(*deliverypb.Over)(nil),              // 36: parley.delivery.Over
 }
 var file_runpb_run_proto_depIdxs = []int32{
 	3,  // 0: parley.run.State.order:type_name -> parley.run.Order
@@ -2394,55 +2413,57 @@ var file_runpb_run_proto_depIdxs = []int32{
 	4,  // 2: parley.run.State.error:type_name -> parley.run.Error
 	5,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
 	28, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
-	29, // 5: parley.run.Callback.calls:type_name -> parley.delivery.Delivery
-	6,  // 6: parley.run.Callback.told:type_name -> parley.run.Told
-	1,  // 7: parley.run.Told.status:type_name -> parley.run.Telling
-	30, // 8: parley.run.Command.caller:type_name -> parley.conversation.Caller
-	8,  // 9: parley.run.Command.create:type_name -> parley.run.Create
-	9,  // 10: parley.run.Command.cancel:type_name -> parley.run.Cancel
-	10, // 11: parley.run.Command.await:type_name -> parley.run.Await
-	12, // 12: parley.run.Command.admitted:type_name -> parley.run.Admitted
-	14, // 13: parley.run.Command.began:type_name -> parley.run.Began
-	15, // 14: parley.run.Command.paused:type_name -> parley.run.Paused
-	16, // 15: parley.run.Command.resumed:type_name -> parley.run.Resumed
-	17, // 16: parley.run.Command.parked:type_name -> parley.run.Parked
-	18, // 17: parley.run.Command.ended:type_name -> parley.run.Ended
-	19, // 18: parley.run.Command.settled:type_name -> parley.run.Settled
-	13, // 19: parley.run.Command.placed:type_name -> parley.run.Placed
-	20, // 20: parley.run.Command.look:type_name -> parley.run.Look
-	31, // 21: parley.run.Command.posted:type_name -> parley.delivery.Report
-	21, // 22: parley.run.Command.due:type_name -> parley.run.Due
-	22, // 23: parley.run.Command.recover:type_name -> parley.run.Recover
-	3,  // 24: parley.run.Create.order:type_name -> parley.run.Order
-	2,  // 25: parley.run.Reply.run:type_name -> parley.run.State
-	32, // 26: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
-	33, // 27: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
-	32, // 28: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
-	32, // 29: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
-	4,  // 30: parley.run.Ended.error:type_name -> parley.run.Error
-	24, // 31: parley.run.Event.created:type_name -> parley.run.Created
-	12, // 32: parley.run.Event.admitted:type_name -> parley.run.Admitted
-	13, // 33: parley.run.Event.placed:type_name -> parley.run.Placed
-	14, // 34: parley.run.Event.began:type_name -> parley.run.Began
-	25, // 35: parley.run.Event.suspended:type_name -> parley.run.Suspended
-	16, // 36: parley.run.Event.resumed:type_name -> parley.run.Resumed
-	17, // 37: parley.run.Event.parked:type_name -> parley.run.Parked
-	9,  // 38: parley.run.Event.cancelling:type_name -> parley.run.Cancel
-	26, // 39: parley.run.Event.finished:type_name -> parley.run.Finished
-	19, // 40: parley.run.Event.settled:type_name -> parley.run.Settled
-	27, // 41: parley.run.Event.checked:type_name -> parley.run.Checked
-	34, // 42: parley.run.Event.call_due:type_name -> parley.delivery.Due
-	35, // 43: parley.run.Event.call_over:type_name -> parley.delivery.Over
-	2,  // 44: parley.run.Created.state:type_name -> parley.run.State
-	32, // 45: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
-	0,  // 46: parley.run.Finished.status:type_name -> parley.run.Status
-	4,  // 47: parley.run.Finished.error:type_name -> parley.run.Error
-	32, // 48: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	29, // 5: parley.run.State.opening:type_name -> parley.conversation.Opening
+	30, // 6: parley.run.Callback.calls:type_name -> parley.delivery.Delivery
+	6,  // 7: parley.run.Callback.told:type_name -> parley.run.Told
+	1,  // 8: parley.run.Told.status:type_name -> parley.run.Telling
+	31, // 9: parley.run.Command.caller:type_name -> parley.conversation.Caller
+	8,  // 10: parley.run.Command.create:type_name -> parley.run.Create
+	9,  // 11: parley.run.Command.cancel:type_name -> parley.run.Cancel
+	10, // 12: parley.run.Command.await:type_name -> parley.run.Await
+	12, // 13: parley.run.Command.admitted:type_name -> parley.run.Admitted
+	14, // 14: parley.run.Command.began:type_name -> parley.run.Began
+	15, // 15: parley.run.Command.paused:type_name -> parley.run.Paused
+	16, // 16: parley.run.Command.resumed:type_name -> parley.run.Resumed
+	17, // 17: parley.run.Command.parked:type_name -> parley.run.Parked
+	18, // 18: parley.run.Command.ended:type_name -> parley.run.Ended
+	19, // 19: parley.run.Command.settled:type_name -> parley.run.Settled
+	13, // 20: parley.run.Command.placed:type_name -> parley.run.Placed
+	20, // 21: parley.run.Command.look:type_name -> parley.run.Look
+	32, // 22: parley.run.Command.posted:type_name -> parley.delivery.Report
+	21, // 23: parley.run.Command.due:type_name -> parley.run.Due
+	22, // 24: parley.run.Command.recover:type_name -> parley.run.Recover
+	3,  // 25: parley.run.Create.order:type_name -> parley.run.Order
+	29, // 26: parley.run.Create.opening:type_name -> parley.conversation.Opening
+	2,  // 27: parley.run.Reply.run:type_name -> parley.run.State
+	33, // 28: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
+	34, // 29: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
+	33, // 30: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
+	33, // 31: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
+	4,  // 32: parley.run.Ended.error:type_name -> parley.run.Error
+	24, // 33: parley.run.Event.created:type_name -> parley.run.Created
+	12, // 34: parley.run.Event.admitted:type_name -> parley.run.Admitted
+	13, // 35: parley.run.Event.placed:type_name -> parley.run.Placed
+	14, // 36: parley.run.Event.began:type_name -> parley.run.Began
+	25, // 37: parley.run.Event.suspended:type_name -> parley.run.Suspended
+	16, // 38: parley.run.Event.resumed:type_name -> parley.run.Resumed
+	17, // 39: parley.run.Event.parked:type_name -> parley.run.Parked
+	9,  // 40: parley.run.Event.cancelling:type_name -> parley.run.Cancel
+	26, // 41: parley.run.Event.finished:type_name -> parley.run.Finished
+	19, // 42: parley.run.Event.settled:type_name -> parley.run.Settled
+	27, // 43: parley.run.Event.checked:type_name -> parley.run.Checked
+	35, // 44: parley.run.Event.call_due:type_name -> parley.delivery.Due
+	36, // 45: parley.run.Event.call_over:type_name -> parley.delivery.Over
+	2,  // 46: parley.run.Created.state:type_name -> parley.run.State
+	33, // 47: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
+	0,  // 48: parley.run.Finished.status:type_name -> parley.run.Status
+	4,  // 49: parley.run.Finished.error:type_name -> parley.run.Error
+	33, // 50: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_runpb_run_proto_init() }

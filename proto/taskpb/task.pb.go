@@ -164,6 +164,7 @@ type State struct {
 	Callback       *Callback                 `protobuf:"bytes,24,opt,name=callback,proto3" json:"callback,omitempty"`                                 // still to be delivered
 	Outcomes       []*Outcome                `protobuf:"bytes,25,rep,name=outcomes,proto3" json:"outcomes,omitempty"`                                 // first outcomes of the newest commands
 	CreatedMicros  int64                     `protobuf:"varint,30,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"` // Unix microseconds: what lists are ordered by; 0 = by an earlier release, created_at counts
+	Stored         []*conversationpb.File    `protobuf:"bytes,31,rep,name=stored,proto3" json:"stored,omitempty"`                                     // until the first turn has begun: blobs that become files of the conversation
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -378,6 +379,13 @@ func (x *State) GetCreatedMicros() int64 {
 		return x.CreatedMicros
 	}
 	return 0
+}
+
+func (x *State) GetStored() []*conversationpb.File {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
 }
 
 // Run is one attempt of the agent at the task: a turn of the task's conversation.
@@ -1909,6 +1917,7 @@ type Create struct {
 	CallbackUrl    string                    `protobuf:"bytes,4,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
 	Metadata       []byte                    `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	ConversationId string                    `protobuf:"bytes,6,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"` // of the task's shard
+	Stored         []*conversationpb.File    `protobuf:"bytes,7,rep,name=stored,proto3" json:"stored,omitempty"`                                       // in place of files: blobs that become files of the conversation with its first message
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1983,6 +1992,13 @@ func (x *Create) GetConversationId() string {
 		return x.ConversationId
 	}
 	return ""
+}
+
+func (x *Create) GetStored() []*conversationpb.File {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
 }
 
 type AddComment struct {
@@ -2314,7 +2330,7 @@ var File_taskpb_task_proto protoreflect.FileDescriptor
 
 const file_taskpb_task_proto_rawDesc = "" +
 	"\n" +
-	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xf3\x06\n" +
+	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xa6\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2347,7 +2363,8 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"has_result\x18\x17 \x01(\bR\thasResult\x121\n" +
 	"\bcallback\x18\x18 \x01(\v2\x15.parley.task.CallbackR\bcallback\x120\n" +
 	"\boutcomes\x18\x19 \x03(\v2\x14.parley.task.OutcomeR\boutcomes\x12%\n" +
-	"\x0ecreated_micros\x18\x1e \x01(\x03R\rcreatedMicros\"\xce\x01\n" +
+	"\x0ecreated_micros\x18\x1e \x01(\x03R\rcreatedMicros\x121\n" +
+	"\x06stored\x18\x1f \x03(\v2\x19.parley.conversation.FileR\x06stored\"\xce\x01\n" +
 	"\x03Run\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
@@ -2465,14 +2482,15 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\arecover\x18\x0f \x01(\v2\x14.parley.task.RecoverH\x00R\arecover\x12$\n" +
 	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x125\n" +
 	"\breported\x18\x12 \x01(\v2\x17.parley.delivery.ReportH\x00R\breportedB\x06\n" +
-	"\x04bodyJ\x04\b\x11\x10\x12\"\xd5\x01\n" +
+	"\x04bodyJ\x04\b\x11\x10\x12\"\x88\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\tR\x05input\x122\n" +
 	"\x05files\x18\x03 \x03(\v2\x1c.parley.conversation.FileRefR\x05files\x12!\n" +
 	"\fcallback_url\x18\x04 \x01(\tR\vcallbackUrl\x12\x1a\n" +
 	"\bmetadata\x18\x05 \x01(\fR\bmetadata\x12'\n" +
-	"\x0fconversation_id\x18\x06 \x01(\tR\x0econversationId\"B\n" +
+	"\x0fconversation_id\x18\x06 \x01(\tR\x0econversationId\x121\n" +
+	"\x06stored\x18\a \x03(\v2\x19.parley.conversation.FileR\x06stored\"B\n" +
 	"\n" +
 	"AddComment\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1a\n" +
@@ -2551,11 +2569,12 @@ var file_taskpb_task_proto_goTypes = []any{
 	(*Due)(nil),                          // 29: parley.task.Due
 	(*Reply)(nil),                        // 30: parley.task.Reply
 	(*conversationpb.FileRef)(nil),       // 31: parley.conversation.FileRef
-	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
-	(*conversationpb.Usage)(nil),         // 33: parley.conversation.Usage
-	(*conversationpb.Caller)(nil),        // 34: parley.conversation.Caller
-	(*deliverypb.Report)(nil),            // 35: parley.delivery.Report
-	(*conversationpb.TurnResult)(nil),    // 36: parley.conversation.TurnResult
+	(*conversationpb.File)(nil),          // 32: parley.conversation.File
+	(*conversationpb.PendingAction)(nil), // 33: parley.conversation.PendingAction
+	(*conversationpb.Usage)(nil),         // 34: parley.conversation.Usage
+	(*conversationpb.Caller)(nil),        // 35: parley.conversation.Caller
+	(*deliverypb.Report)(nil),            // 36: parley.delivery.Report
+	(*conversationpb.TurnResult)(nil),    // 37: parley.conversation.TurnResult
 }
 var file_taskpb_task_proto_depIdxs = []int32{
 	31, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
@@ -2565,50 +2584,52 @@ var file_taskpb_task_proto_depIdxs = []int32{
 	4,  // 4: parley.task.State.queued:type_name -> parley.task.Prompt
 	9,  // 5: parley.task.State.callback:type_name -> parley.task.Callback
 	10, // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
-	4,  // 7: parley.task.Run.prompt:type_name -> parley.task.Prompt
-	5,  // 8: parley.task.Run.waiting:type_name -> parley.task.Waiting
-	32, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
-	6,  // 10: parley.task.Waiting.questions:type_name -> parley.task.Question
-	1,  // 11: parley.task.Comment.role:type_name -> parley.task.Role
-	33, // 12: parley.task.Result.usage:type_name -> parley.conversation.Usage
-	0,  // 13: parley.task.Callback.status:type_name -> parley.task.Status
-	12, // 14: parley.task.Event.created:type_name -> parley.task.Created
-	13, // 15: parley.task.Event.commented:type_name -> parley.task.Commented
-	14, // 16: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
-	15, // 17: parley.task.Event.run_started:type_name -> parley.task.RunStarted
-	16, // 18: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
-	17, // 19: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
-	18, // 20: parley.task.Event.canceled:type_name -> parley.task.Canceled
-	19, // 21: parley.task.Event.checked:type_name -> parley.task.Checked
-	20, // 22: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
-	21, // 23: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
-	2,  // 24: parley.task.Created.state:type_name -> parley.task.State
-	7,  // 25: parley.task.Commented.comment:type_name -> parley.task.Comment
-	4,  // 26: parley.task.Commented.queued:type_name -> parley.task.Prompt
-	3,  // 27: parley.task.RunOpened.run:type_name -> parley.task.Run
-	5,  // 28: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
-	8,  // 29: parley.task.RunPaused.result:type_name -> parley.task.Result
-	0,  // 30: parley.task.RunEnded.status:type_name -> parley.task.Status
-	8,  // 31: parley.task.RunEnded.result:type_name -> parley.task.Result
-	9,  // 32: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
-	34, // 33: parley.task.Command.caller:type_name -> parley.conversation.Caller
-	23, // 34: parley.task.Command.create:type_name -> parley.task.Create
-	24, // 35: parley.task.Command.add_comment:type_name -> parley.task.AddComment
-	25, // 36: parley.task.Command.cancel:type_name -> parley.task.Cancel
-	26, // 37: parley.task.Command.started:type_name -> parley.task.Started
-	27, // 38: parley.task.Command.ended:type_name -> parley.task.Ended
-	28, // 39: parley.task.Command.recover:type_name -> parley.task.Recover
-	29, // 40: parley.task.Command.due:type_name -> parley.task.Due
-	35, // 41: parley.task.Command.reported:type_name -> parley.delivery.Report
-	31, // 42: parley.task.Create.files:type_name -> parley.conversation.FileRef
-	36, // 43: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
-	2,  // 44: parley.task.Reply.task:type_name -> parley.task.State
-	7,  // 45: parley.task.Reply.comment:type_name -> parley.task.Comment
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	32, // 7: parley.task.State.stored:type_name -> parley.conversation.File
+	4,  // 8: parley.task.Run.prompt:type_name -> parley.task.Prompt
+	5,  // 9: parley.task.Run.waiting:type_name -> parley.task.Waiting
+	33, // 10: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
+	6,  // 11: parley.task.Waiting.questions:type_name -> parley.task.Question
+	1,  // 12: parley.task.Comment.role:type_name -> parley.task.Role
+	34, // 13: parley.task.Result.usage:type_name -> parley.conversation.Usage
+	0,  // 14: parley.task.Callback.status:type_name -> parley.task.Status
+	12, // 15: parley.task.Event.created:type_name -> parley.task.Created
+	13, // 16: parley.task.Event.commented:type_name -> parley.task.Commented
+	14, // 17: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
+	15, // 18: parley.task.Event.run_started:type_name -> parley.task.RunStarted
+	16, // 19: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
+	17, // 20: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
+	18, // 21: parley.task.Event.canceled:type_name -> parley.task.Canceled
+	19, // 22: parley.task.Event.checked:type_name -> parley.task.Checked
+	20, // 23: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
+	21, // 24: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
+	2,  // 25: parley.task.Created.state:type_name -> parley.task.State
+	7,  // 26: parley.task.Commented.comment:type_name -> parley.task.Comment
+	4,  // 27: parley.task.Commented.queued:type_name -> parley.task.Prompt
+	3,  // 28: parley.task.RunOpened.run:type_name -> parley.task.Run
+	5,  // 29: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
+	8,  // 30: parley.task.RunPaused.result:type_name -> parley.task.Result
+	0,  // 31: parley.task.RunEnded.status:type_name -> parley.task.Status
+	8,  // 32: parley.task.RunEnded.result:type_name -> parley.task.Result
+	9,  // 33: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
+	35, // 34: parley.task.Command.caller:type_name -> parley.conversation.Caller
+	23, // 35: parley.task.Command.create:type_name -> parley.task.Create
+	24, // 36: parley.task.Command.add_comment:type_name -> parley.task.AddComment
+	25, // 37: parley.task.Command.cancel:type_name -> parley.task.Cancel
+	26, // 38: parley.task.Command.started:type_name -> parley.task.Started
+	27, // 39: parley.task.Command.ended:type_name -> parley.task.Ended
+	28, // 40: parley.task.Command.recover:type_name -> parley.task.Recover
+	29, // 41: parley.task.Command.due:type_name -> parley.task.Due
+	36, // 42: parley.task.Command.reported:type_name -> parley.delivery.Report
+	31, // 43: parley.task.Create.files:type_name -> parley.conversation.FileRef
+	32, // 44: parley.task.Create.stored:type_name -> parley.conversation.File
+	37, // 45: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
+	2,  // 46: parley.task.Reply.task:type_name -> parley.task.State
+	7,  // 47: parley.task.Reply.comment:type_name -> parley.task.Comment
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_taskpb_task_proto_init() }

@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/definition"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
-	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
