@@ -134,8 +134,8 @@ func (p *page) Message(dst []byte, message *conversationpb.Message) []byte {
 	}
 	dst = append(dst, "<article class=\""+role+"\">\n<h2>"+html.EscapeString(speaker(p.agentName, message, l))+
 		" <small>"+l.date(message.GetCreatedAt())...)
-	if said := remark(message, l); said != "" {
-		dst = append(dst, " · "+said...)
+	if status := remark(message, l); status != "" {
+		dst = append(dst, " · "+status...)
 	}
 	dst = append(dst, "</small></h2>\n"...)
 	if p.options.Tools {

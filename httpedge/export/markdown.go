@@ -30,8 +30,8 @@ func (m *markdown) Head(dst []byte, conversation *conversationpb.State) []byte {
 func (m *markdown) Message(dst []byte, message *conversationpb.Message) []byte {
 	l := m.locale
 	dst = append(dst, "\n---\n\n## "+oneLine(speaker(m.agentName, message, l))+"\n\n*"+l.date(message.GetCreatedAt())...)
-	if said := remark(message, l); said != "" {
-		dst = append(dst, " · "+said...)
+	if status := remark(message, l); status != "" {
+		dst = append(dst, " · "+status...)
 	}
 	dst = append(dst, "*\n"...)
 	if m.options.Tools {

@@ -141,16 +141,16 @@ func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error 
 	if err := writeProfile(dir); err != nil {
 		return err
 	}
-	said := &tail{}
+	stderr := &tail{}
 	command := exec.CommandContext(ctx, c.program, c.arguments(dir)...)
-	command.Dir, command.Stderr = dir, said
+	command.Dir, command.Stderr = dir, stderr
 	// The browser gets nothing of this process's environment; it needs a home directory to write to.
 	command.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	const patience = 2 * time.Second // for the end of its child processes
 	command.WaitDelay = patience
 	killTogether(command)
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("export: the browser failed: %w: %s", err, said)
+		return fmt.Errorf("export: the browser failed: %w: %s", err, stderr)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func permitted(ctx context.Context, hook *hookClient, question any, code failure
 	case err != nil:
 		return machine.Fail(code, "permission cannot be asked for now, try again")
 	case got.denied() || got.Allowed == nil:
-		return refusal(code, got, "not permitted")
+		return denied(code, got, "not permitted")
 	}
 	return nil
 }

@@ -61,9 +61,9 @@ func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	case err != nil:
 		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
 	case got.status == http.StatusUnauthorized:
-		return endpoint.Caller{}, refusal(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
+		return endpoint.Caller{}, denied(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
 	case got.denied():
-		return endpoint.Caller{}, refusal(failurepb.Code_FORBIDDEN, got, "Access denied")
+		return endpoint.Caller{}, denied(failurepb.Code_FORBIDDEN, got, "Access denied")
 	case got.UserID == nil || *got.UserID == "":
 		return caller, nil
 	case !validUserID(*got.UserID):
@@ -89,8 +89,8 @@ func (a *authenticator) question(request endpoint.Request) *contextQuestion {
 	return question
 }
 
-// refusal is the failure for an application's no.
-func refusal(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
+// denied is the failure for an application's no.
+func denied(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
 	if got != nil && got.Message != "" {
 		return machine.Fail(code, "%s", got.Message)
 	}

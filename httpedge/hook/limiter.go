@@ -46,7 +46,7 @@ func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route 
 	case err != nil:
 		return machine.Fail(failurepb.Code_RATE_LIMITED, "the rate limit cannot be checked now, try again").With("retryAfter", 1)
 	case got.denied() || got.Allowed == nil:
-		return refusal(failurepb.Code_RATE_LIMITED, got, "too many requests").With("retryAfter", seconds(got.RetryAfter))
+		return denied(failurepb.Code_RATE_LIMITED, got, "too many requests").With("retryAfter", seconds(got.RetryAfter))
 	}
 	return nil
 }

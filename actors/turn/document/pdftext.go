@@ -156,8 +156,8 @@ func (s *script) show(raw string) {
 
 // space writes a space between words, once.
 func (s *script) space() {
-	said := s.out.built.String()
-	if said != "" && !strings.HasSuffix(said, " ") && !strings.HasSuffix(said, "\n") {
+	written := s.out.built.String()
+	if written != "" && !strings.HasSuffix(written, " ") && !strings.HasSuffix(written, "\n") {
 		s.write(" ")
 	}
 }

@@ -115,9 +115,9 @@ func (s *sink) words(text string) error {
 	if words == "" {
 		return nil
 	}
-	said := s.built.String()
-	if first, _ := utf8.DecodeRuneInString(text); said != "" && strings.ContainsRune(" \t\r\n", first) &&
-		!strings.HasSuffix(said, "\n") && !strings.HasSuffix(said, " ") && !strings.HasSuffix(said, "\t") {
+	written := s.built.String()
+	if first, _ := utf8.DecodeRuneInString(text); written != "" && strings.ContainsRune(" \t\r\n", first) &&
+		!strings.HasSuffix(written, "\n") && !strings.HasSuffix(written, " ") && !strings.HasSuffix(written, "\t") {
 		words = " " + words
 	}
 	if last, _ := utf8.DecodeLastRuneInString(text); strings.ContainsRune(" \t\r\n", last) {

@@ -17,9 +17,9 @@ import (
 
 // Limits of the processes that parse documents. Their memory limit depends on the format.
 const (
-	maxWorkers   = 2
-	workerCPU    = 15 // seconds
-	maxLastWords = 300
+	maxWorkers = 2
+	workerCPU  = 15 // seconds
+	maxStderr  = 300
 )
 
 // ask has a worker read the document.
@@ -36,11 +36,11 @@ func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) 
 	worker := exec.CommandContext(ctx, r.worker[0], args...)
 	worker.Env = []string{"GOMAXPROCS=1"} // and none of this process's keys
 	worker.Stdin = bytes.NewReader(raw)
-	text, lastWords := &bounded{left: most}, &bounded{left: maxLastWords}
-	worker.Stdout, worker.Stderr = text, lastWords
+	text, stderr := &bounded{left: most}, &bounded{left: maxStderr}
+	worker.Stdout, worker.Stderr = text, stderr
 	worker.WaitDelay = timeout
 	if err := worker.Run(); err != nil {
-		why, _, _ := strings.Cut(lastWords.String(), "\n") // the rest of a fatal error is a stack trace
+		why, _, _ := strings.Cut(stderr.String(), "\n") // the rest of a fatal error is a stack trace
 		return fmt.Errorf("%w: %w: %s", ErrUnreadable, err, strings.ToValidUTF8(why, "\uFFFD"))
 	}
 	return out.write(text.String())
@@ -53,19 +53,19 @@ type bounded struct {
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(said []byte) (int, error) {
-	keep := min(len(said), b.left)
+func (b *bounded) Write(written []byte) (int, error) {
+	keep := min(len(written), b.left)
 	b.left -= keep
-	b.Builder.Write(said[:keep])
-	return len(said), nil
+	b.Builder.Write(written[:keep])
+	return len(written), nil
 }
 
 // Work is the main function of a worker process: it reads a document from in and writes its text to out. The arguments
 // are the document's type and the maximum number of bytes of text. It returns the process's exit status. It limits the
 // process permanently, so nothing else can run in it.
-func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
+func Work(args []string, in io.Reader, out, stderr io.Writer) int {
 	fail := func(status int, err error) int {
-		_, _ = fmt.Fprintln(lastWords, err) // the exit status reports the failure
+		_, _ = fmt.Fprintln(stderr, err) // the exit status reports the failure
 		return status
 	}
 	if len(args) != 2 {

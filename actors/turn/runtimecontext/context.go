@@ -62,35 +62,35 @@ func New(conversation, turn []byte, stamp Stamp) (*Context, error) {
 
 // add merges a context over the present one, key by key.
 func (c *Context) add(text []byte) error {
-	var said struct {
+	var body struct {
 		Headers     map[string]string `json:"headers"`
 		Connections map[string]struct {
 			Headers map[string]string `json:"headers"`
 		} `json:"connections"`
 		Metadata map[string]json.RawMessage `json:"metadata"`
 	}
-	if json.Unmarshal(text, &said) != nil {
+	if json.Unmarshal(text, &body) != nil {
 		return errUnreadable // without the cause, which may quote a value
 	}
 	if c.headers == nil {
 		c.headers, c.connections, c.metadata = fields{}, map[string]fields{}, map[string]json.RawMessage{}
 	}
-	c.headers.add(said.Headers)
-	for key, connection := range said.Connections {
+	c.headers.add(body.Headers)
+	for key, connection := range body.Connections {
 		if c.connections[key] == nil {
 			c.connections[key] = fields{}
 		}
 		c.connections[key].add(connection.Headers)
 	}
-	maps.Copy(c.metadata, said.Metadata)
+	maps.Copy(c.metadata, body.Metadata)
 	return nil
 }
 
 // add sets fields; it drops those that cannot or must not be sent.
-func (f fields) add(said map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(said[name]) && !agentpb.WithheldHeader(name) {
-			f[http.CanonicalHeaderKey(name)] = said[name]
+func (f fields) add(headers map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(headers[name]) && !agentpb.WithheldHeader(name) {
+			f[http.CanonicalHeaderKey(name)] = headers[name]
 		}
 	}
 }

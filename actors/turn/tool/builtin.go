@@ -48,18 +48,18 @@ func builtin(tool *Tool, spec *agentpb.Tool) error {
 }
 
 func randomNumber(_ context.Context, call *Call) (string, error) {
-	var asked struct {
+	var args struct {
 		Min int64 `json:"min"`
 		Max int64 `json:"max"`
 	}
-	if json.Unmarshal(call.Args, &asked) != nil {
+	if json.Unmarshal(call.Args, &args) != nil {
 		return "", failure("the arguments cannot be read")
 	}
-	span := uint64(asked.Max) - uint64(asked.Min) // correct for the whole range of both
-	if asked.Max < asked.Min {
+	span := uint64(args.Max) - uint64(args.Min) // correct for the whole range of both
+	if args.Max < args.Min {
 		return "", failure("max is below min")
 	}
-	drawn := asked.Min
+	drawn := args.Min
 	if span == math.MaxUint64 {
 		drawn = int64(rand.Uint64())
 	} else {
@@ -69,15 +69,15 @@ func randomNumber(_ context.Context, call *Call) (string, error) {
 }
 
 func currentTime(_ context.Context, call *Call) (string, error) {
-	var asked struct {
+	var args struct {
 		Timezone string `json:"timezone"`
 	}
-	if json.Unmarshal(call.Args, &asked) != nil {
+	if json.Unmarshal(call.Args, &args) != nil {
 		return "", failure("the arguments cannot be read")
 	}
-	zone, err := time.LoadLocation(asked.Timezone)
-	if err != nil || asked.Timezone == "Local" {
-		return "", failure("there is no time zone %q", asked.Timezone)
+	zone, err := time.LoadLocation(args.Timezone)
+	if err != nil || args.Timezone == "Local" {
+		return "", failure("there is no time zone %q", args.Timezone)
 	}
 	now := time.Now().In(zone)
 	text, err := json.Marshal(struct {

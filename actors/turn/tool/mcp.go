@@ -244,8 +244,8 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 		}
 		header := call.Context.Headers(runtimecontext.MCP(spec.GetName()), spec.GetRuntimeHeaders())
 		ctx = withHeader(ctx, header)
-		asked, progress := withProgress(ctx)
-		result, err := s.call(asked, params)
+		tracked, progress := withProgress(ctx)
+		result, err := s.call(tracked, params)
 		// All calls of a session fail, including running ones, when one of them finds that the server no longer knows
 		// the session.
 		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || progress.unseen()) ||

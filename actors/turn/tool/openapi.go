@@ -276,13 +276,13 @@ func (b *Toolbox) runOperation(
 		if json.Unmarshal(call.Args, &values) != nil {
 			return "", failure("the arguments cannot be read")
 		}
-		asked, err := one.request(base, values)
+		request, err := one.request(base, values)
 		if err != nil {
 			return "", err
 		}
-		maps.Copy(asked.header, header) // the operator's headers win over the model's
-		asked.hidden = hidden
-		asked.runtime = call.Context.Headers(runtimecontext.Tool(api.GetName()), api.GetRuntimeHeaders())
-		return b.do(ctx, asked, call)
+		maps.Copy(request.header, header) // the operator's headers win over the model's
+		request.hidden = hidden
+		request.runtime = call.Context.Headers(runtimecontext.Tool(api.GetName()), api.GetRuntimeHeaders())
+		return b.do(ctx, request, call)
 	}
 }

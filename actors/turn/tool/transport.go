@@ -201,15 +201,15 @@ type lines struct {
 }
 
 // Write implements io.Writer. It is called by one goroutine.
-func (l *lines) Write(said []byte) (int, error) {
-	total := len(said)
+func (l *lines) Write(text []byte) (int, error) {
+	total := len(text)
 	for {
-		line, rest, whole := bytes.Cut(said, []byte("\n"))
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		l.line = append(l.line, line[:min(len(line), maxLogLine-len(l.line))]...)
 		if !whole {
 			return total, nil
 		}
 		l.logger.Debug("an MCP server says", slog.String("line", string(bytes.ToValidUTF8(l.line, nil))))
-		l.line, said = l.line[:0], rest
+		l.line, text = l.line[:0], rest
 	}
 }
