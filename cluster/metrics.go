@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics count what the router does.
+// metrics counts the router's calls.
 type metrics struct {
 	local, forwarded        prometheus.Counter
 	noOwner, notOwner, lost prometheus.Counter

@@ -257,7 +257,7 @@ func (w *world) stop(n *node) {
 func linked(t *testing.T, from *System, to string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		l := from.roster.Load().byName[to]
+		l := from.links.Load().byName[to]
 		return l != nil && l.connected() != nil
 	}, patience, time.Millisecond, "%s reaches %s", from.config.Name, to)
 }

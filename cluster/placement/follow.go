@@ -71,7 +71,7 @@ func (s *System) followOver(ctx context.Context, on *session, question *nodepb.F
 }
 
 // told takes news of followed conversations.
-func (l *link) told(batch *nodepb.Batch) {
+func (l *link) receiveNews(batch *nodepb.Batch) {
 	for _, news := range batch.GetNews() {
 		id := news.GetFollow()
 		l.mu.Lock()
@@ -108,7 +108,7 @@ func (l *link) dropFollow(id uint64) {
 	on := l.state.session
 	l.mu.Unlock()
 	if on != nil {
-		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: id}}}, beatBytes)
+		on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: id}}}, beatBytes)
 	}
 }
 
@@ -124,7 +124,7 @@ func (l *link) acknowledge(sent uint64) {
 	received := l.state.received
 	l.mu.Unlock()
 	if due && on != nil {
-		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Ack{Ack: &nodepb.Ack{Received: received}}}, beatBytes)
+		on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Ack{Ack: &nodepb.Ack{Received: received}}}, beatBytes)
 	}
 }
 

@@ -156,7 +156,7 @@ func TestNothingPilesUpOnTheWay(t *testing.T) {
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
 	require.NoError(t, err)
 	feed := b.shell.feed("conv_1")
-	link := b.roster.Load().byName["a"]
+	link := b.links.Load().byName["a"]
 	piece := strings.Repeat("x", 1000)
 	for i := range uint64(2000) {
 		feed.sink.Change(text(fmt.Sprint("run_", i), 0, piece))

@@ -56,14 +56,14 @@ func TestMessagesOfANewerRelease(t *testing.T) {
 
 	// A kind of envelope that is not known is dropped, and an envelope may have more fields.
 	dropped := valueOf(b.metrics.dropped)
-	on := a.roster.Load().byName["b"].connected()
+	on := a.links.Load().byName["b"].connected()
 	require.NotNil(t, on)
 	envelope := &nodepb.Envelope{}
 	envelope.ProtoReflect().SetUnknown(newerFields())
-	require.True(t, on.send(desk, envelope, beatBytes))
+	require.True(t, on.send(nodeTarget, envelope, beatBytes))
 	require.Eventually(t, func() bool { return valueOf(b.metrics.dropped) > dropped }, patience, time.Millisecond)
 	reply, err = a.Ask(t.Context(), to, "conv_1", command("still there"))
 	require.NoError(t, err)
 	require.Equal(t, "still there", commandID(reply))
-	require.Same(t, on, a.roster.Load().byName["b"].connected())
+	require.Same(t, on, a.links.Load().byName["b"].connected())
 }

@@ -154,9 +154,9 @@ func TestWhatIsPassedOnAndLost(t *testing.T) {
 	require.True(t, isNotOwner(err), "%v", err)
 	require.ErrorContains(t, err, "node b was not asked")
 	require.Less(t, time.Since(start), f.a.config.Silence)
-	l := f.a.roster.Load().byName["b"]
-	require.True(t, l.goneRound(), "the next ones do not ask c, for a moment")
-	require.Eventually(t, func() bool { return !l.goneRound() }, patience, time.Millisecond)
+	l := f.a.links.Load().byName["b"]
+	require.True(t, l.unrelayable(), "the next ones do not ask c, for a moment")
+	require.Eventually(t, func() bool { return !l.unrelayable() }, patience, time.Millisecond)
 	_, _, err = f.a.Follow(t.Context(), f.to, "conv_1", newSink())
 	require.True(t, isNotOwner(err), "%v", err)
 	require.Zero(t, f.a.shell.asked.Load(), "it does not come back to who asked")
@@ -213,7 +213,7 @@ func TestAFollowThroughAnother(t *testing.T) {
 func TestWhoTakesWhatIsForOthersForItsOwn(t *testing.T) {
 	f := newTriangle(t)
 	require.Len(t, f.a.relays("b"), 1)
-	l := f.a.roster.Load().byName["c"]
+	l := f.a.links.Load().byName["c"]
 	require.Eventually(t, func() bool {
 		l.beaten(&nodepb.Beat{Cluster: "c1", Wire: wirePasses - 1})
 		return len(f.a.relays("b")) == 0 // until c says again what it speaks
