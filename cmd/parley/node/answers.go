@@ -33,8 +33,6 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 		return a.sums(ctx, q)
 	case *nodepb.RecordQuery:
 		return a.record(ctx, q)
-	case *nodepb.TaskQuery:
-		return a.local.Task(ctx, q)
 	case *nodepb.VersionQuery:
 		return a.version(ctx)
 	}
