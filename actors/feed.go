@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -189,7 +189,7 @@ func (f *Feeds) register(shard uint32, id string, sink Sink) (*follower, error) 
 	fd := f.lock(shard, id)
 	defer fd.unlock()
 	if len(fd.followers) >= f.max {
-		return nil, unavailable("too many followers")
+		return nil, unavailable(failure.TooManyFollowers)
 	}
 	fl := &follower{feed: fd, sink: sink}
 	fd.followers = append(fd.followers, fl)
@@ -244,7 +244,7 @@ func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
 		return
 	}
 	if commit.After == nil {
-		fd.closeLocked(machine.Fail(failurepb.Code_NOT_FOUND, "the conversation was deleted"))
+		fd.closeLocked(failure.New(failurepb.Code_NOT_FOUND, failure.FollowedConversationDeleted))
 		return
 	}
 	if len(events) == 0 {
@@ -318,7 +318,7 @@ func (f *Feeds) reload(id string, head *conversationpb.State) {
 	}
 }
 
-func errMissed() error { return unavailable("events were missed: follow again") }
+func errMissed() error { return unavailable(failure.EventsMissed) }
 
 // closeLocked ends every follow and takes the feed out of the registry. A turn that still runs streams to nobody.
 func (fd *feed) closeLocked(reason error) {

@@ -61,9 +61,9 @@ func (s *System) readHead(ctx context.Context, t *tenure, shard uint32, id strin
 	case ctx.Err() != nil, errors.Is(err, ErrNotOwner):
 		return nil, fmt.Errorf("read head: %w", err)
 	case errors.Is(err, ErrFailed):
-		return nil, fmt.Errorf("read head: %w: %w", failed(failurepb.Code_STORAGE_FAILED, "the store has failed"), err)
+		return nil, fmt.Errorf("read head: %w: %w", failure.New(failurepb.Code_STORAGE_FAILED, failure.StoreBroken), err)
 	default:
-		return nil, fmt.Errorf("read head: %w: %w", unavailable("the stored state could not be read in time"), err)
+		return nil, fmt.Errorf("read head: %w: %w", unavailable(failure.StateNotRead), err)
 	}
 	if !found {
 		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)

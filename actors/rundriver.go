@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -94,7 +95,7 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 			RunId: d.at.ID, Continues: d.run.GetOrder().GetContinues(), Agent: agent,
 		}}})
 	} else {
-		err = failed(failurepb.Code_AGENT_NOT_FOUND, "Agent not found")
+		err = failure.New(failurepb.Code_AGENT_NOT_FOUND, failure.AgentMissing)
 	}
 	if refusal := refusalOf(err); refusal != nil {
 		if err = d.leave(); err != nil {
@@ -118,13 +119,13 @@ func (d *runDriver) refuse(refusal *machine.Failure) (*runpb.Command, error) {
 }
 
 // refused is the report of a run that is not admitted. Whose conversation it is, and whether there is one, is not said.
-func refused(failure *machine.Failure) *runpb.Command {
-	switch failure.Code {
+func refused(refused *machine.Failure) *runpb.Command {
+	switch refused.Code {
 	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
-		failure = failed(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
+		refused = failure.New(failurepb.Code_SESSION_NOT_FOUND, failure.SessionNotFound)
 	default:
 	}
-	e, _ := failure.Encode() // the details must marshal, by contract
+	e, _ := refused.Encode() // the details must marshal, by contract
 	told := &conversationpb.Refused{
 		Code: e.Code, Message: e.Message, Details: e.Details, Reason: e.Reason, Field: e.Field, Params: e.Params,
 	}

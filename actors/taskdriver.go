@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -91,7 +92,7 @@ func (d *taskDriver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 func (d *taskDriver) begin(run *taskpb.Run) (string, error) {
 	agent, found := d.tasks.config.Agents.Agent(d.task.GetProjectId(), d.task.GetAgentId(), 0)
 	if !found {
-		return "", failed(failurepb.Code_NOT_FOUND, "The agent of this task does not exist any more.")
+		return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskAgentGone)
 	}
 	if run.GetNumber() == 1 {
 		if err := d.create(agent); err != nil {

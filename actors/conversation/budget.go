@@ -3,6 +3,7 @@ package conversation
 import (
 	"math"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -23,14 +24,14 @@ func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agen
 		onReach = onReachPause
 	}
 	if onReach != onReachPause && onReach != onReachStop {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "onReach is %s or %s", onReachPause, onReachStop)
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.BadOnReach).In("onReach")
 	}
 	limit := budget.GetMaxCostNanoUsd()
 	if limit <= 0 {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above 0")
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.NotPositive).In("maxCostUsd")
 	}
 	if limit <= spent {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above what was spent").
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetAlreadySpent).In("maxCostUsd").
 			With("spentUsd", usd(spent)).With("maxCostUsd", usd(limit))
 	}
 	if f := priced(agent); f != nil {
@@ -44,7 +45,7 @@ func priced(agent *agentpb.Agent) *machine.Failure {
 	if agent == nil || agent.GetModel().GetPrice() != nil {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_BUDGET_UNAVAILABLE, "the agent's model has no price, so no budget can be kept")
+	return failure.New(failurepb.Code_BUDGET_UNAVAILABLE, failure.ModelWithoutPrice)
 }
 
 // affordable refuses a new turn once the budget is used up (document 2, "Errors", 402): spent, or reached by a turn that
@@ -55,7 +56,7 @@ func (r *request) affordable(agent *agentpb.Agent) *machine.Failure {
 		return nil
 	}
 	if limit := budget.GetMaxCostNanoUsd(); spent >= limit || r.state.GetReachedNanoUsd() >= limit {
-		return machine.Fail(failurepb.Code_BUDGET_REACHED, "the conversation's budget is used up").
+		return failure.New(failurepb.Code_BUDGET_REACHED, failure.BudgetUsedUp).
 			With("spentUsd", usd(spent)).
 			With("maxCostUsd", usd(budget.GetMaxCostNanoUsd())).
 			With("onReach", budget.GetOnReach())

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -69,25 +70,25 @@ func fileReply(file *conversationpb.File) *conversationpb.Reply {
 func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *machine.Failure {
 	rules := agent.GetCapabilities().GetAttachments()
 	if !rules.GetEnabled() {
-		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent takes no files")
+		return failure.New(failurepb.Code_ATTACHMENTS_DISABLED, failure.FilesNotTaken)
 	}
 	name, kind := file.GetName(), file.GetMimeType()
 	switch {
 	case file.GetId() == "":
-		return machine.Fail(failurepb.Code_VALIDATION, "a file needs an id")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutID)
 	case strings.TrimSpace(name) == "":
-		return machine.Fail(failurepb.Code_VALIDATION, "a file needs a name")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutName).In("name")
 	case len(name) > maxFileName || !utf8.ValidString(name):
-		return machine.Fail(failurepb.Code_VALIDATION, "a file's name is text of at most %d bytes", maxFileName)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("name").Param("what", "a file's name").Param("most", maxFileName)
 	case len(kind) > maxFileTypeBytes || !utf8.ValidString(kind):
-		return machine.Fail(failurepb.Code_VALIDATION, "a file's type is text of at most %d bytes", maxFileTypeBytes)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("mimeType").Param("what", "a file's type").Param("most", maxFileTypeBytes)
 	case file.GetSize() < 0:
-		return machine.Fail(failurepb.Code_VALIDATION, "a file has a size")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutSize).In("size")
 	case rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
-		return machine.Fail(failurepb.Code_VALIDATION, "the file is larger than %d bytes", rules.GetMaxFileSize()).
+		return failure.New(failurepb.Code_VALIDATION, failure.FileTooLarge).
 			With("maxFileSize", rules.GetMaxFileSize())
 	case !typeAllowed(kind, rules.GetAllowedMimeTypes()):
-		return machine.Fail(failurepb.Code_UNSUPPORTED_FILE_TYPE, "the agent takes no files of type %s", kind).
+		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotTaken).In("mimeType").Param("type", kind).
 			With("allowedMimeTypes", rules.GetAllowedMimeTypes())
 	}
 	most := int(rules.GetMaxFiles())
@@ -101,7 +102,7 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 		}
 	}
 	if held >= most {
-		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "the conversation has %d files already", most).With("maxFiles", most)
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.FilesFull).With("maxFiles", most)
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func expired(file *conversationpb.File, now int64) bool {
 // fileRefs is what a message says of the files it names, each once.
 func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Failure) {
 	if len(ids) > maxFileIDs {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a message names at most %d files", maxFileIDs)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.TooManyFileIDs).In("fileIds").Param("most", maxFileIDs)
 	}
 	var refs []*conversationpb.FileRef
 	for _, id := range ids {
@@ -152,7 +153,7 @@ func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Fa
 		}
 		file := r.file(id)
 		if file == nil {
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "file not found").With("fileId", clean(id))
+			return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound).With("fileId", clean(id))
 		}
 		refs = append(refs, &conversationpb.FileRef{
 			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
@@ -167,7 +168,7 @@ func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *m
 		return machine.Decision{}, f
 	}
 	if r.file(c.GetFileId()) == nil {
-		return refuse(failurepb.Code_NOT_FOUND, "file not found")
+		return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound))
 	}
 	r.filesGo(filesDeleted, c.GetFileId())
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil

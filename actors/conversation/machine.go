@@ -3,6 +3,7 @@ package conversation
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -95,5 +96,5 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 	case *conversationpb.Command_Hold:
 		return r.hold(body.Hold)
 	}
-	return refuse(failurepb.Code_VALIDATION, "this is no command of a conversation")
+	return refuse(failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a conversation"))
 }

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -25,13 +26,13 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 	}
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
 	if asked == nil {
-		return refuse(failurepb.Code_VALIDATION, "a patch is required")
+		return refuse(failure.New(failurepb.Code_VALIDATION, failure.PatchMissing))
 	}
 	if asked.Title != nil && experience != nil && !experience.GetRename() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow renaming")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.RenameDisabled))
 	}
 	if asked.Pinned != nil && experience != nil && !experience.GetPin() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow pinning")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.PinDisabled))
 	}
 	patch := &conversationpb.Patch{}
 	for _, rule := range []func(asked, patch *conversationpb.Patch) *machine.Failure{
@@ -104,7 +105,7 @@ func (r *request) patchBudget(c *conversationpb.Update, patch *conversationpb.Pa
 		return nil
 	}
 	if asked.GetRemoveBudget() {
-		return machine.Fail(failurepb.Code_INVALID_BUDGET, "a budget cannot be set and removed at once")
+		return failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetSetAndRemoved).In("budget")
 	}
 	budget, f := checkBudget(asked.GetBudget(), r.state.GetSpentNanoUsd(), c.GetAgent())
 	if f == nil && !proto.Equal(budget, current) {

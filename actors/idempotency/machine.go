@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/idempotencypb"
@@ -58,19 +59,18 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 	case *idempotencypb.Command_Due:
 		return machine.Decision{Delete: s != nil && s.GetExpiresAt() <= env.Now.UnixMilli()}, nil
 	}
-	return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of an idempotency key")
+	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "an idempotency key")
 }
 
 // begin takes the request for the key's, or finds that it is.
 func begin(s *idempotencypb.State, id string, c *idempotencypb.Begin, env machine.Env) (machine.Decision, *machine.Failure) {
 	switch {
 	case len(c.GetRequest()) != sha256.Size || c.GetKeepMs() <= 0 || id == "":
-		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "a key needs an id, the SHA-256 of a request and a time to keep it")
+		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.IncompleteKey)
 	case s != nil && !bytes.Equal(s.GetRequest(), c.GetRequest()):
-		return machine.Decision{}, machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT, "the Idempotency-Key was used for another request")
+		return machine.Decision{}, failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyReused)
 	case s != nil && s.GetAnswer() == nil && c.GetHolder() != "" && c.GetHolder() != s.GetHolder():
-		return machine.Decision{}, machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT,
-			"a request with this Idempotency-Key is under way, or was, and its answer is not kept; it is not carried out twice")
+		return machine.Decision{}, failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyInUse)
 	case s != nil:
 		return machine.Decision{Reply: &idempotencypb.Reply{State: s}}, nil
 	}
@@ -89,7 +89,7 @@ func begin(s *idempotencypb.State, id string, c *idempotencypb.Begin, env machin
 func (m *Machine) keep(s *idempotencypb.State, c *idempotencypb.Keep, env machine.Env) (machine.Decision, *machine.Failure) {
 	switch {
 	case s == nil || !bytes.Equal(s.GetRequest(), c.GetRequest()):
-		return machine.Decision{}, machine.Fail(failurepb.Code_NOT_FOUND, "the key is not this request's")
+		return machine.Decision{}, failure.New(failurepb.Code_NOT_FOUND, failure.IdempotencyKeyOfAnother)
 	case s.GetAnswer() != nil || c.GetAnswer() == nil || len(c.GetAnswer().GetBody()) > m.maxAnswer:
 		return machine.Decision{Reply: &idempotencypb.Reply{State: s}}, nil
 	}

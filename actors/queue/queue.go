@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
@@ -88,7 +89,7 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 	case *runpb.QueueCommand_Due:
 		return r.serve(), nil
 	}
-	return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of a queue")
+	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a queue")
 }
 
 // request is one command on its way through its rule.
@@ -121,7 +122,7 @@ func (r *request) place(run string, since int64) *runpb.Place {
 func (r *request) join(c *runpb.Join) (machine.Decision, *machine.Failure) {
 	run := c.GetRunId()
 	if run == "" || len(run) > maxRunID {
-		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "a run id is text of at most %d bytes", maxRunID)
+		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.BadText).In("runId").Param("what", "a run id").Param("most", maxRunID)
 	}
 	r.lapse(run)
 	now := r.after()
@@ -137,8 +138,7 @@ func (r *request) join(c *runpb.Join) (machine.Decision, *machine.Failure) {
 		now = r.after()
 		free := len(now.GetPlaces()) < r.limits.Concurrency
 		if !free && len(now.GetWaiting()) >= r.limits.MaxQueued {
-			return machine.Decision{}, machine.Fail(failurepb.Code_QUOTA_REACHED,
-				"too many background runs are queued in this project").With("maxQueued", r.limits.MaxQueued)
+			return machine.Decision{}, failure.New(failurepb.Code_QUOTA_REACHED, failure.QueueFull).With("maxQueued", r.limits.MaxQueued)
 		}
 		r.emit(&runpb.QueueEvent{Body: &runpb.QueueEvent_Joined{Joined: &runpb.Joined{Place: r.place(run, r.now), Waits: !free}}})
 	}

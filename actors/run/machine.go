@@ -3,6 +3,7 @@ package run
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -98,5 +99,5 @@ func (r *request) report(c *runpb.Command) (machine.Decision, *machine.Failure) 
 	case *runpb.Command_Settled:
 		return r.settled(), nil
 	}
-	return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of a run")
+	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a run")
 }

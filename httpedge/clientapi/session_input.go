@@ -34,7 +34,6 @@ func (b *budgetInput) UnmarshalJSON(raw []byte) error {
 		in.MaxCostUSD = nil // no budget at all
 	}
 	b.budget, b.failure = turns.Budget(in).Read()
-	b.failure = worded(b.failure)
 	return nil
 }
 
