@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -194,18 +195,25 @@ func (s *Store) sweepPage(ctx context.Context, group uint32, page ListQuery, now
 	return rows, nil
 }
 
+// pieceFlusher has the write buffer flushed when it holds many bytes of files.
+type pieceFlusher struct {
+	unflushed atomic.Int64  // bytes of files since the last flush
+	flush     chan struct{} // signals that there are enough, at most once
+	done      chan struct{} // closed when the flushing goroutine has ended; nil before Start
+}
+
 // piecesWritten counts what the logs wrote of files, and has the write buffer flushed. It is called from the logs and
 // does not block.
 func (s *Store) piecesWritten(n int) {
 	if s.opts.OnFileBytes != nil {
 		s.opts.OnFileBytes(n)
 	}
-	if s.unflushed.Add(int64(n)) < flushPieces {
+	if s.pieces.unflushed.Add(int64(n)) < flushPieces {
 		return
 	}
-	s.unflushed.Store(0)
+	s.pieces.unflushed.Store(0)
 	select {
-	case s.flush <- struct{}{}:
+	case s.pieces.flush <- struct{}{}:
 	default:
 	}
 }
@@ -216,7 +224,7 @@ func (s *Store) flushPiecesWritten(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.flush:
+		case <-s.pieces.flush:
 		}
 		if s.condition.failure() != nil {
 			return
@@ -226,3 +234,23 @@ func (s *Store) flushPiecesWritten(ctx context.Context) {
 		}
 	}
 }
+
+// awaitFlusher waits for the goroutine that flushes; in a failed engine it may hang, as others may.
+func (s *Store) awaitFlusher() {
+	if s.pieces.done == nil {
+		return
+	}
+	timeout := engineTimeout
+	if s.condition.failure() != nil {
+		timeout = flusherTimeout
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-s.pieces.done:
+	case <-timer.C:
+	}
+}
+
+// flusherTimeout is enough for what does not hang.
+const flusherTimeout = 100 * time.Millisecond

@@ -66,19 +66,21 @@ type Store struct {
 	sizes        sizes
 	lock         io.Closer
 
-	unflushed atomic.Int64  // bytes of files since the last flush
-	flush     chan struct{} // the write buffer holds enough of them
-	flusher   chan struct{} // closed when the goroutine that flushes it has ended; nil before Start
+	pieces pieceFlusher
 
 	uses      uses
-	wake      chan struct{} // something happened that tend looks after
-	confirmed atomic.Bool   // the cluster record is known and is ours
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
+	wake      chan struct{} // signals tend, at most once
+	confirmed atomic.Bool   // the cluster record is known and names this cluster
+	life      lifecycle
+}
 
+// lifecycle is what Start and Stop need.
+type lifecycle struct {
 	mu      sync.Mutex
 	started bool
 	stopped bool
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
 }
 
 // readsTimeout is how long Stop waits for reads in progress.
@@ -91,7 +93,8 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("storage options: %w", err)
 	}
-	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1), flush: make(chan struct{}, 1)}
+	s := &Store{opts: opts, logger: opts.Logger, wake: make(chan struct{}, 1)}
+	s.pieces.flush = make(chan struct{}, 1)
 	s.condition = newCondition(opts.Logger)
 	s.space = newSpace(opts, s.condition)
 	s.registration.to = opts.Registerer
@@ -209,22 +212,22 @@ func (s *Store) signal() {
 
 // Start starts the logs and the watch over the disk.
 func (s *Store) Start() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started || s.stopped {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.started || s.life.stopped {
 		return
 	}
-	s.started = true
+	s.life.started = true
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.life.cancel = cancel
 	s.driver.Start()
-	s.tasks.Go(func() { s.space.watch(ctx) })
-	s.tasks.Go(func() { s.tend(ctx) })
-	s.tasks.Go(func() { s.sweep(ctx) })
-	s.tasks.Go(func() { s.blocks.watch(ctx) })
-	s.flusher = make(chan struct{})
+	s.life.tasks.Go(func() { s.space.watch(ctx) })
+	s.life.tasks.Go(func() { s.tend(ctx) })
+	s.life.tasks.Go(func() { s.sweep(ctx) })
+	s.life.tasks.Go(func() { s.blocks.watch(ctx) })
+	s.pieces.done = make(chan struct{})
 	go func() {
-		defer close(s.flusher)
+		defer close(s.pieces.done)
 		s.flushPiecesWritten(ctx)
 	}()
 }
@@ -300,16 +303,16 @@ func (s *Store) FreeBytes() uint64 { return s.space.seen.Load() }
 
 // Stop answers what waits, lets reads in progress end, and closes the directory. It is safe twice and before Start.
 func (s *Store) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.stopped {
 		return
 	}
-	s.stopped = true
-	if s.cancel != nil {
-		s.cancel()
+	s.life.stopped = true
+	if s.life.cancel != nil {
+		s.life.cancel()
 	}
-	s.tasks.Wait()
+	s.life.tasks.Wait()
 	if err := s.close(); err != nil {
 		s.logger.Error("storage was not closed cleanly", slog.Any("err", err))
 	}
@@ -338,26 +341,6 @@ func (s *Store) close() error {
 	}
 	return err
 }
-
-// awaitFlusher waits for the goroutine that flushes; in a failed engine it may hang, as others may.
-func (s *Store) awaitFlusher() {
-	if s.flusher == nil {
-		return
-	}
-	timeout := engineTimeout
-	if s.condition.failure() != nil {
-		timeout = flusherTimeout
-	}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-s.flusher:
-	case <-timer.C:
-	}
-}
-
-// flusherTimeout is enough for what does not hang.
-const flusherTimeout = 100 * time.Millisecond
 
 // uses counts reads in progress, so that the database is not closed under them. It is a counter and not a lock:
 // readers must not wait for each other.

@@ -64,25 +64,27 @@ type conn struct {
 	fd  int32
 	gen uint32 // tells an event of this connection from one of an earlier user of the descriptor
 
-	pingSlot, pingAt int32 // place in the wheel
+	place wheelPlace
 
-	mu     sync.Mutex
-	first  Frame // queue: first, then rest; first is nil when it is empty
-	rest   []Frame
-	sent   int32 // bytes of first that are written
-	queued int32 // bytes not yet written
-	// stalled is when the first unwritten byte was found not to fit, in Unix seconds; 0 = nothing waits for the client.
-	stalled   uint32
-	scheduled bool // in the writer's list, or being written; stays set once the connection is closed
-	blocked   bool // the kernel's buffer is full: wait for the poller
-	roomSeen  bool // the poller reported room while a write was under way
-	hungry    bool // the owner waits for room
+	mu        sync.Mutex
+	queue     frameQueue
+	writer    writerState
 	finishing bool // the last chunk is queued
 	dead      bool
 	lean      bool // Options.Lean
 	plain     bool // Handover.Plain
 	clean     bool // everything queued was written
 	why       ending
+}
+
+// writerState is what a connection and its writer know of each other.
+type writerState struct {
+	// stalled is when the first unwritten byte was found not to fit, in Unix seconds; 0 = nothing waits for the client.
+	stalled   uint32
+	scheduled bool // in the writer's list, or being written; stays set once the connection is closed
+	blocked   bool // the kernel's buffer is full: wait for the poller
+	roomSeen  bool // the poller reported room while a write was under way
+	hungry    bool // the owner waits for room
 }
 
 // push queues a frame. It is false when the stream takes nothing any more; a frame that does not fit ends the stream.
@@ -92,7 +94,7 @@ func (c *conn) push(f Frame, on lane) bool {
 		c.mu.Unlock()
 		return false
 	}
-	if c.first != nil && (c.tooMuchWith(f) || len(c.rest)+2 > c.wire.cfg.QueueFrames) {
+	if !c.queue.empty() && (c.queue.exceeds(f, c.wire.cfg.QueueBytes) || c.queue.frames()+1 > c.wire.cfg.QueueFrames) {
 		c.mu.Unlock()
 		c.kill(endOverflow)
 		return false
@@ -124,8 +126,8 @@ func (c *conn) kill(why ending) {
 	}
 	c.dead = true
 	c.why = why
-	c.first, c.rest, c.queued, c.sent = nil, nil, 0, 0
-	c.blocked = false
+	c.queue = frameQueue{}
+	c.writer.blocked = false
 	if c.loop == nil {
 		_ = c.raw.SetDeadline(time.Unix(1, 0)) // frees a blocked write
 	}
@@ -149,8 +151,8 @@ func (c *conn) ping(f Frame, now time.Time) {
 		c.mu.Unlock()
 		return
 	}
-	if c.first != nil {
-		stalled := c.stalled != 0 && now.Unix()-int64(c.stalled) >= int64(c.wire.cfg.StallTimeout/time.Second)
+	if !c.queue.empty() {
+		stalled := c.writer.stalled != 0 && now.Unix()-int64(c.writer.stalled) >= int64(c.wire.cfg.StallTimeout/time.Second)
 		c.mu.Unlock()
 		if stalled {
 			c.kill(endStalled)
@@ -165,28 +167,14 @@ func (c *conn) ping(f Frame, now time.Time) {
 	c.unlockAndSchedule(bulk)
 }
 
-// tooMuchWith says that a frame does not fit. The largest frame that waits, or is to, does not count: a message or what a client
-// that lags is told in one piece can be larger than the queue, and more follows at once.
-func (c *conn) tooMuchWith(f Frame) bool {
-	bytes, most := int(c.queued)+len(f), c.wire.cfg.QueueBytes
-	if bytes <= most {
-		return false
-	}
-	largest := max(len(f), len(c.first)-int(c.sent))
-	for _, waits := range c.rest {
-		largest = max(largest, len(waits))
-	}
-	return bytes-largest > most
-}
-
 // awaitRoom says whether more may be queued now; if not, the owner hears drained when everything queued is written.
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.first == nil || c.dead || (int(c.queued) <= c.wire.cfg.QueueBytes/4 && len(c.rest)+1 <= c.wire.cfg.QueueFrames/2) {
+	if c.queue.empty() || c.dead || (int(c.queue.queued) <= c.wire.cfg.QueueBytes/4 && c.queue.frames() <= c.wire.cfg.QueueFrames/2) {
 		return true
 	}
-	c.hungry = true
+	c.writer.hungry = true
 	return false
 }
 
@@ -195,25 +183,15 @@ func (c *conn) enqueue(f Frame) {
 	if c.plain {
 		f = Unchunked(f)
 	}
-	c.begin(f)
-}
-
-// begin is enqueue for bytes as they are to be sent.
-func (c *conn) begin(f Frame) {
-	c.queued += int32(len(f))
-	if c.first == nil {
-		c.first = f
-		return
-	}
-	c.rest = append(c.rest, f)
+	c.queue.push(f)
 }
 
 func (c *conn) unlockAndSchedule(on lane) {
-	if c.scheduled || c.blocked {
+	if c.writer.scheduled || c.writer.blocked {
 		c.mu.Unlock()
 		return
 	}
-	c.scheduled = true
+	c.writer.scheduled = true
 	c.mu.Unlock()
 	if c.loop != nil {
 		c.loop.schedule(c, on)
@@ -228,9 +206,9 @@ func (c *conn) unlockAndSchedule(on lane) {
 // writable is the poller's word that the kernel takes more.
 func (c *conn) writable() {
 	c.mu.Lock()
-	c.blocked = false
-	c.roomSeen = true
-	if c.first == nil && !c.dead {
+	c.writer.blocked = false
+	c.writer.roomSeen = true
+	if c.queue.empty() && !c.dead {
 		c.mu.Unlock()
 		return
 	}
@@ -250,27 +228,15 @@ const (
 func (c *conn) take(scratch []byte) ([]byte, verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.roomSeen = false
+	c.writer.roomSeen = false
 	if c.dead {
 		return nil, closeNow
 	}
-	if c.first == nil {
-		c.scheduled = false
+	if c.queue.empty() {
+		c.writer.scheduled = false
 		return nil, idle
 	}
-	head := c.first[c.sent:]
-	if len(c.rest) == 0 || len(head) >= len(scratch) {
-		return head, more
-	}
-	n := copy(scratch, head)
-	for _, f := range c.rest {
-		m := copy(scratch[n:], f)
-		n += m
-		if m < len(f) {
-			break
-		}
-	}
-	return scratch[:n], more
+	return c.queue.next(scratch), more
 }
 
 // wrote takes note of a write's outcome. drained says that the owner waits to hear of it.
@@ -281,10 +247,10 @@ func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 		return closeNow, false
 	}
 	if n > 0 {
-		c.stalled = 0
+		c.writer.stalled = 0
 	}
 	if n >= 0 {
-		c.consume(int32(n)) // of a frame without text, too
+		c.queue.consume(int32(n)) // of a frame without text, too
 	}
 	if err != nil {
 		if !errors.Is(err, syscall.EAGAIN) {
@@ -292,26 +258,26 @@ func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 			c.why = writeEnding(err)
 			return closeNow, false
 		}
-		if c.stalled == 0 {
-			c.stalled = uint32(time.Now().Unix())
+		if c.writer.stalled == 0 {
+			c.writer.stalled = uint32(time.Now().Unix())
 		}
 		c.wire.metrics.blocked.Inc()
-		if c.roomSeen {
+		if c.writer.roomSeen {
 			return more, false
 		}
-		c.blocked = true
-		c.scheduled = false
+		c.writer.blocked = true
+		c.writer.scheduled = false
 		return idle, false
 	}
-	if c.first != nil {
+	if !c.queue.empty() {
 		return more, false
 	}
 	if c.finishing {
 		c.dead, c.clean = true, true
 		return closeNow, false
 	}
-	c.scheduled = false
-	drained, c.hungry = c.hungry, false
+	c.writer.scheduled = false
+	drained, c.writer.hungry = c.writer.hungry, false
 	return idle, drained
 }
 
@@ -320,20 +286,4 @@ func writeEnding(err error) ending {
 		return endClient
 	}
 	return endWrite
-}
-
-func (c *conn) consume(n int32) {
-	c.queued -= n
-	n += c.sent
-	for c.first != nil && n >= int32(len(c.first)) {
-		n -= int32(len(c.first))
-		if len(c.rest) == 0 {
-			c.first, c.rest = nil, nil
-			break
-		}
-		c.first = c.rest[0]
-		c.rest[0] = nil
-		c.rest = c.rest[1:]
-	}
-	c.sent = n
 }

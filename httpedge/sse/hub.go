@@ -41,9 +41,7 @@ type Hub struct {
 
 	finite atomic.Int64 // open streams that end with a turn
 
-	groupMu sync.Mutex
-	ended   bool // nothing may join the group any more
-	group   sync.WaitGroup
+	group taskGroup // goroutines of the hub, and streams being opened
 
 	stopOnce sync.Once
 	stopped  chan struct{}
@@ -96,9 +94,9 @@ func (h *Hub) Start() error {
 	}
 	h.started = true
 	for range h.cfg.CatchupWorkers {
-		h.spawn(func() { h.catchup.run(h.ctx) })
+		h.group.spawn(func() { h.catchup.run(h.ctx) })
 	}
-	h.spawn(h.clean)
+	h.group.spawn(h.clean)
 	return nil
 }
 
@@ -159,16 +157,14 @@ func (h *Hub) stop(ctx context.Context) {
 	h.sayGoodbye(ctx, topics)
 	h.await(ctx)
 
-	h.groupMu.Lock()
-	h.ended = true
-	h.groupMu.Unlock()
+	h.group.close()
 	h.cancel()
 	h.catchup.stop()
 	for _, t := range topics {
 		h.forget(t)
 		t.unsubscribe()
 	}
-	h.group.Wait()
+	h.group.wait()
 	h.wire.killAll(endStop)
 	h.await(context.WithoutCancel(ctx))
 	h.wire.stop()
@@ -264,7 +260,7 @@ func (h *Hub) join(id string) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
-		if !h.spawn(t.open) {
+		if !h.group.spawn(t.open) {
 			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
 		}
 		h.topics[id] = t
@@ -325,7 +321,7 @@ func (l *Lease) Open(handover Handover, options Options) {
 	}
 	used := true
 	l.once.Do(func() { used = false })
-	if used || !h.enter() {
+	if used || !h.group.enter() {
 		_ = handover.Conn.Close()
 		if !used {
 			h.leave(l.topic)
@@ -333,7 +329,7 @@ func (l *Lease) Open(handover Handover, options Options) {
 		release()
 		return
 	}
-	defer h.group.Done()
+	defer h.group.leave()
 	f := &follower{
 		topic: l.topic, view: options.View, shared: options.Shared, cursor: options.After, greeted: options.InOrder,
 	}
@@ -345,28 +341,6 @@ func (l *Lease) Open(handover Handover, options Options) {
 	}
 	l.topic.attach(f)
 	h.wire.begin(f.conn)
-}
-
-// spawn runs f as a part of the hub, unless it has ended.
-func (h *Hub) spawn(f func()) bool {
-	if !h.enter() {
-		return false
-	}
-	go func() {
-		defer h.group.Done()
-		f()
-	}()
-	return true
-}
-
-func (h *Hub) enter() bool {
-	h.groupMu.Lock()
-	defer h.groupMu.Unlock()
-	if h.ended {
-		return false
-	}
-	h.group.Add(1)
-	return true
 }
 
 // sleep is false when the hub ended meanwhile.

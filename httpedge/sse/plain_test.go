@@ -75,7 +75,7 @@ func TestWhatAStuckReaderCosts(t *testing.T) {
 		}
 		e.upstream.say("c", strings.Repeat("y", 2<<10))
 		stuck.mu.Lock()
-		worst = max(worst, int(stuck.queued))
+		worst = max(worst, int(stuck.queue.queued))
 		stuck.mu.Unlock()
 	}
 	t.Logf("kernel %d, queue %d", limit, worst)

@@ -281,7 +281,7 @@ func (t *topic) resync(s *subscription) {
 	t.ready = make(chan struct{})
 	t.hub.metrics.resyncs.Inc()
 	// Not here: this is the upstream's callback.
-	if !t.hub.spawn(func() {
+	if !t.hub.group.spawn(func() {
 		s.cancel()
 		t.reopen()
 	}) {

@@ -15,6 +15,12 @@ type wheel struct {
 	next  int // slot of the next newcomer
 }
 
+// wheelPlace is where a connection is in the wheel, under the wheel's lock.
+type wheelPlace struct {
+	slot int32
+	at   int32 // index in the slot
+}
+
 const wheelSlots = 128
 
 func newWheel(every time.Duration) *wheel {
@@ -25,23 +31,23 @@ func (w *wheel) add(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next = (w.next + 1) % len(w.slots)
-	c.pingSlot = int32(w.next)
-	c.pingAt = int32(len(w.slots[w.next]))
+	c.place.slot = int32(w.next)
+	c.place.at = int32(len(w.slots[w.next]))
 	w.slots[w.next] = append(w.slots[w.next], c)
 }
 
 func (w *wheel) remove(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slot := w.slots[c.pingSlot]
-	if int(c.pingAt) >= len(slot) || slot[c.pingAt] != c {
+	slot := w.slots[c.place.slot]
+	if int(c.place.at) >= len(slot) || slot[c.place.at] != c {
 		return
 	}
 	last := len(slot) - 1
-	slot[c.pingAt] = slot[last]
-	slot[c.pingAt].pingAt = c.pingAt
+	slot[c.place.at] = slot[last]
+	slot[c.place.at].place.at = c.place.at
 	slot[last] = nil
-	w.slots[c.pingSlot] = slot[:last]
+	w.slots[c.place.slot] = slot[:last]
 }
 
 func (w *wheel) run() {

@@ -82,8 +82,8 @@ func (w *wire) adopt(h Handover, f *follower, options Options) error {
 	if h.Plain {
 		opening = Unchunked(opening)
 	}
-	c.begin(append(responseHead(h.Head, h.Plain), opening...))
-	c.scheduled = true
+	c.queue.push(append(responseHead(h.Head, h.Plain), opening...))
+	c.writer.scheduled = true
 	w.open.Add(1)
 	w.metrics.streams.Inc()
 	err := w.adoptSocket(c, h.Conn)

@@ -64,8 +64,8 @@ func (a *appender) stage(item appendItem) {
 	switch {
 	case item.installed:
 		a.installed(g, item.msg)
-	case g.installing:
-		g.parked = append(g.parked, item)
+	case g.append.installing:
+		g.append.parked = append(g.append.parked, item)
 	case item.drop != nil:
 		a.stageDrop(g, item.drop)
 	case item.cut.index != 0:
@@ -73,7 +73,7 @@ func (a *appender) stage(item appendItem) {
 	case !raft.IsEmptySnap(item.msg.GetSnapshot()):
 		// What is staged for the group must not be written behind the snapshot.
 		a.flush()
-		g.installing = true
+		g.append.installing = true
 		a.driver.startInstall(g, item.msg)
 	default:
 		a.stageMessage(g, item.msg, nil)
@@ -83,12 +83,12 @@ func (a *appender) stage(item appendItem) {
 // installed goes on where the snapshot stopped the group: with the rest of the message that brought it, then with what came behind.
 func (a *appender) installed(g *group, msg *raftpb.Message) {
 	meta := msg.GetSnapshot().GetMetadata()
-	g.installing = false
-	g.stagedLast = meta.GetIndex()
-	g.stagedHard = hardState{}
+	g.append.installing = false
+	g.append.last = meta.GetIndex()
+	g.append.hard = hardState{}
 	a.stageMessage(g, msg, msg.GetSnapshot())
-	parked := g.parked
-	g.parked = nil
+	parked := g.append.parked
+	g.append.parked = nil
 	for _, item := range parked {
 		// A cut was meant for the log that the snapshot replaced.
 		if item.cut.index == 0 {
@@ -100,9 +100,9 @@ func (a *appender) installed(g *group, msg *raftpb.Message) {
 // stageDrop ends a group here: nothing of it is staged any more.
 func (a *appender) stageDrop(g *group, reply chan<- error) {
 	a.lazy = slices.DeleteFunc(a.lazy, func(other *group) bool { return other == g })
-	g.lazyHard = false
+	g.append.lazy = false
 	a.flush()
-	a.driver.startDestroy(g, g.stagedHard, reply)
+	a.driver.startDestroy(g, g.append.hard, reply)
 }
 
 func (a *appender) stageMessage(g *group, m *raftpb.Message, snapshot *raftpb.Snapshot) {
@@ -123,10 +123,10 @@ func (a *appender) stageMessage(g *group, m *raftpb.Message, snapshot *raftpb.Sn
 }
 
 func (a *appender) stageHardState(g *group, h hardState) {
-	old := g.stagedHard
-	g.stagedHard = h
-	if !g.lazyHard {
-		g.lazyHard = true
+	old := g.append.hard
+	g.append.hard = h
+	if !g.append.lazy {
+		g.append.lazy = true
 		a.lazy = append(a.lazy, g)
 	}
 	if h.term != old.term || h.vote != old.vote {
@@ -139,8 +139,8 @@ func (a *appender) stageHardState(g *group, h hardState) {
 func (a *appender) writeLazy() {
 	for i, g := range a.lazy {
 		a.lazy[i] = nil
-		g.lazyHard = false
-		a.set(g.keys.row(kindHardState), encodeHardState(g.stagedHard))
+		g.append.lazy = false
+		a.set(g.keys.row(kindHardState), encodeHardState(g.append.hard))
 	}
 	a.lazy = a.lazy[:0]
 }
@@ -159,11 +159,11 @@ func (a *appender) stageEntries(g *group, entries []*raftpb.Entry) {
 		}
 	}
 	last := entries[len(entries)-1].GetIndex()
-	if last < g.stagedLast {
+	if last < g.append.last {
 		// A new leader's entries replace a suffix: what was staged behind them, perhaps in this very batch, must go.
-		a.deleteRange(g.keys.entry(last+1), g.keys.entry(g.stagedLast+1))
+		a.deleteRange(g.keys.entry(last+1), g.keys.entry(g.append.last+1))
 	}
-	g.stagedLast = last
+	g.append.last = last
 	a.entries += len(entries)
 	a.unsynced = true
 }

@@ -68,15 +68,15 @@ func (a *applier) run() {
 
 func (a *applier) stage(item applyItem) {
 	g := item.group
-	if len(g.batchItems) == 0 {
+	if len(g.apply.items) == 0 {
 		a.touched = append(a.touched, g)
 	}
-	g.batchItems = append(g.batchItems, item)
+	g.apply.items = append(g.apply.items, item)
 	for _, e := range item.entries {
-		if e.GetIndex() <= g.appliedLast || e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0 {
+		if e.GetIndex() <= g.apply.last || e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0 {
 			continue
 		}
-		g.batch = append(g.batch, Entry{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
+		g.apply.entries = append(g.apply.entries, Entry{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
 		a.bytes += len(e.GetData())
 	}
 }
@@ -112,19 +112,19 @@ func (a *applier) flush() {
 
 func (a *applier) applyGroup(batch *pebble.Batch, g *group) ([]any, error) {
 	var results []any
-	if len(g.batch) > 0 {
+	if len(g.apply.entries) > 0 {
 		var err error
-		if results, err = a.driver.cfg.Machine.Apply(batch, g.id, g.batch); err != nil {
+		if results, err = a.driver.cfg.Machine.Apply(batch, g.id, g.apply.entries); err != nil {
 			return nil, err
 		}
-		if len(results) != len(g.batch) {
-			return nil, fmt.Errorf("%d results for %d entries", len(results), len(g.batch))
+		if len(results) != len(g.apply.entries) {
+			return nil, fmt.Errorf("%d results for %d entries", len(results), len(g.apply.entries))
 		}
 	}
 	if err := batch.Set(g.keys.row(kindApplied), encodePosition(g.batchEnd()), nil); err != nil {
 		return nil, fmt.Errorf("stage applied index: %w", err)
 	}
-	for _, item := range g.batchItems {
+	for _, item := range g.apply.items {
 		if item.conf == nil {
 			continue
 		}
@@ -141,7 +141,7 @@ func (a *applier) applyGroup(batch *pebble.Batch, g *group) ([]any, error) {
 
 // batchEnd is the position of the newest entry that is being applied.
 func (g *group) batchEnd() position {
-	entries := g.batchItems[len(g.batchItems)-1].entries
+	entries := g.apply.items[len(g.apply.items)-1].entries
 	last := entries[len(entries)-1]
 	return position{index: last.GetIndex(), term: last.GetTerm()}
 }
@@ -151,27 +151,27 @@ func (a *applier) finishGroup(g *group, results []any) {
 	d := a.driver
 	end := g.batchEnd()
 	n := 0
-	for i, item := range g.batchItems {
+	for i, item := range g.apply.items {
 		for _, p := range item.waiters {
-			for n < len(g.batch) && g.batch[n].Index < p.at.index {
+			for n < len(g.apply.entries) && g.apply.entries[n].Index < p.at.index {
 				n++
 			}
 			switch {
 			case p.kind != raftpb.EntryNormal:
 				d.answer(p, nil, nil)
-			case n < len(g.batch) && g.batch[n].Index == p.at.index && g.batch[n].Term == p.at.term:
+			case n < len(g.apply.entries) && g.apply.entries[n].Index == p.at.index && g.apply.entries[n].Term == p.at.term:
 				d.answer(p, results[n], nil)
 			default:
 				d.answer(p, nil, ErrOutcomeUnknown)
 			}
 		}
 		a.done = append(a.done, applied{group: g, at: end, confs: item.confs, responses: item.responses})
-		g.batchItems[i] = applyItem{}
+		g.apply.items[i] = applyItem{}
 	}
-	d.metrics.appliedEntries.Add(float64(len(g.batch)))
-	g.appliedLast = end.index
-	clear(g.batch)
-	g.batch, g.batchItems = g.batch[:0], g.batchItems[:0]
+	d.metrics.appliedEntries.Add(float64(len(g.apply.entries)))
+	g.apply.last = end.index
+	clear(g.apply.entries)
+	g.apply.entries, g.apply.items = g.apply.entries[:0], g.apply.items[:0]
 }
 
 // abandon answers what will not be applied by this process.
@@ -182,8 +182,8 @@ func (a *applier) abandon() {
 		if g == nil {
 			continue
 		}
-		for i := range g.batchItems {
-			d.answerAll(g.batchItems[i].waiters, d.unknownErr())
+		for i := range g.apply.items {
+			d.answerAll(g.apply.items[i].waiters, d.unknownErr())
 		}
 	}
 	a.abandonItems(a.items)

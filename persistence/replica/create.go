@@ -21,7 +21,7 @@ func fromLeader(m *raftpb.Message) bool {
 // createFor makes the replica that a leader believes to be here: without state, members and the right to campaign, until the leader sends a snapshot.
 // It returns nil for a message that is no reason to. Runs in the raft loop.
 func (d *Driver) createFor(id GroupID, m *raftpb.Message) *group {
-	if d.dropping[id] || !fromLeader(m) || uint64(id) >= uint64(len(d.table)) {
+	if d.loop.dropping[id] || !fromLeader(m) || uint64(id) >= uint64(len(d.table)) {
 		return nil
 	}
 	g := d.newGroup(id)

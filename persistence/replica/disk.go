@@ -19,17 +19,17 @@ const (
 // leaveStuckDisk hands leaderships over while the disk of this node takes no writes. It goes on as a follower.
 func (d *Driver) leaveStuckDisk() {
 	since := time.Duration(d.committing.Load())
-	if since == 0 || d.now-since < stuckCommit || d.now < d.nextHandOver {
+	if since == 0 || d.loop.now-since < stuckCommit || d.loop.now < d.loop.nextHandOver {
 		return
 	}
-	d.nextHandOver = d.now + handOverEvery
-	for _, g := range d.order {
-		if g.state != raft.StateLeader {
+	d.loop.nextHandOver = d.loop.now + handOverEvery
+	for _, g := range d.loop.order {
+		if g.role.state != raft.StateLeader {
 			continue
 		}
 		if to := d.heir(g); to != 0 {
 			d.logger.Warn("the disk is stuck, handing leadership over", slog.Uint64("shard", uint64(g.id)), slog.Uint64("to", uint64(to)),
-				slog.Duration("elapsed", d.now-since))
+				slog.Duration("elapsed", d.loop.now-since))
 			g.node.TransferLeader(uint64(to))
 			d.touch(g)
 		}

@@ -18,16 +18,16 @@ func (d *Driver) ReportDown(node NodeID) {
 }
 
 func (d *Driver) stepDown(node NodeID) {
-	for _, g := range d.order {
-		voters := g.members.Load().Voters
-		if g.lead != node || node == g.self || g.state != raft.StateFollower || !slices.Contains(voters, g.self) {
+	for _, g := range d.loop.order {
+		voters := g.shared.members.Load().Voters
+		if g.role.leader != node || node == g.self || g.role.state != raft.StateFollower || !slices.Contains(voters, g.self) {
 			continue
 		}
 		if err := g.node.ForgetLeader(); err != nil {
 			d.logger.Warn("cannot forget the leader", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
 			continue
 		}
-		g.campaignAt = d.now + time.Duration(1+2*turn(g, voters, node))*d.cfg.TickInterval
+		g.role.campaignAt = d.loop.now + time.Duration(1+2*turn(g, voters, node))*d.cfg.TickInterval
 		d.touch(g)
 	}
 }
@@ -43,11 +43,11 @@ func turn(g *group, voters []NodeID, down NodeID) int {
 
 // standIn campaigns when it is this node's turn and nobody leads yet.
 func (d *Driver) standIn(g *group) {
-	if g.campaignAt == 0 || d.now < g.campaignAt {
+	if g.role.campaignAt == 0 || d.loop.now < g.role.campaignAt {
 		return
 	}
-	g.campaignAt = 0
-	if g.lead != 0 || g.state != raft.StateFollower {
+	g.role.campaignAt = 0
+	if g.role.leader != 0 || g.role.state != raft.StateFollower {
 		return
 	}
 	if err := g.node.Campaign(); err != nil {

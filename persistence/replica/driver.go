@@ -23,24 +23,11 @@ type Driver struct {
 	applies *queue[applyItem]
 	pool    proposalPool
 
-	// Raft loop.
-	order []*group
-	// dropping are groups whose rows are being destroyed: nothing may bring them back before that is durable.
-	dropping map[GroupID]bool
-	// changed is set when Config.OnChange has something to tell.
-	changed bool
-	// now is the time since start, taken once per round.
-	now      time.Duration
-	start    time.Time
-	round    mail
-	dirty    []*group
-	outgoing map[NodeID][]Message
-	sends    int
-	ticks    tickClock
+	loop loopState // raft loop
 
-	nextHandOver time.Duration
-
-	// committing is when the append goroutine began a commit that has not returned, as now, or 0.
+	// start is the zero of the loop's clock.
+	start time.Time
+	// committing is when the append goroutine began the commit it is in, by the loop's clock; 0 when it is in none.
 	committing atomic.Int64
 	// background starts a goroutine that Stop cancels and waits for.
 	background func(func(context.Context))
@@ -49,7 +36,30 @@ type Driver struct {
 	failure    atomic.Pointer[failure]
 	failed     chan struct{}
 
-	lifecycle  sync.Mutex
+	life lifecycle
+}
+
+// loopState is what only the raft loop touches.
+type loopState struct {
+	order []*group
+	// dropping are the groups whose rows are being deleted. None of them may be created again before that is durable.
+	dropping map[GroupID]bool
+	// changed is set when Config.OnChange has to be called.
+	changed bool
+	// now is the time since Driver.start, taken once per round.
+	now      time.Duration
+	round    mail
+	dirty    []*group
+	outgoing map[NodeID][]Message
+	// sends counts the snapshots that are being sent.
+	sends        int
+	ticks        tickClock
+	nextHandOver time.Duration
+}
+
+// lifecycle is what Start and Stop need.
+type lifecycle struct {
+	mu         sync.Mutex
 	started    bool
 	stopped    bool
 	stopping   chan struct{}
@@ -57,58 +67,58 @@ type Driver struct {
 	appendDone chan struct{}
 	applyDone  chan struct{}
 	cancel     context.CancelFunc
-	workers    *sync.WaitGroup
+	workers    sync.WaitGroup
 }
 
 type failure struct{ err error }
 
 func newDriver(cfg Config) *Driver {
-	d := &Driver{
-		cfg:        cfg,
-		logger:     cfg.Logger,
-		dropping:   make(map[GroupID]bool),
-		start:      time.Now(),
-		inbox:      newInbox(cfg.MaxInbox),
-		appends:    newQueue[appendItem](),
-		applies:    newQueue[applyItem](),
-		outgoing:   make(map[NodeID][]Message),
-		failed:     make(chan struct{}),
-		stopping:   make(chan struct{}),
-		loopDone:   make(chan struct{}),
-		appendDone: make(chan struct{}),
-		applyDone:  make(chan struct{}),
-		workers:    &sync.WaitGroup{},
-	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d.cancel = cancel
+	d := &Driver{
+		cfg:     cfg,
+		logger:  cfg.Logger,
+		inbox:   newInbox(cfg.MaxInbox),
+		appends: newQueue[appendItem](),
+		applies: newQueue[applyItem](),
+		loop:    loopState{dropping: make(map[GroupID]bool), outgoing: make(map[NodeID][]Message)},
+		start:   time.Now(),
+		failed:  make(chan struct{}),
+		life: lifecycle{
+			stopping:   make(chan struct{}),
+			loopDone:   make(chan struct{}),
+			appendDone: make(chan struct{}),
+			applyDone:  make(chan struct{}),
+			cancel:     cancel,
+		},
+	}
 	d.background = func(f func(context.Context)) {
-		d.workers.Go(func() { d.guard("background", func() { f(ctx) }) })
+		d.life.workers.Go(func() { d.guard("background", func() { f(ctx) }) })
 	}
 	return d
 }
 
 // Start starts the goroutines. Groups whose only voter is this node elect it at once.
 func (d *Driver) Start() {
-	d.lifecycle.Lock()
-	defer d.lifecycle.Unlock()
-	if d.started || d.stopped {
+	d.life.mu.Lock()
+	defer d.life.mu.Unlock()
+	if d.life.started || d.life.stopped {
 		return
 	}
-	d.started = true
+	d.life.started = true
 	d.running.Store(true)
 	go func() {
-		defer close(d.appendDone)
+		defer close(d.life.appendDone)
 		d.guard("append", (&appender{driver: d}).run)
 	}()
 	go func() {
-		defer close(d.applyDone)
+		defer close(d.life.applyDone)
 		a := &applier{driver: d}
 		d.guard("apply", a.run)
 		a.abandon()
 	}()
 	go func() {
-		defer close(d.loopDone)
-		d.guard("raft loop", d.loop)
+		defer close(d.life.loopDone)
+		d.guard("raft loop", d.runLoop)
 		d.closeLoop()
 	}()
 }
@@ -116,28 +126,28 @@ func (d *Driver) Start() {
 // Stop answers what is waiting, finishes what is queued for the disk and waits for every goroutine. Safe twice and before Start. Proposals that were
 // not yet applied are answered ErrOutcomeUnknown: stop the callers first.
 func (d *Driver) Stop() {
-	d.lifecycle.Lock()
-	defer d.lifecycle.Unlock()
-	if d.stopped {
+	d.life.mu.Lock()
+	defer d.life.mu.Unlock()
+	if d.life.stopped {
 		return
 	}
-	d.stopped = true
+	d.life.stopped = true
 	d.running.Store(false)
-	d.cancel()
-	if !d.started {
+	d.life.cancel()
+	if !d.life.started {
 		return
 	}
-	close(d.stopping)
-	if d.join("raft loop", d.loopDone) {
+	close(d.life.stopping)
+	if d.join("raft loop", d.life.loopDone) {
 		d.standDown(func(*group) bool { return true })
 	}
 	d.appends.close()
-	d.join("append", d.appendDone)
+	d.join("append", d.life.appendDone)
 	d.applies.close()
-	d.join("apply", d.applyDone)
+	d.join("apply", d.life.applyDone)
 	workersDone := make(chan struct{})
 	go func() {
-		d.workers.Wait()
+		d.life.workers.Wait()
 		close(workersDone)
 	}()
 	d.join("background", workersDone)
@@ -220,12 +230,12 @@ func (d *Driver) guard(name string, f func()) {
 // Ready is true once every group that this node is a member of has a known leader and this node has applied what it knew to be committed when it
 // started. Replicas without a state yet, and those that know of their removal, do not count.
 func (d *Driver) Ready() bool {
-	return d.all(func(g *group) bool { return g.settled.Load() && g.view.Load() != nil })
+	return d.all(func(g *group) bool { return g.shared.settled.Load() && g.shared.view.Load() != nil })
 }
 
 // Settled is Ready without the leaders: one may be known to others that this node does not hear.
 func (d *Driver) Settled() bool {
-	return d.all(func(g *group) bool { return g.settled.Load() })
+	return d.all(func(g *group) bool { return g.shared.settled.Load() })
 }
 
 func (d *Driver) all(fine func(*group) bool) bool {
@@ -233,7 +243,7 @@ func (d *Driver) all(fine func(*group) bool) bool {
 		return false
 	}
 	for g := range d.table.all() {
-		if g.initialised.Load() && g.member.Load() && !fine(g) {
+		if g.shared.initialised.Load() && g.shared.member.Load() && !fine(g) {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
 	return d.ask(ctx, func(reply chan<- error) {
 		g := d.table.get(group)
 		switch {
-		case d.dropping[group]:
+		case d.loop.dropping[group]:
 			reply <- ErrBusy
 		case g == nil:
 			reply <- nil
@@ -40,11 +40,11 @@ func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
 // applied anything: so who hears from a leader is a member, whatever it has applied.
 func (d *Driver) mayDrop(g *group, asOf uint64) error {
 	switch silence := d.electionTimeout(); {
-	case g.state == raft.StateLeader:
+	case g.role.state == raft.StateLeader:
 		return fmt.Errorf("%w: node %d leads group %d", ErrStillMember, g.self, g.id)
 	case g.log.last.index > asOf:
 		return fmt.Errorf("%w: the log of group %d goes to %d, beyond %d", ErrStillMember, g.id, g.log.last.index, asOf)
-	case d.now-g.heard < silence, g.receiving.Load():
+	case d.loop.now-g.role.heard < silence, g.shared.receiving.Load():
 		return fmt.Errorf("%w: the leader of group %d sends to node %d", ErrStillMember, g.id, g.self)
 	}
 	return nil
@@ -57,20 +57,20 @@ func (d *Driver) electionTimeout() time.Duration {
 // remove takes a replica from the raft loop: nobody finds it, nothing steps it, and none can take its place before its rows are gone.
 func (d *Driver) remove(g *group) {
 	g.gone = true
-	d.dropping[g.id] = true
+	d.loop.dropping[g.id] = true
 	d.forget(g)
-	d.answerAll(g.incoming, g.notLeader())
-	d.answerAll(g.stepped, ErrOutcomeUnknown)
-	d.answerAll(g.waiting, ErrOutcomeUnknown)
-	g.incoming, g.stepped, g.waiting = nil, nil, nil
-	g.answerAllReads(g.notLeader())
+	d.answerAll(g.proposals.incoming, g.notLeader())
+	d.answerAll(g.proposals.stepped, ErrOutcomeUnknown)
+	d.answerAll(g.proposals.waiting, ErrOutcomeUnknown)
+	g.proposals.incoming, g.proposals.stepped, g.proposals.waiting = nil, nil, nil
+	g.reads.fail(g.notLeader())
 	for _, t := range g.transfers {
 		t.reply <- ErrTransferFailed
 	}
 	g.transfers = nil
 	g.cancelSends(nobody)
 	d.dropSpool(g)
-	d.changed = true
+	d.loop.changed = true
 }
 
 // startDestroy deletes the rows of a replica behind everything the apply goroutine still writes for it. The append goroutine has nothing more of it.
@@ -89,7 +89,7 @@ func (d *Driver) startDestroy(g *group, hard hardState, reply chan<- error) {
 		}
 		d.logger.Info("replica dropped", slog.Uint64("shard", uint64(g.id)))
 		d.inbox.call(func() {
-			delete(d.dropping, g.id)
+			delete(d.loop.dropping, g.id)
 			reply <- nil
 		})
 	})

@@ -10,72 +10,112 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// group is this node's replica of one raft group. The blocks say which goroutine owns what.
+// group is this node's replica of one raft group. Its parts are split by the goroutine that owns them: the raft loop unless said otherwise.
 type group struct {
 	id   GroupID
 	keys groupKeys
 	self NodeID
 
-	// Raft loop. heard is when a leader last sent something, by Driver.now, or when this node started: whoever hears from a leader is a member.
 	node    *raft.RawNode
 	log     *groupLog
-	state   raft.StateType
-	lead    NodeID
-	term    uint64
+	role    role
+	conf    confState
 	applied position
-	heard   time.Duration
-	// campaignAt is when this node stands for a leader that is down; 0 when it does not.
-	campaignAt time.Duration
-	// settleAt is what was committed when the node started.
+	// settleAt is the index that was committed when the node started.
 	settleAt uint64
-	// ownFirst is the first entry of this node's own term as leader; 0 when it does not lead.
-	ownFirst uint64
-	// confs counts membership changes that were handed to the apply goroutine and not reported back.
-	confs int
-	// confIndex is where the newest membership change is, of those since the start of the process.
-	confIndex uint64
-	// alone is true while this node is the only member: no messages, no ticks, reads without asking anybody.
-	alone     bool
-	dirty     bool
-	incoming  []*proposal
-	stepped   []*proposal
-	waiting   []*proposal
-	asking    []*read
-	reads     []readBatch
-	readSeq   uint64
+
+	proposals proposalQueue
+	reads     readQueue
 	transfers []transfer
-	// sending are the snapshots on their way: the log is not cut behind them.
-	sending []*sending
-	// spool is the snapshot file that was stepped and that raft may yet refuse.
-	spool string
-	// peers are the nodes that answered this leader.
+	snapshots snapshotState
+	// peers are the nodes that have answered this node since it became leader.
 	peers []peer
-	// changed is set when Config.OnChange has something to tell.
+
+	// dirty is set while the group is on the loop's list for this round.
+	dirty bool
+	// changed is set when Config.OnChange has to be called.
 	changed bool
-	// gone is true once the replica is dropped.
+	// gone is set once the replica has been dropped.
 	gone bool
 
-	// Append goroutine.
-	stagedLast uint64
-	stagedHard hardState
-	lazyHard   bool
+	append appendState // append goroutine
+	apply  applyState  // apply goroutine
+	shared sharedState // any goroutine
+}
+
+// role is the part this node plays in the group, as raft last reported it.
+type role struct {
+	state  raft.StateType
+	leader NodeID
+	term   uint64
+	// ownFirst is the first entry of this node's own term as leader; 0 while it does not lead.
+	ownFirst uint64
+	// heard is when a leader last sent something, by the loop's clock; the start of the process until then. Only members hear from a leader.
+	heard time.Duration
+	// campaignAt is when this node will campaign because the leader's process is gone; 0 for never.
+	campaignAt time.Duration
+}
+
+// confState is the state of the group's membership.
+type confState struct {
+	// pending counts membership changes handed to the apply goroutine that it has not reported back.
+	pending int
+	// newest is the index of the newest membership change since the start of the process.
+	newest uint64
+	// alone is true while this node is the only member: no messages, no ticks, and reads without a round trip.
+	alone bool
+}
+
+// proposalQueue holds the proposals of a group, by how far they have come.
+type proposalQueue struct {
+	// incoming have not been passed to raft yet.
+	incoming []*proposal
+	// stepped have been passed to raft and have no position yet.
+	stepped []*proposal
+	// waiting have a position in the log and wait until it is committed.
+	waiting []*proposal
+}
+
+// snapshotState tracks the group's snapshots, outgoing and incoming.
+type snapshotState struct {
+	// sending are the outgoing ones: the log is not cut past them.
+	sending []*sending
+	// spool is the file of a received snapshot that was passed to raft, which may still refuse it.
+	spool string
+}
+
+// appendState is what the append goroutine has staged for the group.
+type appendState struct {
+	last uint64
+	hard hardState
+	// lazy is true while hard has yet to be written.
+	lazy bool
+	// installing is true while a snapshot replaces the group's state; what comes meanwhile is parked.
 	installing bool
 	parked     []appendItem
+}
 
-	// Apply goroutine.
-	appliedLast uint64
-	batch       []Entry
-	batchItems  []applyItem
+// applyState is the batch that the apply goroutine is working on.
+type applyState struct {
+	last    uint64
+	entries []Entry
+	items   []applyItem
+}
 
-	// Anybody. initialised: there is a state, of a snapshot or of a new group. replacing: a snapshot is taking its place. member: this node is a voter or
-	// learner, as far as it has heard.
+// sharedState may be read by any goroutine. Admission counts callers in pending and asked; the rest is written by the loop.
+type sharedState struct {
+	// initialised is true once the replica has a state: that of a new group, or that of a snapshot.
 	initialised atomic.Bool
-	replacing   atomic.Bool
-	member      atomic.Bool
-
+	// replacing is true while a snapshot replaces the state.
+	replacing atomic.Bool
+	// member is true while this node is a voter or learner, as far as it knows.
+	member atomic.Bool
+	// leading is true while this node leads and has applied everything from earlier terms.
 	leading   atomic.Bool
 	aloneLead atomic.Bool
-	settled   atomic.Bool
+	// settled is true once everything known to be committed at the start has been applied.
+	settled atomic.Bool
+	// receiving is true while a snapshot is being received.
 	receiving atomic.Bool
 	pending   atomic.Int64
 	asked     atomic.Int64
@@ -83,7 +123,7 @@ type group struct {
 	members   atomic.Pointer[Members]
 }
 
-// leaderView is what callers are told about the leader.
+// leaderView is the leader as callers see it.
 type leaderView struct {
 	node NodeID
 	term uint64
@@ -97,11 +137,11 @@ type Members struct {
 
 func (g *group) setConf(cs *raftpb.ConfState) {
 	m := &Members{Voters: nodeIDs(cs.GetVoters()), Learners: nodeIDs(cs.GetLearners())}
-	g.members.Store(m)
-	g.initialised.Store(len(m.Voters) > 0)
-	g.member.Store(g.holds(g.self))
+	g.shared.members.Store(m)
+	g.shared.initialised.Store(len(m.Voters) > 0)
+	g.shared.member.Store(g.holds(g.self))
 	g.changed = true
-	g.alone = len(cs.GetVotersOutgoing()) == 0 && len(m.Learners) == 0 && slices.Equal(m.Voters, []NodeID{g.self})
+	g.conf.alone = len(cs.GetVotersOutgoing()) == 0 && len(m.Learners) == 0 && slices.Equal(m.Voters, []NodeID{g.self})
 	g.publish()
 }
 
@@ -115,27 +155,27 @@ func nodeIDs(ids []uint64) []NodeID {
 
 // publish tells callers what the loop knows. This node is the leader for them only once leading is set.
 func (g *group) publish() {
-	leading := g.leading.Load()
-	g.aloneLead.Store(leading && g.alone)
+	leading := g.shared.leading.Load()
+	g.shared.aloneLead.Store(leading && g.conf.alone)
 	var view *leaderView
 	switch {
 	case leading:
-		view = &leaderView{node: g.self, term: g.term}
-	case g.lead != 0 && g.lead != g.self:
-		view = &leaderView{node: g.lead, term: g.term}
+		view = &leaderView{node: g.self, term: g.role.term}
+	case g.role.leader != 0 && g.role.leader != g.self:
+		view = &leaderView{node: g.role.leader, term: g.role.term}
 	}
-	if old := g.view.Load(); (old == nil) != (view == nil) || view != nil && *view != *old {
-		g.view.Store(view)
+	if old := g.shared.view.Load(); (old == nil) != (view == nil) || view != nil && *view != *old {
+		g.shared.view.Store(view)
 		g.changed = true
 	}
 	if view != nil && g.applied.index >= g.settleAt {
-		g.settled.Store(true)
+		g.shared.settled.Store(true)
 	}
 }
 
 func (g *group) notLeader() error {
 	err := &NotLeaderError{Group: g.id}
-	if v := g.view.Load(); v != nil && v.node != g.self {
+	if v := g.shared.view.Load(); v != nil && v.node != g.self {
 		err.Leader = v.node
 	}
 	return err
@@ -143,7 +183,7 @@ func (g *group) notLeader() error {
 
 // needsTicks is false for a group that has nobody to hear from and nothing to wait for, or nothing to elect a leader for.
 func (g *group) needsTicks() bool {
-	return g.initialised.Load() && (!g.alone || g.state != raft.StateLeader)
+	return g.shared.initialised.Load() && (!g.conf.alone || g.role.state != raft.StateLeader)
 }
 
 // aloneEntries is the length at which the log of a group with one member is cut. Short enough that over all groups most
@@ -159,7 +199,7 @@ func (d *Driver) cutTo(g *group) uint64 {
 	behind := g.applied.index - g.log.start.index
 	keep := cfg.KeepEntries
 	switch {
-	case g.alone:
+	case g.conf.alone:
 		// Nobody will ask for what is applied. Cut early, most entries die in the memtable and are never written to a table.
 		if behind < min(aloneEntries, cfg.SnapshotEntries) && g.log.bytes < min(aloneBytes, cfg.SnapshotBytes) {
 			return 0
@@ -171,10 +211,10 @@ func (d *Driver) cutTo(g *group) uint64 {
 		return 0
 	}
 	to := g.applied.index - min(keep, behind)
-	for _, s := range g.sending {
+	for _, s := range g.snapshots.sending {
 		to = min(to, s.index)
 	}
-	if g.state == raft.StateLeader && g.log.bytes < patience*cfg.SnapshotBytes && behind < patience*cfg.SnapshotEntries {
+	if g.role.state == raft.StateLeader && g.log.bytes < patience*cfg.SnapshotBytes && behind < patience*cfg.SnapshotEntries {
 		to = min(to, d.needed(g))
 	}
 	if to <= g.log.start.index {
@@ -204,6 +244,6 @@ func (d *Driver) needed(g *group) uint64 {
 
 // holds is true for the members.
 func (g *group) holds(node NodeID) bool {
-	m := g.members.Load()
+	m := g.shared.members.Load()
 	return slices.Contains(m.Voters, node) || slices.Contains(m.Learners, node)
 }

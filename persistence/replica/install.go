@@ -76,13 +76,13 @@ func (d *Driver) ReceiveSnapshot(ctx context.Context, header Message, r io.Reade
 	if err != nil {
 		return err
 	}
-	if !g.receiving.CompareAndSwap(false, true) {
+	if !g.shared.receiving.CompareAndSwap(false, true) {
 		return ErrBusy
 	}
 	err = d.receive(ctx, g, header, r)
 	outcome := "received"
 	if err != nil {
-		g.receiving.Store(false)
+		g.shared.receiving.Store(false)
 		outcome = "failed"
 	}
 	d.metrics.snapshots.WithLabelValues("in", outcome).Inc()
@@ -159,11 +159,11 @@ func (d *Driver) removeSpool(name string) error {
 
 // dropSpool removes the file of a snapshot that raft did not want.
 func (d *Driver) dropSpool(g *group) {
-	if g.spool == "" {
+	if g.snapshots.spool == "" {
 		return
 	}
-	d.discardSpool(g.spool)
-	g.spool = ""
+	d.discardSpool(g.snapshots.spool)
+	g.snapshots.spool = ""
 }
 
 func (d *Driver) discardSpool(name string) {
@@ -202,7 +202,7 @@ func (d *Driver) cleanSpool() error {
 
 // startInstall replaces the group's state in the background. The append goroutine holds back the group's messages meanwhile; the other groups go on.
 func (d *Driver) startInstall(g *group, m *raftpb.Message) {
-	g.replacing.Store(true)
+	g.shared.replacing.Store(true)
 	d.background(func(ctx context.Context) {
 		if !d.applyBarrier() {
 			return

@@ -26,7 +26,7 @@ func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
 	if g == nil {
 		return 0, 0, false
 	}
-	v := g.view.Load()
+	v := g.shared.view.Load()
 	if v == nil {
 		return 0, 0, false
 	}
@@ -35,30 +35,30 @@ func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
 
 // announce makes this node the leader for its callers once it has applied everything from before its term.
 func (d *Driver) announce(g *group) {
-	if g.state != raft.StateLeader || g.ownFirst == 0 || g.applied.index < g.ownFirst || g.leading.Load() {
+	if g.role.state != raft.StateLeader || g.role.ownFirst == 0 || g.applied.index < g.role.ownFirst || g.shared.leading.Load() {
 		return
 	}
-	g.leading.Store(true)
+	g.shared.leading.Store(true)
 	g.publish()
-	d.logger.Debug("leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", g.term))
-	d.cfg.OnLeader(g.id, g.term, true)
+	d.logger.Debug("leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", g.role.term))
+	d.cfg.OnLeader(g.id, g.role.term, true)
 }
 
 // loseLeadership answers everybody who counted on it.
 func (d *Driver) loseLeadership(g *group, cause error) {
-	g.ownFirst = 0
-	term := g.term
-	if v := g.view.Load(); v != nil && v.node == g.self {
+	g.role.ownFirst = 0
+	term := g.role.term
+	if v := g.shared.view.Load(); v != nil && v.node == g.self {
 		term = v.term
 	}
-	if g.leading.Swap(false) {
+	if g.shared.leading.Swap(false) {
 		d.logger.Info("no longer leading", slog.Uint64("shard", uint64(g.id)), slog.Uint64("epoch", term))
 		d.cfg.OnLeader(g.id, term, false)
 	}
 	g.publish()
-	d.answerAll(g.waiting, cause)
-	g.waiting = nil
-	g.answerAllReads(g.notLeader())
+	d.answerAll(g.proposals.waiting, cause)
+	g.proposals.waiting = nil
+	g.reads.fail(g.notLeader())
 	g.cancelSends(nobody)
 }
 
@@ -70,11 +70,11 @@ func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) e
 	}
 	return d.ask(ctx, func(reply chan<- error) {
 		switch {
-		case !g.leading.Load():
+		case !g.shared.leading.Load():
 			reply <- g.notLeader()
 		case to == g.self:
 			reply <- nil
-		case !slices.Contains(g.members.Load().Voters, to):
+		case !slices.Contains(g.shared.members.Load().Voters, to):
 			reply <- fmt.Errorf("node %d is not a voter of group %d", to, group)
 		case !d.active(g, to) || g.lag(to) > maxLag:
 			// It would refuse proposals for an election timeout, and lead on.
@@ -96,7 +96,7 @@ func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
 	select {
 	case err := <-reply:
 		return err
-	case <-d.loopDone:
+	case <-d.life.loopDone:
 		return d.closedErr()
 	case <-d.failed:
 		return d.closedErr()
@@ -110,12 +110,12 @@ func (d *Driver) checkTransfers(g *group) {
 	if len(g.transfers) == 0 {
 		return
 	}
-	givenUp := g.state == raft.StateLeader && g.node.BasicStatus().LeadTransferee == raft.None
+	givenUp := g.role.state == raft.StateLeader && g.node.BasicStatus().LeadTransferee == raft.None
 	g.transfers = slices.DeleteFunc(g.transfers, func(t transfer) bool {
 		switch {
-		case g.lead == t.to:
+		case g.role.leader == t.to:
 			t.reply <- nil
-		case givenUp, g.lead != 0 && g.lead != g.self:
+		case givenUp, g.role.leader != 0 && g.role.leader != g.self:
 			t.reply <- ErrTransferFailed
 		default:
 			return false
@@ -132,8 +132,8 @@ func (d *Driver) ReportUnreachable(node NodeID) {
 }
 
 func (d *Driver) stepUnreachable(node NodeID) {
-	for _, g := range d.order {
-		if g.state == raft.StateLeader {
+	for _, g := range d.loop.order {
+		if g.role.state == raft.StateLeader {
 			g.node.ReportUnreachable(uint64(node))
 			d.touch(g)
 		}

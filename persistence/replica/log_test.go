@@ -39,7 +39,7 @@ func TestLogBehavesLikeRaftsOwn(t *testing.T) {
 		d := &Driver{cfg: Config{DB: db}}
 		d.metrics = newMetrics(nil, d)
 		run := &logRun{appender: &appender{driver: d}, model: raft.NewMemoryStorage(), term: 1}
-		run.group = &group{keys: keysOf([]byte("r"), last), stagedLast: first.index}
+		run.group = &group{keys: keysOf([]byte("r"), last), append: appendState{last: first.index}}
 		run.group.log = &groupLog{db: db, keys: run.group.keys, start: first, last: first, tailLimit: rapid.IntRange(0, 400).Draw(rt, "tail")}
 		require.NoError(rt, run.model.ApplySnapshot(snapshotAt(first)))
 		run.appender.set(run.group.keys.row(kindStart), encodePosition(first))
@@ -105,7 +105,7 @@ func (r *logRun) reset(t *rapid.T) {
 	r.appender.deleteRange(start, end)
 	r.appender.set(r.group.keys.row(kindStart), encodePosition(at))
 	r.flush(t)
-	r.group.stagedLast = at.index
+	r.group.append.last = at.index
 	r.group.log.reset(at)
 	require.NoError(t, r.model.ApplySnapshot(snapshotAt(at)))
 }

@@ -13,66 +13,66 @@ import (
 const maxProposalBatch = 1 << 20
 
 // loop steps the raft nodes until Stop or failure.
-func (d *Driver) loop() {
-	defer d.ticks.disable()
-	for _, g := range d.order {
-		g.heard = d.now
+func (d *Driver) runLoop() {
+	defer d.loop.ticks.disable()
+	for _, g := range d.loop.order {
+		g.role.heard = d.loop.now
 		d.campaignAlone(g)
 	}
 	d.finishRound()
 	for {
 		select {
-		case <-d.stopping:
+		case <-d.life.stopping:
 			return
 		case <-d.inbox.wake:
-		case <-d.ticks.channel():
+		case <-d.loop.ticks.channel():
 			d.tick()
 		}
 		if d.Err() != nil {
 			return
 		}
-		d.now = time.Since(d.start)
-		d.inbox.take(&d.round)
+		d.loop.now = time.Since(d.start)
+		d.inbox.take(&d.loop.round)
 		d.step()
 		d.finishRound()
-		d.round.reset()
+		d.loop.round.reset()
 	}
 }
 
 // step feeds one round of mail to raft. Proposals come last: nothing can take leadership away between their step and the Ready that places them.
 func (d *Driver) step() {
-	for _, a := range d.round.appended {
+	for _, a := range d.loop.round.appended {
 		d.stepAppended(a)
 	}
-	for _, a := range d.round.applied {
+	for _, a := range d.loop.round.applied {
 		d.stepApplied(a)
 	}
-	for _, m := range d.round.messages {
+	for _, m := range d.loop.round.messages {
 		d.stepMessage(m)
 	}
-	for _, node := range d.round.unreachable {
+	for _, node := range d.loop.round.unreachable {
 		d.stepUnreachable(node)
 	}
-	for _, call := range d.round.calls {
+	for _, call := range d.loop.round.calls {
 		call()
 	}
-	for i, r := range d.round.reads {
-		d.round.reads[i] = nil
+	for i, r := range d.loop.round.reads {
+		d.loop.round.reads[i] = nil
 		if r.group.gone {
 			r.done <- r.group.notLeader()
 			continue
 		}
 		d.touch(r.group)
-		r.group.asking = append(r.group.asking, r)
+		r.group.reads.asking = append(r.group.reads.asking, r)
 	}
-	for i, p := range d.round.proposals {
-		d.round.proposals[i] = nil
+	for i, p := range d.loop.round.proposals {
+		d.loop.round.proposals[i] = nil
 		if p.group.gone {
 			d.answer(p, nil, p.group.notLeader())
 			continue
 		}
 		d.touch(p.group)
-		p.group.incoming = append(p.group.incoming, p)
+		p.group.proposals.incoming = append(p.group.proposals.incoming, p)
 	}
 }
 
@@ -80,13 +80,13 @@ func (d *Driver) step() {
 func (d *Driver) touch(g *group) {
 	if !g.dirty {
 		g.dirty = true
-		d.dirty = append(d.dirty, g)
+		d.loop.dirty = append(d.loop.dirty, g)
 	}
 }
 
 // finishRound lets every touched group propose, takes what its raft node has ready, and sends what goes to other nodes.
 func (d *Driver) finishRound() {
-	for _, g := range d.dirty {
+	for _, g := range d.loop.dirty {
 		g.dirty = false
 		if g.gone {
 			continue
@@ -98,36 +98,36 @@ func (d *Driver) finishRound() {
 		}
 		d.dropSpool(g)
 		d.announce(g)
-		d.answerReads(g)
+		g.reads.answer(g.applied.index)
 		d.cutLog(g)
-		d.changed = d.changed || g.changed
+		d.loop.changed = d.loop.changed || g.changed
 		g.changed = false
 	}
-	clear(d.dirty)
-	d.dirty = d.dirty[:0]
-	for to, msgs := range d.outgoing {
-		delete(d.outgoing, to)
+	clear(d.loop.dirty)
+	d.loop.dirty = d.loop.dirty[:0]
+	for to, msgs := range d.loop.outgoing {
+		delete(d.loop.outgoing, to)
 		d.cfg.Transport.Send(to, msgs)
 	}
-	if slices.ContainsFunc(d.order, (*group).needsTicks) {
-		d.ticks.enable(d.cfg.TickInterval)
+	if slices.ContainsFunc(d.loop.order, (*group).needsTicks) {
+		d.loop.ticks.enable(d.cfg.TickInterval)
 	} else {
-		d.ticks.disable()
+		d.loop.ticks.disable()
 	}
-	if d.changed {
-		d.changed = false
+	if d.loop.changed {
+		d.loop.changed = false
 		d.cfg.OnChange()
 	}
 }
 
 func (d *Driver) tick() {
-	d.now = time.Since(d.start)
+	d.loop.now = time.Since(d.start)
 	d.leaveStuckDisk()
-	ticks, dropped := d.ticks.due(time.Now(), d.cfg.TickInterval)
+	ticks, dropped := d.loop.ticks.due(time.Now(), d.cfg.TickInterval)
 	if dropped > 0 {
 		d.metrics.lateTicks.Add(float64(dropped))
 	}
-	for _, g := range d.order {
+	for _, g := range d.loop.order {
 		if !g.needsTicks() {
 			continue
 		}
@@ -149,7 +149,7 @@ func (d *Driver) stepAppended(a appended) {
 	}
 	d.touch(g)
 	if a.snapshot != nil {
-		g.replacing.Store(false)
+		g.shared.replacing.Store(false)
 		meta := a.snapshot.GetMetadata()
 		g.applied = position{index: meta.GetIndex(), term: meta.GetTerm()}
 		g.log.reset(g.applied)
@@ -171,13 +171,13 @@ func (d *Driver) stepApplied(a applied) {
 	if a.at.index > g.applied.index {
 		g.applied = a.at
 	}
-	g.confs -= a.confs
+	g.conf.pending -= a.confs
 	d.stepLocal(g, a.responses)
-	if g.alone {
+	if g.conf.alone {
 		g.log.trimApplied(a.at.index)
 		d.campaignAlone(g)
 	}
-	if !g.settled.Load() {
+	if !g.shared.settled.Load() {
 		g.publish()
 	}
 }
@@ -192,7 +192,7 @@ func (d *Driver) stepLocal(g *group, msgs []*raftpb.Message) {
 
 // campaignAlone elects the only member without waiting for an election timeout.
 func (d *Driver) campaignAlone(g *group) {
-	if !g.alone || g.state != raft.StateFollower {
+	if !g.conf.alone || g.role.state != raft.StateFollower {
 		return
 	}
 	d.touch(g)
@@ -212,7 +212,7 @@ func (d *Driver) stepMessage(m Message) {
 		}
 		return
 	}
-	if !g.initialised.Load() && !fromLeader(m.raft) {
+	if !g.shared.initialised.Load() && !fromLeader(m.raft) {
 		// It has nothing to judge a candidate by. A voter that dropped its log and is here again would elect one that lacks what it once
 		// helped to commit.
 		return
@@ -220,13 +220,13 @@ func (d *Driver) stepMessage(m Message) {
 	d.touch(g)
 	switch {
 	case m.raft.GetType() == raftpb.MsgSnap:
-		g.receiving.Store(false)
-		g.spool = string(m.raft.GetSnapshot().GetData())
-		g.heard = d.now
-	case fromLeader(m.raft) && m.raft.GetTerm() >= g.term:
-		g.heard = d.now
-	case g.state == raft.StateLeader:
-		g.hear(m.From(), d.now)
+		g.shared.receiving.Store(false)
+		g.snapshots.spool = string(m.raft.GetSnapshot().GetData())
+		g.role.heard = d.loop.now
+	case fromLeader(m.raft) && m.raft.GetTerm() >= g.role.term:
+		g.role.heard = d.loop.now
+	case g.role.state == raft.StateLeader:
+		g.hear(m.From(), d.loop.now)
 	}
 	if err := g.node.Step(m.raft); err != nil {
 		d.logger.Debug("raft refused a message", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
@@ -235,25 +235,25 @@ func (d *Driver) stepMessage(m Message) {
 
 // stepProposals appends what came in for a group in as few steps as its size allows.
 func (d *Driver) stepProposals(g *group) {
-	for len(g.incoming) > 0 {
+	for len(g.proposals.incoming) > 0 {
 		n, size := 0, 0
-		for n < len(g.incoming) && (n == 0 || size+len(g.incoming[n].data) <= maxProposalBatch) {
-			size += len(g.incoming[n].data)
+		for n < len(g.proposals.incoming) && (n == 0 || size+len(g.proposals.incoming[n].data) <= maxProposalBatch) {
+			size += len(g.proposals.incoming[n].data)
 			n++
 		}
-		d.stepBatch(g, g.incoming[:n])
-		g.incoming = g.incoming[n:]
+		d.stepBatch(g, g.proposals.incoming[:n])
+		g.proposals.incoming = g.proposals.incoming[n:]
 	}
-	g.incoming = nil
+	g.proposals.incoming = nil
 }
 
 func (d *Driver) stepBatch(g *group, batch []*proposal) {
-	if !g.leading.Load() {
+	if !g.shared.leading.Load() {
 		d.answerAll(batch, g.notLeader())
 		return
 	}
 	entries := make([]*raftpb.Entry, 0, len(batch))
-	before := len(g.stepped)
+	before := len(g.proposals.stepped)
 	for i, p := range batch {
 		batch[i] = nil
 		if p.check != nil {
@@ -262,7 +262,7 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 				continue
 			}
 		}
-		g.stepped = append(g.stepped, p)
+		g.proposals.stepped = append(g.proposals.stepped, p)
 		e := &raftpb.Entry{Data: p.data}
 		if p.kind != raftpb.EntryNormal {
 			e.Type = p.kind.Enum()
@@ -281,8 +281,8 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 	if status := g.node.BasicStatus(); status.RaftState != raft.StateLeader || status.LeadTransferee != raft.None {
 		refusal = &NotLeaderError{Group: g.id, Leader: NodeID(status.LeadTransferee)}
 	}
-	d.answerAll(g.stepped[before:], refusal)
-	g.stepped = g.stepped[:before]
+	d.answerAll(g.proposals.stepped[before:], refusal)
+	g.proposals.stepped = g.proposals.stepped[:before]
 }
 
 // closeLoop answers everything the loop holds. A node that is alone goes on answering reads of a store that failed.
@@ -290,30 +290,30 @@ func (d *Driver) closeLoop() {
 	d.inbox.close()
 	var rest mail
 	d.inbox.take(&rest)
-	d.answerAll(d.round.proposals, d.closedErr())
+	d.answerAll(d.loop.round.proposals, d.closedErr())
 	d.answerAll(rest.proposals, d.closedErr())
-	answerReads(d.round.reads, d.closedErr())
+	answerReads(d.loop.round.reads, d.closedErr())
 	answerReads(rest.reads, d.closedErr())
-	for _, g := range d.order {
-		d.answerAll(g.incoming, d.closedErr())
-		d.answerAll(g.stepped, d.unknownErr())
-		d.answerAll(g.waiting, d.unknownErr())
-		g.answerAllReads(d.closedErr())
+	for _, g := range d.loop.order {
+		d.answerAll(g.proposals.incoming, d.closedErr())
+		d.answerAll(g.proposals.stepped, d.unknownErr())
+		d.answerAll(g.proposals.waiting, d.unknownErr())
+		g.reads.fail(d.closedErr())
 	}
-	d.standDown(func(g *group) bool { return !g.alone || d.Err() == nil })
+	d.standDown(func(g *group) bool { return !g.conf.alone || d.Err() == nil })
 }
 
 // standDown ends the leaderships of the groups that match.
 func (d *Driver) standDown(match func(*group) bool) {
 	defer d.cfg.OnChange()
-	for _, g := range d.order {
+	for _, g := range d.loop.order {
 		if !match(g) {
 			continue
 		}
-		if g.leading.Swap(false) {
-			d.cfg.OnLeader(g.id, g.term, false)
+		if g.shared.leading.Swap(false) {
+			d.cfg.OnLeader(g.id, g.role.term, false)
 		}
-		g.lead = 0
+		g.role.leader = 0
 		g.publish()
 	}
 }

@@ -37,10 +37,10 @@ type Change struct {
 // Members are the nodes of a group, as far as this node has heard; false when it holds no replica, or one without a state.
 func (d *Driver) Members(group GroupID) (Members, bool) {
 	g := d.table.get(group)
-	if g == nil || !g.initialised.Load() {
+	if g == nil || !g.shared.initialised.Load() {
 		return Members{}, false
 	}
-	m := g.members.Load()
+	m := g.shared.members.Load()
 	return m.clone(), true
 }
 
@@ -81,10 +81,10 @@ func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change
 
 // checkChange runs in the raft loop: raft would panic on a change that empties a group, and stall on a voter that is far behind.
 func (d *Driver) checkChange(g *group, change Change) error {
-	m := g.members.Load()
+	m := g.shared.members.Load()
 	voter, learner := slices.Contains(m.Voters, change.Node), slices.Contains(m.Learners, change.Node)
 	switch {
-	case g.confs > 0, slices.ContainsFunc(g.stepped, func(p *proposal) bool { return p.kind != raftpb.EntryNormal }):
+	case g.conf.pending > 0, slices.ContainsFunc(g.proposals.stepped, func(p *proposal) bool { return p.kind != raftpb.EntryNormal }):
 		return ErrBusy
 	case change.Expect != nil && !m.equal(*change.Expect):
 		return fmt.Errorf("%w: group %d has voters %v, learners %v", ErrConflict, g.id, m.Voters, m.Learners)
@@ -129,7 +129,7 @@ func (m *Members) equal(other Members) bool {
 // what this node was before.
 func (g *group) caughtUp(learner NodeID) bool {
 	lag := g.lag(learner)
-	return lag <= maxLag && g.log.last.index-lag >= g.confIndex
+	return lag <= maxLag && g.log.last.index-lag >= g.conf.newest
 }
 
 // lag is how many entries a node is known to be behind. One that has nothing on disk yet, not even the snapshot it waits for, is behind without

@@ -53,16 +53,16 @@ func newMetrics(reg prometheus.Registerer, d *Driver) *metrics {
 	}
 	leading := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_replica_leading_groups", Help: "Groups this node leads.",
-	}, func() float64 { return d.count(func(g *group) bool { return g.leading.Load() }) })
+	}, func() float64 { return d.count(func(g *group) bool { return g.shared.leading.Load() }) })
 	leaderless := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_replica_leaderless_groups", Help: "Groups without a leader known to this node.",
-	}, func() float64 { return d.count(func(g *group) bool { return g.view.Load() == nil }) })
+	}, func() float64 { return d.count(func(g *group) bool { return g.shared.view.Load() == nil }) })
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_replica_pending_proposals", Help: "Proposals waiting for their answer.",
 	}, func() float64 {
 		var sum int64
 		for g := range d.table.all() {
-			sum += g.pending.Load()
+			sum += g.shared.pending.Load()
 		}
 		return float64(sum)
 	})

@@ -210,10 +210,10 @@ func (d *Driver) startNode(g *group) error {
 	}
 	l := g.log
 	g.node = node
-	g.term = l.hard.term
+	g.role.term = l.hard.term
 	g.settleAt = l.hard.commit
-	g.stagedLast, g.stagedHard = l.last.index, l.hard
-	g.appliedLast = g.applied.index
+	g.append.last, g.append.hard = l.last.index, l.hard
+	g.apply.last = g.applied.index
 	g.setConf(l.conf)
 	return nil
 }

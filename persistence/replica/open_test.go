@@ -146,7 +146,7 @@ func TestAloneNodeNeedsNoTicks(t *testing.T) {
 	defer d.Stop()
 	require.Eventually(t, d.Ready, 30*time.Second, time.Millisecond)
 	err = d.ask(t.Context(), func(reply chan<- error) {
-		if d.ticks.ticker != nil {
+		if d.loop.ticks.ticker != nil {
 			reply <- ErrBusy
 			return
 		}

@@ -77,13 +77,13 @@ func (d *Driver) admit(ctx context.Context, id GroupID, size int) (*group, error
 		return nil, ctx.Err()
 	case !d.running.Load():
 		return nil, ErrStopped
-	case !g.leading.Load():
+	case !g.shared.leading.Load():
 		return nil, g.notLeader()
 	}
 	if err := d.cfg.Writable(); err != nil {
 		return nil, err
 	}
-	if g.pending.Load() >= int64(d.cfg.MaxPending) {
+	if g.shared.pending.Load() >= int64(d.cfg.MaxPending) {
 		return nil, ErrBusy
 	}
 	return g, nil
@@ -94,9 +94,9 @@ var errEmptyProposal = errors.New("empty proposal")
 // await hands the proposal to the loop and waits for its answer.
 func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 	g := p.group
-	g.pending.Add(1)
+	g.shared.pending.Add(1)
 	if !d.inbox.propose(p) {
-		g.pending.Add(-1)
+		g.shared.pending.Add(-1)
 		d.pool.put(p)
 		d.metrics.refused.Inc()
 		return nil, d.closedErr()
@@ -139,7 +139,7 @@ func (p *proposal) abandon() bool {
 
 // answer ends a proposal. The caller must not touch it afterwards.
 func (d *Driver) answer(p *proposal, result any, err error) {
-	p.group.pending.Add(-1)
+	p.group.shared.pending.Add(-1)
 	p.result, p.err = result, err
 	if p.state.CompareAndSwap(proposalWaiting, proposalAnswered) {
 		p.done <- struct{}{}

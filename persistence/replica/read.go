@@ -15,7 +15,16 @@ type read struct {
 	done chan error
 }
 
-// readBatch is the reads of one round: they share one read index.
+// readQueue holds the reads of a group that wait for a read index.
+type readQueue struct {
+	// asking are the reads of this round.
+	asking  []*read
+	batches []readBatch
+	// seq numbers the batches.
+	seq uint64
+}
+
+// readBatch is the reads of one round. They share one read index.
 type readBatch struct {
 	seq       uint64
 	index     uint64
@@ -49,7 +58,7 @@ func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
 	}
 	for _, r := range asked {
 		if first != nil {
-			r.group.asked.Add(-1) // its answer has room, and nobody reads it
+			r.group.shared.asked.Add(-1) // its answer has room, and nobody reads it
 			continue
 		}
 		first = d.awaitRead(ctx, r)
@@ -63,29 +72,29 @@ func (d *Driver) askRead(group GroupID) (*read, error) {
 	switch {
 	case g == nil:
 		return nil, fmt.Errorf("%w %d", ErrUnknownGroup, group)
-	case g.aloneLead.Load():
+	case g.shared.aloneLead.Load():
 		return nil, nil
 	case d.Err() != nil:
 		return nil, d.Err()
 	case !d.running.Load():
 		return nil, ErrStopped
-	case !g.leading.Load():
+	case !g.shared.leading.Load():
 		return nil, g.notLeader()
 	}
-	if g.asked.Add(1) > int64(d.cfg.MaxPending) {
-		g.asked.Add(-1)
+	if g.shared.asked.Add(1) > int64(d.cfg.MaxPending) {
+		g.shared.asked.Add(-1)
 		return nil, ErrBusy
 	}
 	r := &read{group: g, done: make(chan error, 1)}
 	if !d.inbox.read(r) {
-		g.asked.Add(-1)
+		g.shared.asked.Add(-1)
 		return nil, d.closedErr()
 	}
 	return r, nil
 }
 
 func (d *Driver) awaitRead(ctx context.Context, r *read) error {
-	defer r.group.asked.Add(-1)
+	defer r.group.shared.asked.Add(-1)
 	select {
 	case err := <-r.done:
 		return err
@@ -98,52 +107,54 @@ func (d *Driver) awaitRead(ctx context.Context, r *read) error {
 
 // stepReads asks raft for one read index for all reads of this round.
 func (d *Driver) stepReads(g *group) {
-	if len(g.asking) == 0 {
+	if len(g.reads.asking) == 0 {
 		return
 	}
-	reads := g.asking
-	g.asking = nil
-	if !g.leading.Load() {
+	reads := g.reads.asking
+	g.reads.asking = nil
+	if !g.shared.leading.Load() {
 		answerReads(reads, g.notLeader())
 		return
 	}
-	g.readSeq++
-	g.reads = append(g.reads, readBatch{seq: g.readSeq, reads: reads})
-	g.node.ReadIndex(binary.BigEndian.AppendUint64(nil, g.readSeq))
+	g.reads.seq++
+	g.reads.batches = append(g.reads.batches, readBatch{seq: g.reads.seq, reads: reads})
+	g.node.ReadIndex(binary.BigEndian.AppendUint64(nil, g.reads.seq))
 }
 
-func (g *group) confirmReads(rs raft.ReadState) {
+// confirm notes the read index that raft has given one of the batches.
+func (q *readQueue) confirm(rs raft.ReadState) {
 	if len(rs.RequestCtx) != 8 {
 		return
 	}
 	seq := binary.BigEndian.Uint64(rs.RequestCtx)
-	for i := range g.reads {
-		if g.reads[i].seq == seq {
-			g.reads[i].index, g.reads[i].confirmed = rs.Index, true
+	for i := range q.batches {
+		if q.batches[i].seq == seq {
+			q.batches[i].index, q.batches[i].confirmed = rs.Index, true
 		}
 	}
 }
 
-// answerReads answers the batches whose read index is confirmed and applied. They are confirmed in order.
-func (d *Driver) answerReads(g *group) {
+// answer ends the batches whose read index is confirmed and applied. Raft confirms them in order.
+func (q *readQueue) answer(applied uint64) {
 	n := 0
-	for n < len(g.reads) && g.reads[n].confirmed && g.reads[n].index <= g.applied.index {
-		answerReads(g.reads[n].reads, nil)
-		g.reads[n] = readBatch{}
+	for n < len(q.batches) && q.batches[n].confirmed && q.batches[n].index <= applied {
+		answerReads(q.batches[n].reads, nil)
+		q.batches[n] = readBatch{}
 		n++
 	}
-	g.reads = g.reads[n:]
-	if len(g.reads) == 0 {
-		g.reads = nil
+	q.batches = q.batches[n:]
+	if len(q.batches) == 0 {
+		q.batches = nil
 	}
 }
 
-func (g *group) answerAllReads(err error) {
-	answerReads(g.asking, err)
-	for _, b := range g.reads {
+// fail ends all reads with an error.
+func (q *readQueue) fail(err error) {
+	answerReads(q.asking, err)
+	for _, b := range q.batches {
 		answerReads(b.reads, err)
 	}
-	g.asking, g.reads = nil, nil
+	q.asking, q.batches = nil, nil
 }
 
 func answerReads(reads []*read, err error) {

@@ -10,9 +10,9 @@ import (
 
 // handleReady hands out what the raft node of a group wants done.
 func (d *Driver) handleReady(g *group, rd raft.Ready) {
-	newTerm := !raft.IsEmptyHardState(rd.HardState) && rd.GetTerm() != g.term
+	newTerm := !raft.IsEmptyHardState(rd.HardState) && rd.GetTerm() != g.role.term
 	if newTerm {
-		g.term = rd.GetTerm()
+		g.role.term = rd.GetTerm()
 	}
 	switch {
 	case rd.SoftState != nil:
@@ -20,11 +20,11 @@ func (d *Driver) handleReady(g *group, rd raft.Ready) {
 	case newTerm:
 		g.publish()
 	}
-	if !raft.IsEmptySnap(rd.Snapshot) && string(rd.Snapshot.GetData()) == g.spool {
-		g.spool = ""
+	if !raft.IsEmptySnap(rd.Snapshot) && string(rd.Snapshot.GetData()) == g.snapshots.spool {
+		g.snapshots.spool = ""
 	}
 	for _, rs := range rd.ReadStates {
-		g.confirmReads(rs)
+		g.reads.confirm(rs)
 	}
 	d.place(g, rd.Entries)
 	for _, m := range rd.Messages {
@@ -37,24 +37,24 @@ func (d *Driver) handleReady(g *group, rd raft.Ready) {
 		case m.GetType() == raftpb.MsgSnap:
 			d.startSend(g, m)
 		default:
-			d.outgoing[NodeID(m.GetTo())] = append(d.outgoing[NodeID(m.GetTo())], Message{Group: g.id, raft: m})
+			d.loop.outgoing[NodeID(m.GetTo())] = append(d.loop.outgoing[NodeID(m.GetTo())], Message{Group: g.id, raft: m})
 		}
 	}
 }
 
 func (d *Driver) changeRole(g *group, rd raft.Ready) {
-	was := g.state
-	g.state, g.lead = rd.RaftState, NodeID(rd.Lead)
-	if was == raft.StateLeader && g.state != raft.StateLeader {
+	was := g.role.state
+	g.role.state, g.role.leader = rd.RaftState, NodeID(rd.Lead)
+	if was == raft.StateLeader && g.role.state != raft.StateLeader {
 		d.loseLeadership(g, ErrOutcomeUnknown)
 	}
-	if g.state == raft.StateLeader && was != raft.StateLeader {
-		own := slices.IndexFunc(rd.Entries, func(e *raftpb.Entry) bool { return e.GetTerm() == g.term })
+	if g.role.state == raft.StateLeader && was != raft.StateLeader {
+		own := slices.IndexFunc(rd.Entries, func(e *raftpb.Entry) bool { return e.GetTerm() == g.role.term })
 		if own < 0 {
 			d.Fail(inconsistent("leader of group %d has no entry of its term", g.id))
 			return
 		}
-		g.ownFirst = rd.Entries[own].GetIndex()
+		g.role.ownFirst = rd.Entries[own].GetIndex()
 		g.peers = g.peers[:0]
 	}
 	g.publish()
@@ -63,17 +63,17 @@ func (d *Driver) changeRole(g *group, rd raft.Ready) {
 
 // place gives the proposals of this round the positions raft gave their entries: they are the newest ones.
 func (d *Driver) place(g *group, entries []*raftpb.Entry) {
-	if len(g.stepped) == 0 {
+	if len(g.proposals.stepped) == 0 {
 		return
 	}
-	n := len(entries) - len(g.stepped)
-	if n < 0 || g.state != raft.StateLeader || entries[n].GetTerm() != g.term {
-		d.answerAll(g.stepped, ErrOutcomeUnknown)
-		g.stepped = g.stepped[:0]
+	n := len(entries) - len(g.proposals.stepped)
+	if n < 0 || g.role.state != raft.StateLeader || entries[n].GetTerm() != g.role.term {
+		d.answerAll(g.proposals.stepped, ErrOutcomeUnknown)
+		g.proposals.stepped = g.proposals.stepped[:0]
 		return
 	}
-	for i, p := range g.stepped {
-		g.stepped[i] = nil
+	for i, p := range g.proposals.stepped {
+		g.proposals.stepped[i] = nil
 		e := entries[n+i]
 		if p.kind != e.GetType() {
 			// Raft put an empty entry in the place of a membership change that came too early.
@@ -82,9 +82,9 @@ func (d *Driver) place(g *group, entries []*raftpb.Entry) {
 		}
 		p.at = position{index: e.GetIndex(), term: e.GetTerm()}
 		p.data = nil
-		g.waiting = append(g.waiting, p)
+		g.proposals.waiting = append(g.proposals.waiting, p)
 	}
-	g.stepped = g.stepped[:0]
+	g.proposals.stepped = g.proposals.stepped[:0]
 }
 
 // handOut gives committed entries, and the proposals that wait for them, to the apply goroutine. Membership changes among them take effect in raft here,
@@ -102,19 +102,19 @@ func (d *Driver) handOut(g *group, m *raftpb.Message) {
 			return
 		}
 		item.conf, item.confs = cs, item.confs+1
-		g.confs++
-		g.confIndex = e.GetIndex()
+		g.conf.pending++
+		g.conf.newest = e.GetIndex()
 		g.setConf(cs)
 		g.cancelSends(g.holds)
 	}
 	last := entries[len(entries)-1].GetIndex()
 	n := 0
-	for n < len(g.waiting) && g.waiting[n].at.index <= last {
+	for n < len(g.proposals.waiting) && g.proposals.waiting[n].at.index <= last {
 		n++
 	}
-	item.waiters, g.waiting = g.waiting[:n:n], g.waiting[n:]
-	if len(g.waiting) == 0 {
-		g.waiting = nil
+	item.waiters, g.proposals.waiting = g.proposals.waiting[:n:n], g.proposals.waiting[n:]
+	if len(g.proposals.waiting) == 0 {
+		g.proposals.waiting = nil
 	}
 	if !d.applies.push(item) {
 		d.answerAll(item.waiters, d.unknownErr())

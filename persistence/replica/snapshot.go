@@ -36,10 +36,10 @@ const (
 
 // snapshotMeta tells raft which snapshot a follower could get. The state on disk is the snapshot; its exact index is known when it is sent.
 func (d *Driver) snapshotMeta(g *group) (*raftpb.Snapshot, error) {
-	if g.confs > 0 || d.sends >= maxSends {
+	if g.conf.pending > 0 || d.loop.sends >= maxSends {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	m := g.members.Load()
+	m := g.shared.members.Load()
 	conf := &raftpb.ConfState{}
 	for _, v := range m.Voters {
 		conf.Voters = append(conf.Voters, uint64(v))
@@ -60,7 +60,7 @@ type sending struct {
 }
 
 func (g *group) cancelSends(unless func(NodeID) bool) {
-	for _, s := range g.sending {
+	for _, s := range g.snapshots.sending {
 		if !unless(s.to) {
 			s.cancel()
 		}
@@ -74,10 +74,10 @@ func (d *Driver) startSend(g *group, m *raftpb.Message) {
 	view := d.cfg.DB.NewSnapshot()
 	at := m.GetSnapshot().GetMetadata().GetIndex()
 	to := m.GetTo()
-	d.sends++
+	d.loop.sends++
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	s := &sending{to: NodeID(to), index: at, cancel: cancel}
-	g.sending = append(g.sending, s)
+	g.snapshots.sending = append(g.snapshots.sending, s)
 	d.background(func(stop context.Context) {
 		defer cancel()
 		defer context.AfterFunc(stop, cancel)()
@@ -91,8 +91,8 @@ func (d *Driver) startSend(g *group, m *raftpb.Message) {
 		d.logger.Info("snapshot sent", slog.Uint64("shard", uint64(g.id)), slog.Uint64("to", to), slog.Uint64("index", at),
 			slog.Duration("elapsed", time.Since(begin)), slog.Any("err", err))
 		d.inbox.call(func() {
-			d.sends--
-			g.sending = slices.DeleteFunc(g.sending, func(other *sending) bool { return other == s })
+			d.loop.sends--
+			g.snapshots.sending = slices.DeleteFunc(g.snapshots.sending, func(other *sending) bool { return other == s })
 			g.node.ReportSnapshot(to, status)
 			d.touch(g)
 		})

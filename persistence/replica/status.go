@@ -48,7 +48,7 @@ type peer struct {
 func (d *Driver) Status(ctx context.Context) ([]Status, error) {
 	var all []Status
 	err := d.ask(ctx, func(reply chan<- error) {
-		all = make([]Status, 0, len(d.order))
+		all = make([]Status, 0, len(d.loop.order))
 		for g := range d.table.all() {
 			all = append(all, d.status(g))
 		}
@@ -61,13 +61,13 @@ func (d *Driver) Status(ctx context.Context) ([]Status, error) {
 }
 
 func (d *Driver) status(g *group) Status {
-	m := g.members.Load()
+	m := g.shared.members.Load()
 	s := Status{
-		Group: g.id, Leading: g.leading.Load(), Term: g.term, Applied: g.applied.index,
-		First: g.log.start.index + 1, Last: g.log.last.index, LogBytes: g.log.bytes, Initialised: g.initialised.Load(),
+		Group: g.id, Leading: g.shared.leading.Load(), Term: g.role.term, Applied: g.applied.index,
+		First: g.log.start.index + 1, Last: g.log.last.index, LogBytes: g.log.bytes, Initialised: g.shared.initialised.Load(),
 		Members: m.clone(),
 	}
-	if v := g.view.Load(); v != nil {
+	if v := g.shared.view.Load(); v != nil {
 		s.Leader = v.node
 	}
 	if !s.Leading {
@@ -102,5 +102,5 @@ func (d *Driver) active(g *group, node NodeID) bool {
 		return true
 	}
 	i := slices.IndexFunc(g.peers, func(p peer) bool { return p.node == node })
-	return i >= 0 && d.now-g.peers[i].heard < d.electionTimeout()
+	return i >= 0 && d.loop.now-g.peers[i].heard < d.electionTimeout()
 }

@@ -31,18 +31,18 @@ func (t table) all() iter.Seq[*group] {
 // add makes a group known to everybody.
 func (d *Driver) add(g *group) {
 	d.table[g.id].Store(g)
-	d.order = append(d.order, g)
+	d.loop.order = append(d.loop.order, g)
 }
 
 // forget makes a group unknown. The raft loop does so while it goes through no list of groups.
 func (d *Driver) forget(g *group) {
 	d.table[g.id].Store(nil)
-	d.order = slices.DeleteFunc(d.order, func(other *group) bool { return other == g })
+	d.loop.order = slices.DeleteFunc(d.loop.order, func(other *group) bool { return other == g })
 }
 
 // Hosts is true while this node holds a replica of the group with a whole state, which may be behind the leader's. It is false while a
 // snapshot replaces the state: who reads rows without a ReadBarrier asks again once its iterator is open.
 func (d *Driver) Hosts(group GroupID) bool {
 	g := d.table.get(group)
-	return g != nil && g.initialised.Load() && !g.replacing.Load()
+	return g != nil && g.shared.initialised.Load() && !g.shared.replacing.Load()
 }
