@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"parley/actors/core/failure"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -23,7 +24,7 @@ type Subscription struct {
 func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*Subscription, error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
-		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	made := &Subscription{}
 	node, err := r.route(ctx, in, func(ctx context.Context, to Owner) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
 )
@@ -35,7 +36,7 @@ func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.C
 		r.metrics.retry(asked, err)
 		if p.Over() {
 			r.metrics.gaveUp.Inc()
-			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
+			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.ConversationWithoutOwner)
 		}
 		if err := p.Wait(ctx, now.over.Done(), asked); err != nil {
 			return "", err

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -57,7 +58,7 @@ type Config struct {
 	Remote Remote
 	Owners *Owners
 	// Refuse makes the refusal that the edge understands.
-	Refuse func(code failurepb.Code, message string) error
+	Refuse func(code failurepb.Code, reason failure.Reason) error
 	// OwnerWait bounds how long a call waits in all for its shard to have an owner that answers, within the caller's own
 	// deadline; time in which an owner works on the call does not count. Longer rides out slower elections, shorter
 	// tells the client sooner. Default 2 s.
@@ -103,7 +104,7 @@ func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(i
 func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (reply proto.Message, servedBy string, err error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
-		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) (failed error) {
 		if to.Node == r.config.Node {
@@ -150,7 +151,7 @@ func (r *Router) Call(ctx context.Context, node string, request proto.Message) (
 	case node == r.config.Node:
 		return r.config.Local.Call(ctx, node, request)
 	case r.config.Remote == nil:
-		return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "the node cannot be reached: this one is alone")
+		return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.NodeAlone)
 	}
 	return r.config.Remote.Call(ctx, node, request)
 }

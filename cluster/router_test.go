@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -140,7 +141,7 @@ func newFixture(t *testing.T) *fixture {
 	var err error
 	f.Router, err = New(Config{
 		Node: "n1", Shards: shards, Local: f.local, Remote: f.remote, Owners: f.owners,
-		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
+		Refuse: func(code failurepb.Code, _ failure.Reason) error { return refusal{code} },
 	})
 	require.NoError(t, err)
 	f.owned("n1", 1)
@@ -559,7 +560,7 @@ func BenchmarkForwarded(b *testing.B) {
 	remote := &quiet{}
 	r, err := New(Config{
 		Node: "n1", Shards: shards, Local: &node{}, Remote: remote, Owners: owners,
-		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
+		Refuse: func(code failurepb.Code, _ failure.Reason) error { return refusal{code} },
 	})
 	require.NoError(b, err)
 	id := shards.MintIn("conv", 5, &[24]byte{})

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
 )
@@ -45,7 +46,7 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 		}
 		if p.Over() {
 			r.metrics.gaveUp.Inc()
-			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "some conversations have no owner right now")
+			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.SomeWithoutOwner)
 		}
 		// One of them stands for all: without an owner it is the first to be waited for.
 		if err := p.Wait(ctx, r.config.Owners.reign(missing[0]).over.Done(), again != nil); err != nil {

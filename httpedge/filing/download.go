@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
@@ -17,9 +18,9 @@ import (
 
 // Decode is a file that came as base64, in either alphabet and with or without padding.
 func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
-	name, failure := CleanName(name)
-	if failure != nil {
-		return nil, failure
+	name, refused := CleanName(name)
+	if refused != nil {
+		return nil, refused
 	}
 	encoding := base64.StdEncoding
 	content = strings.TrimRight(content, "=\r\n")
@@ -28,7 +29,7 @@ func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
 	}
 	decoded, err := encoding.WithPadding(base64.NoPadding).DecodeString(content)
 	if err != nil || content == "" {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "the content of file %q is not base64", name)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.FileNotBase64).Param("name", name)
 	}
 	return &Incoming{Name: name, Declared: declared, Body: bytes.NewReader(decoded), Length: int64(len(decoded))}, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
@@ -111,9 +111,9 @@ func permitted(ctx context.Context, hook *asker, question any, code failurepb.Co
 	case err != nil && hook.lenient():
 		return nil
 	case err != nil:
-		return machine.Fail(code, "permission cannot be asked for now, try again")
+		return failure.New(code, failure.PermissionNotChecked)
 	case got.denied() || got.Allowed == nil:
-		return refusal(code, got, "not permitted")
+		return refusal(code, got, failure.NotPermitted)
 	}
 	return nil
 }

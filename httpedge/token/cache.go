@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -46,7 +47,7 @@ func (b *basis) current(records endpoint.Records) bool {
 // expired refuses a token whose time is over.
 func (b *basis) expired(now time.Time) *machine.Failure {
 	if b.expires > 0 && now.UnixMilli() >= b.expires {
-		return machine.Fail(failurepb.Code_AUTH_REQUIRED, textExpired)
+		return failure.New(failurepb.Code_AUTH_REQUIRED, failure.APITokenExpired)
 	}
 	return nil
 }

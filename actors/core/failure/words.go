@@ -267,6 +267,224 @@ func (r Reason) words() string {
 		return "a request with this Idempotency-Key is under way, or was, and its answer is not kept; it is not carried out twice"
 	case IdempotencyKeyOfAnother:
 		return "the key is not this request's"
+	case AuthenticationRequired:
+		return "Authentication required"
+	case AuthenticationUnavailable:
+		return "Authentication is unavailable at the moment"
+	case InvalidToken:
+		return "Invalid token"
+	case InvalidJWT:
+		return "Invalid JWT format"
+	case InvalidIssuer:
+		return "Invalid issuer"
+	case InvalidAudience:
+		return "Invalid audience"
+	case TokenExpired:
+		return "Token expired"
+	case TokenNotYetValid:
+		return "Token not yet valid"
+	case TokenWithoutExpiry:
+		return "Token has no expiry"
+	case TokenWithoutUser:
+		return "No user ID in token"
+	case BadUserID:
+		return "userId must have at most {most} bytes and no control characters"
+	case MalformedAuthorization:
+		return "Missing or invalid Authorization header. Use: Bearer <token>"
+	case APITokenMissing:
+		return "Missing API token"
+	case APITokenUnknown:
+		return "Invalid API token"
+	case APITokenExpired:
+		return "API token has expired"
+	case APITokenWithoutTenant:
+		return "Tenant not found for token"
+	case APITokenWithoutProject:
+		return "Token project context is missing"
+	case APITokenWithoutOwner:
+		return "API token owner is not available"
+	case APITokenOwnerNoMember:
+		return "API token owner is not a member of its project"
+	case TokenOwnerRole:
+		return "Forbidden: the token's owner has another role"
+	case PermissionMissing:
+		return "Forbidden: {service} requires {level} permission"
+	case NotLicensed:
+		return "This feature is not available in your license"
+	case AccessWithoutLevel:
+		return "access {access:q} of {path} names no level"
+	case CallerNotEstablished:
+		return "who asks cannot be established now, try again"
+	case PermissionNotChecked:
+		return "permission cannot be asked for now, try again"
+	case NotPermitted:
+		return "not permitted"
+	case TooManyRequests:
+		return "too many requests"
+	case TooManyStreams:
+		return "too many open streams"
+	case RateLimitNotChecked:
+		return "the rate limit cannot be checked now, try again"
+	case MonthUsedUp:
+		return "Rate limit exceeded for requests perMonth ({count}/{limit})"
+	case MonthNotCounted:
+		return "Rate limit enforcement unavailable"
+	case RouteNotFound:
+		return "Route not found: {method} {path}"
+	case MethodNotAllowed:
+		return "{method} is not allowed on {path}"
+	case MalformedRequest:
+		return "malformed HTTP request"
+	case FoldedHeader:
+		return "a header field must be one line"
+	case RepeatedHeader:
+		return "{header} must be there only once"
+	case TwoLengths:
+		return "Content-Length and Transfer-Encoding cannot be used together"
+	case UnknownHost:
+		return "the server is not known by this name: {from}"
+	case ForeignOrigin:
+		return "pages of this origin may not call the server: {from}"
+	case ForeignSite:
+		return "pages of other sites may not call the server"
+	case ContentTypeNotJSON:
+		return "Content-Type must be application/json"
+	case BodyNotUTF8:
+		return "the body is not valid UTF-8"
+	case BodyTooDeep:
+		return "the body is nested deeper than {most} levels"
+	case BodyNotJSON:
+		return "the body is not valid JSON: {problem}"
+	case BodyNotAnObject:
+		return "the body must be a JSON object"
+	case BodyTooLarge:
+		return "the body is larger than {most} bytes"
+	case BodyTooLargeUnread:
+		return "the body is too large"
+	case NumberOutOfRange:
+		return "the body holds a number that is out of range: {number}"
+	case WrongType:
+		return "{name} must be {type}"
+	case NotOneOf:
+		return "{name} must be one of: {choices}"
+	case NotWholeNumber:
+		return "{name} must be a non-negative integer"
+	case BadPathEscape:
+		return "the path holds a malformed escape"
+	case ParameterNotUTF8:
+		return "{source} {name:q} is not valid UTF-8"
+	case ParameterControlCharacters:
+		return "{source} {name:q} must not hold control characters"
+	case BadIdempotencyKey:
+		return "an Idempotency-Key is 1 to {most} printable ASCII characters"
+	case TemporarilyUnavailable:
+		return "temporarily unavailable, try again"
+	case NotFinishedInTime:
+		return "not finished in time; it may still be carried out"
+	case Internal:
+		return "Internal error"
+	case TooManyConnections:
+		return "too many connections"
+	case TooManyLargeRequests:
+		return "too many large requests at a time"
+	case TooManyUploads:
+		return "too many files are on their way"
+	case ServerStreamsFull:
+		return "too many open streams on this server"
+	case ServerShuttingDown:
+		return "the server is shutting down"
+	case ServerStopping:
+		return "the server is stopping"
+	case CannotFollow:
+		return "the {conversation} cannot be followed at the moment"
+	case BadBudget:
+		return "{field} must be {{{.maxCostUsd}: number, {.onReach}: pause or stop}"
+	case BudgetOutOfRange:
+		return "{field} must be above 0 and below {most}"
+	case OnReachChoice:
+		return "{field} must be pause or stop"
+	case BadResolutionType:
+		return "{field} must be tool_approval, user_question or client_tool"
+	case BadDecision:
+		return "{field} must be allow or deny"
+	case ArgsNoObject:
+		return "{field} must be an object"
+	case AnswersNoObject:
+		return "{field} must be an object: question to answer"
+	case ResolutionWithoutOutput:
+		return "{field} is required, or error"
+	case AgentNotFound:
+		return "agent not found"
+	case FilesDisabled:
+		return "the agent does not take files"
+	case NoRoomForFiles:
+		return "a {conversation} holds at most {maxFiles} files"
+	case NamedFileTooLarge:
+		return "file {name:q} is larger than {maxFileSize} bytes"
+	case FileEmpty:
+		return "file {name:q} is empty"
+	case FileNotBase64:
+		return "the content of file {name:q} is not base64"
+	case FileTypeNotAccepted:
+		return "files of type {type} are not accepted"
+	case FileTypeTooLong:
+		return "the type of a file is at most {most} bytes"
+	case FileMetadataTooLarge:
+		return "the metadata of a file is larger than {most} bytes"
+	case FileNameMissing:
+		return "the name of a file is required"
+	case BadFileName:
+		return "the name of a file must be plain text of at most {most} bytes"
+	case ConversationWithoutOwner:
+		return "the {conversation} has no owner right now"
+	case SomeWithoutOwner:
+		return "some conversations have no owner right now"
+	case OwnerNotAvailable:
+		return "The conversation's node is not available; try again"
+	case ReadTooSlow:
+		return "The read took too long; try again"
+	case DataDamaged:
+		return "Stored data is damaged"
+	case UploadTooLarge:
+		return "the file is larger than {most} bytes"
+	case FileExists:
+		return "the file is kept already"
+	case FileNotKept:
+		return "the file cannot be kept"
+	case FileStorageBusy:
+		return "storage is busy; try again"
+	case TurnNotFound:
+		return "no such turn"
+	case NodeStarting:
+		return "the node is starting"
+	case NodeAlone:
+		return "the node cannot be reached: this one is alone"
+	case NodeNotKnown:
+		return "node {node} is not known right now; try again"
+	case NoSuchNode:
+		return "there is no node {node:q}"
+	case NoSuchNodeState:
+		return "no state {state:q}"
+	case NodeRecordChanged:
+		return "the node's record changed at the same time; try again"
+	case NodeCallFailed:
+		return "{problem}"
+	case ShardWithoutOwner:
+		return "shard {shard} has no owner right now; try again"
+	case DirectoryWithoutOwner:
+		return "the directory has no owner right now; try again"
+	case DirectoryNotAvailable:
+		return "The directory is not available right now; try again"
+	case RecordChanged:
+		return "It was changed at the same time; try again"
+	case RecordTooLarge:
+		return "The record is too large"
+	case RecordDiskFull:
+		return "The disk is full: nothing was written"
+	case RecordStoreFailed:
+		return "The store has failed"
+	case RecordStorageBusy:
+		return "Storage is busy; try again"
 	}
 	return ""
 }

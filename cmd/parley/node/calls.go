@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/persistence"
@@ -76,7 +76,7 @@ func callFault(err error) error {
 		persistence.ErrUnsafe, persistence.ErrStillMember,
 	} {
 		if errors.Is(err, passing) {
-			return machine.Fail(failurepb.Code_UNAVAILABLE, "%v", err)
+			return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeCallFailed).Param("problem", err)
 		}
 	}
 	return err
@@ -139,16 +139,16 @@ func (n *Node) setNodeState(ctx context.Context, name, state string) error {
 	case err != nil:
 		return err
 	case version == 0:
-		return machine.Fail(failurepb.Code_NOT_FOUND, "there is no node %q", name)
+		return failure.New(failurepb.Code_NOT_FOUND, failure.NoSuchNode).Param("node", name)
 	case state != stateActive && state != stateDraining:
-		return machine.Fail(failurepb.Code_VALIDATION, "no state %q", state)
+		return failure.New(failurepb.Code_VALIDATION, failure.NoSuchNodeState).Param("state", state)
 	case record.State == state:
 		return nil
 	}
 	record.State = state
 	err = n.putNodeRecord(ctx, name, record, version)
 	if errors.Is(err, directory.ErrConflict) {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node's record changed at the same time; try again")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeRecordChanged)
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (n *Node) drain(ctx context.Context, name string, drain bool) error {
 	}
 	owner, known := n.owners.Owner(shard.Directory)
 	if !known {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the directory has no owner right now; try again")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.DirectoryWithoutOwner)
 	}
 	_, err := n.router.Call(ctx, owner.Node, &nodepb.SetNodeState{Name: name, State: state})
 	return err

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
@@ -17,7 +18,7 @@ import (
 )
 
 func noMessage() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 }
 
 // Message returns one message with the head of the same moment and, of an answer, the message that it answers.
@@ -44,8 +45,8 @@ func (r *reader) Message(ctx context.Context, conversationID, messageID string) 
 }
 
 func isNotFound(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND
+	var refused *machine.Failure
+	return errors.As(err, &refused) && refused.Code == failurepb.Code_NOT_FOUND
 }
 
 // messageByID reads a message's row. A row may have been taken over by another message since: then the id is no more.
@@ -85,9 +86,9 @@ func messageKey(view *persistence.View, conversationID, messageID string) ([]byt
 
 // Steps returns the journalled steps of a turn under way, in order: what a runner that takes it over need not do again.
 func (r *reader) Steps(ctx context.Context, conversationID, runID string) ([]*conversationpb.Step, error) {
-	group, failure := r.group(conversationID)
-	if failure != nil {
-		return nil, failure
+	group, refused := r.group(conversationID)
+	if refused != nil {
+		return nil, refused
 	}
 	view, err := r.store.View(ctx, group)
 	if err != nil {
