@@ -19,7 +19,7 @@ type fields struct{ rawjson.Fields }
 func (f *fields) take(raw []byte) error {
 	split, err := rawjson.Object(bytes.Clone(raw))
 	if err != nil {
-		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotJSON)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	f.Fields = split
 	return nil
@@ -28,7 +28,7 @@ func (f *fields) take(raw []byte) error {
 // model is the key of the model, and whether the body says it.
 func (f *fields) model() (string, *machine.Failure) {
 	if f.Fields == nil { // an empty body
-		return "", failure.New(failurepb.Code_VALIDATION, failure.BodyNotJSON)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	key := f.Text("model")
 	if key == "" {
@@ -166,7 +166,7 @@ func (in *moderationsInput) UnmarshalJSON(raw []byte) error { return in.take(raw
 // Validate implements endpoint.Validator.
 func (in *moderationsInput) Validate() *machine.Failure {
 	if in.Fields == nil {
-		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotJSON)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	if raw := in.Get("model"); raw != nil && raw[0] != '"' {
 		return invalid("model", "`model` must be a guardrail key string")

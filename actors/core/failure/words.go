@@ -6,7 +6,7 @@ package failure
 func (r Reason) words() string {
 	switch r {
 	case Literal:
-		return "{text}"
+		return "final words"
 	case Required:
 		return "{field} is required"
 	case NotUTF8:
