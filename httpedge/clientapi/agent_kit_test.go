@@ -22,6 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
@@ -39,7 +41,7 @@ import (
 type makers struct {
 	t       *testing.T
 	url     string
-	records *endpointtest.Records
+	records *collectiontest.Records
 	sealer  *endpointtest.Sealer
 	routes  routers.Router
 	client  *http.Client
@@ -68,13 +70,13 @@ func byProject(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 func serveMakers(t *testing.T) *makers {
 	t.Helper()
 	k := &makers{
-		t: t, records: &endpointtest.Records{}, sealer: &endpointtest.Sealer{},
+		t: t, records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{},
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	}
 	for _, project := range []string{"default", "small", "elsewhere"} {
 		value, err := proto.Marshal(&directorypb.Project{Id: project, TenantId: "of " + project})
 		require.NoError(t, err)
-		_, err = k.records.Put(t.Context(), endpoint.Projects, project, 0, value)
+		_, err = k.records.Put(t.Context(), identity.Projects, project, 0, value)
 		require.NoError(t, err)
 	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -84,7 +85,7 @@ func (a *API) listAgents(ctx context.Context, in *listAgentsInput) (*agentListOu
 
 // agentsOf returns the recorded agents of a project, newest first.
 func (a *API) agentsOf(projectID string) ([]*directorypb.Agent, error) {
-	agents, err := decodeAll[directorypb.Agent](a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(projectID, "")))
+	agents, err := decodeAll[directorypb.Agent](a.Records.List(catalog.Agents, catalog.Key(projectID, "")))
 	newestFirst(agents, (*directorypb.Agent).GetKey)
 	return agents, err
 }
@@ -120,7 +121,7 @@ func (a *API) agentRecord(ctx context.Context, key string) (*directorypb.Agent, 
 	if !isKey(key) {
 		return nil, machine.Fail(failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 	}
-	found, err := a.read(ctx, endpoint.AgentRecords, endpoint.RecordKey(endpoint.CallerFrom(ctx).ProjectID, key), agent)
+	found, err := a.read(ctx, catalog.Agents, catalog.Key(endpoint.CallerFrom(ctx).ProjectID, key), agent)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +137,8 @@ func (a *API) agentVersion(ctx context.Context, key string, version int64) (*dir
 	snapshot := new(directorypb.AgentVersion)
 	if isKey(key) && version > 0 {
 		var err error
-		record := endpoint.RecordKey(endpoint.CallerFrom(ctx).ProjectID, key)
-		if found, err = a.read(ctx, endpoint.AgentVersions, endpoint.VersionKey(record, version), snapshot); err != nil {
+		record := catalog.Key(endpoint.CallerFrom(ctx).ProjectID, key)
+		if found, err = a.read(ctx, catalog.AgentVersions, catalog.VersionKey(record, version), snapshot); err != nil {
 			return nil, err
 		}
 	}

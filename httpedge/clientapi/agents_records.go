@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -28,17 +30,17 @@ const (
 const maxProjectBytes = 64 << 20
 
 // roomFor refuses a record of a project that would make its collection too large.
-func (a *API) roomFor(collection, key string, grows int) error {
+func (a *API) roomFor(name, key string, grows int) error {
 	project, _, ofProject := strings.Cut(key, "/") // else the plan bounds their number
 	if !ofProject || grows <= 0 {
 		return nil
 	}
-	for _, record := range a.Records.List(collection, endpoint.RecordKey(project, "")) {
+	for _, record := range a.Records.List(name, catalog.Key(project, "")) {
 		grows += len(record.Value)
 	}
 	if grows > maxProjectBytes {
 		return machine.Fail(failurepb.Code_QUOTA_REACHED, "The project's %s are larger than %d bytes in all",
-			strings.ReplaceAll(collection, "_", " "), maxProjectBytes)
+			strings.ReplaceAll(name, "_", " "), maxProjectBytes)
 	}
 	return nil
 }
@@ -52,7 +54,7 @@ func limitReached(what string, count, limit int) *machine.Failure {
 func decodeAll[T any, M interface {
 	*T
 	proto.Message
-}](records []endpoint.Record) ([]M, error) {
+}](records []collection.Record) ([]M, error) {
 	all := make([]M, len(records))
 	for i, record := range records {
 		all[i] = new(T)
@@ -68,6 +70,11 @@ func newestFirst[M interface{ GetCreatedAt() int64 }](all []M, own func(M) strin
 	slices.SortFunc(all, func(a, b M) int {
 		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(own(a), own(b)))
 	})
+}
+
+// pagination says where a page of a list stands that has a total number of entries.
+func pagination(limit, offset, total int) paginationSchema {
+	return paginationSchema{Limit: limit, Offset: offset, HasMore: limit < total-min(offset, total)}
 }
 
 // pageOf is a part of a list.
@@ -86,33 +93,33 @@ var (
 // createRecord makes the record that decide returns, unless there is one under its key (errTaken). What decide sees of the tenant's
 // records of the collection still holds when the record is made, however many are made at once: limits and names are kept by
 // that. decide is called again when somebody else was faster.
-func (a *API) createRecord(ctx context.Context, collection string, decide func() (key string, made proto.Message, err error)) error {
-	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, collection), func() (*endpoint.Write, error) {
+func (a *API) createRecord(ctx context.Context, name string, decide func() (key string, made proto.Message, err error)) error {
+	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, name), func() (*collection.Write, error) {
 		key, made, err := decide()
 		if err != nil {
 			return nil, err
 		}
-		if _, taken := a.Records.Get(collection, key); taken {
+		if _, taken := a.Records.Get(name, key); taken {
 			return nil, errTaken
 		}
 		value, err := proto.Marshal(made)
 		if err != nil {
 			return nil, err
 		}
-		return &endpoint.Write{Collection: collection, Key: key, Value: value}, a.roomFor(collection, key, len(value))
+		return &collection.Write{Collection: name, Key: key, Value: value}, a.roomFor(name, key, len(value))
 	})
 	return err
 }
 
-func scopeOfCaller(ctx context.Context, collection string) string {
-	return endpoint.Scope(collection, endpoint.CallerFrom(ctx).TenantID)
+func scopeOfCaller(ctx context.Context, name string) string {
+	return collection.Scope(name, endpoint.CallerFrom(ctx).TenantID)
 }
 
 // change rewrites a record: into is filled with what is stored, and what edit leaves there is written. edit is called again
 // when somebody else has written meanwhile.
-func (a *API) change(ctx context.Context, collection, key string, into proto.Message, edit func() error) error {
-	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, collection), func() (*endpoint.Write, error) {
-		record, ok, err := a.Records.Find(ctx, collection, key)
+func (a *API) change(ctx context.Context, name, key string, into proto.Message, edit func() error) error {
+	_, err := a.Records.Guarded(ctx, scopeOfCaller(ctx, name), func() (*collection.Write, error) {
+		record, ok, err := a.Records.Find(ctx, name, key)
 		if err != nil {
 			return nil, err
 		}
@@ -130,29 +137,29 @@ func (a *API) change(ctx context.Context, collection, key string, into proto.Mes
 		if err != nil {
 			return nil, err
 		}
-		return &endpoint.Write{Collection: collection, Key: key, Expected: record.Version, Value: value},
-			a.roomFor(collection, key, len(value)-len(record.Value))
+		return &collection.Write{Collection: name, Key: key, Expected: record.Version, Value: value},
+			a.roomFor(name, key, len(value)-len(record.Value))
 	})
 	return err
 }
 
 // remove deletes a record whatever its version is.
-func (a *API) remove(ctx context.Context, collection, key string) error {
-	return a.attempt(ctx, collection, func() error {
-		record, ok, err := a.Records.Find(ctx, collection, key)
+func (a *API) remove(ctx context.Context, name, key string) error {
+	return a.attempt(ctx, name, func() error {
+		record, ok, err := a.Records.Find(ctx, name, key)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return errNoRecord
 		}
-		return a.Records.Delete(ctx, collection, key, record.Version)
+		return a.Records.Delete(ctx, name, key, record.Version)
 	})
 }
 
 // attempt repeats a write that met somebody else's, once this node has heard of that one.
-func (a *API) attempt(ctx context.Context, collection string, write func() error) error {
-	changed, stop := a.Records.Watch(collection)
+func (a *API) attempt(ctx context.Context, name string, write func() error) error {
+	changed, stop := a.Records.Watch(name)
 	defer stop()
 	for try := 1; ; try++ {
 		err := write()
@@ -209,4 +216,13 @@ func randomText(n int) string {
 		}
 	}
 	return string(text)
+}
+
+// read reads a record into a message, and says whether there is one.
+func (a *API) read(ctx context.Context, name, key string, into proto.Message) (bool, error) {
+	record, ok, err := a.Records.Find(ctx, name, key)
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, proto.Unmarshal(record.Value, into)
 }

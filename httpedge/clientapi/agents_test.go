@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
-	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
@@ -61,8 +61,8 @@ func TestAgentFromBeginningToEnd(t *testing.T) {
 
 	require.Equal(t, answer{"success": true}, k.done("DELETE /agents/"+key, "", ""))
 	k.refused("DELETE /agents/"+key, "", 404, "agent_not_found", "Agent not found")
-	require.Empty(t, k.records.List(endpoint.AgentRecords, ""))
-	require.Empty(t, k.records.List(endpoint.AgentVersions, ""))
+	require.Empty(t, k.records.List(catalog.Agents, ""))
+	require.Empty(t, k.records.List(catalog.AgentVersions, ""))
 }
 
 func TestAgentsAreListed(t *testing.T) {
@@ -70,13 +70,13 @@ func TestAgentsAreListed(t *testing.T) {
 	first := k.agentNamed("First", `{"modelKey":"m"}`)
 	second := k.agentNamed("Second", `{"modelKey":"m"}`)
 	age := func(key string, at int64) {
-		record, _ := k.records.Get(endpoint.AgentRecords, endpoint.RecordKey("default", key))
+		record, _ := k.records.Get(catalog.Agents, catalog.Key("default", key))
 		agent := new(directorypb.Agent)
 		require.NoError(t, proto.Unmarshal(record.Value, agent))
 		agent.CreatedAt = at
 		value, err := proto.Marshal(agent)
 		require.NoError(t, err)
-		_, err = k.records.Put(t.Context(), endpoint.AgentRecords, record.Key, record.Version, value)
+		_, err = k.records.Put(t.Context(), catalog.Agents, record.Key, record.Version, value)
 		require.NoError(t, err)
 	}
 	age(first, 1000)
@@ -120,10 +120,10 @@ func TestConnectedAgentKeepsItsSecrets(t *testing.T) {
 	k.secrets = []string{"key-one-secret", "header-one-secret", "key-two-secret", "planted-ciphertext"}
 	key := k.agentNamed("Far", `{"kind":"external","modelKey":"m","connection":{"protocol":"a2a","url":"https://far.test",
 		"apiKey":"key-one-secret","apiKeyEnc":"planted-ciphertext","headers":{"X-Tenant":"header-one-secret"}}}`)
-	record := endpoint.RecordKey("default", key)
+	record := catalog.Key("default", key)
 	opened := func() definition.Secrets {
 		t.Helper()
-		stored, ok := k.records.Get(endpoint.AgentRecords, record)
+		stored, ok := k.records.Get(catalog.Agents, record)
 		require.True(t, ok)
 		for _, secret := range k.secrets {
 			require.NotContains(t, string(stored.Value), secret)
@@ -237,7 +237,7 @@ func TestProjectsAreBounded(t *testing.T) {
 	key := k.agentNamed("Desk", config(10<<10))
 	large, err := proto.Marshal(&directorypb.Agent{Key: "z", Metadata: make([]byte, 64<<20-20<<10)})
 	require.NoError(t, err)
-	_, err = k.records.Put(t.Context(), endpoint.AgentRecords, endpoint.RecordKey("default", "z"), 0, large)
+	_, err = k.records.Put(t.Context(), catalog.Agents, catalog.Key("default", "z"), 0, large)
 	require.NoError(t, err)
 	const text = "The project's agents are larger than 67108864 bytes in all"
 	k.refused("POST /agents", `{"name":"n","config":`+config(20<<10)+`}`, 429, "quota_reached", text)
@@ -252,10 +252,10 @@ func TestProjectsAreBounded(t *testing.T) {
 func TestWritesMeet(t *testing.T) {
 	k := serveMakers(t)
 	key := k.agentNamed("Desk", `{"modelKey":"m"}`)
-	record := endpoint.RecordKey("default", key)
+	record := catalog.Key("default", key)
 	meet := 0
-	k.records.OnPut = func(collection, _ string) error {
-		if collection != endpoint.AgentRecords || meet == 0 {
+	k.records.OnPut = func(name, _ string) error {
+		if name != catalog.Agents || meet == 0 {
 			return nil
 		}
 		meet--
@@ -267,7 +267,7 @@ func TestWritesMeet(t *testing.T) {
 	k.refused("PATCH /agents/"+key, `{"name":"Newer"}`, 409, "conflict", "somebody else")
 	meet = 1
 	require.Equal(t, answer{"success": true}, k.done("DELETE /agents/"+key, "", ""))
-	_, ok := k.records.Get(endpoint.AgentRecords, record)
+	_, ok := k.records.Get(catalog.Agents, record)
 	require.False(t, ok)
 }
 
@@ -296,7 +296,7 @@ func TestPublishingTogether(t *testing.T) {
 		told[number] = true
 	}
 	require.Len(t, told, publishers, "each is told a number of its own")
-	versions := k.records.List(endpoint.AgentVersions, "")
+	versions := k.records.List(catalog.AgentVersions, "")
 	require.Len(t, versions, publishers)
 	agent := k.done("GET /agents/"+key, "", "agent")
 	require.Equal(t, []any{float64(publishers), float64(publishers)}, []any{agent["latestVersion"], agent["publishedVersion"]})

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -63,7 +64,7 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 		return nil, err
 	}
 	key := slug(name, "agent") + "-" + randomText(6)
-	record := endpoint.RecordKey(caller.ProjectID, key)
+	record := catalog.Key(caller.ProjectID, key)
 	sealed, err := draft.Seal(record, definition.Stored{}, a.Sealer.Seal)
 	if err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func (a *API) createAgent(ctx context.Context, in *createAgentInput) (*agentOut,
 		Draft:    &directorypb.Definition{Name: name, Description: in.Description, Config: draft.Config, Sealed: sealed.Encode()},
 		Metadata: metadata, CreatedBy: caller.UserID, UpdatedBy: caller.UserID, CreatedAt: now, UpdatedAt: now,
 	}
-	err = a.createRecord(ctx, endpoint.AgentRecords, func() (string, proto.Message, error) {
-		if n := len(a.Records.List(endpoint.AgentRecords, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxAgents {
+	err = a.createRecord(ctx, catalog.Agents, func() (string, proto.Message, error) {
+		if n := len(a.Records.List(catalog.Agents, catalog.Key(caller.ProjectID, ""))); n >= maxAgents {
 			return "", nil, limitReached("agents", n, maxAgents)
 		}
 		return record, agent, nil
@@ -168,7 +169,7 @@ func (a *API) applyUpdate(ctx context.Context, in *updateAgentInput, agent *dire
 		agent.Metadata = metadata
 	}
 	if len(in.Config) > 0 {
-		if err := a.applyConfig(ctx, endpoint.RecordKey(agent.GetProjectId(), agent.GetKey()), in.Config, draft); err != nil {
+		if err := a.applyConfig(ctx, catalog.Key(agent.GetProjectId(), agent.GetKey()), in.Config, draft); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,7 @@ func (a *API) changeAgent(ctx context.Context, key string, change func(*director
 		return err
 	}
 	agent := new(directorypb.Agent)
-	err = a.change(ctx, endpoint.AgentRecords, record, agent, func() error { return change(agent) })
+	err = a.change(ctx, catalog.Agents, record, agent, func() error { return change(agent) })
 	return absent(err, failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 }
 
@@ -219,7 +220,7 @@ func (a *API) writableAgent(ctx context.Context, key string) (record string, err
 	if !isKey(key) {
 		return "", machine.Fail(failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 	}
-	return endpoint.RecordKey(endpoint.CallerFrom(ctx).ProjectID, key), nil
+	return catalog.Key(endpoint.CallerFrom(ctx).ProjectID, key), nil
 }
 
 type successOut struct {
@@ -232,7 +233,7 @@ func (a *API) deleteAgent(ctx context.Context, in *agentInput) (*successOut, err
 	if err != nil {
 		return nil, err
 	}
-	if err = a.remove(ctx, endpoint.AgentRecords, record); err != nil {
+	if err = a.remove(ctx, catalog.Agents, record); err != nil {
 		return nil, absent(err, failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
 	}
 	a.dropVersions(ctx, record)
@@ -241,8 +242,8 @@ func (a *API) deleteAgent(ctx context.Context, in *agentInput) (*successOut, err
 
 // dropVersions deletes the versions of an agent that is gone, as far as that can be done now: nothing leads to them any more.
 func (a *API) dropVersions(ctx context.Context, record string) {
-	for _, version := range a.Records.List(endpoint.AgentVersions, record+"/") {
-		if a.Records.Delete(ctx, endpoint.AgentVersions, version.Key, version.Version) != nil {
+	for _, version := range a.Records.List(catalog.AgentVersions, record+"/") {
+		if a.Records.Delete(ctx, catalog.AgentVersions, version.Key, version.Version) != nil {
 			return
 		}
 	}
@@ -312,19 +313,19 @@ func (a *API) keepVersion(ctx context.Context, record string, agent *directorypb
 		AgentId: agent.GetId(), AgentKey: agent.GetKey(), Definition: agent.GetDraft(), Status: agent.GetStatus(),
 		Changelog: changelog, PublishedBy: endpoint.CallerFrom(ctx).UserID, CreatedAt: time.Now().UnixMilli(),
 	}
-	err := a.createRecord(ctx, endpoint.AgentVersions, func() (string, proto.Message, error) {
+	err := a.createRecord(ctx, catalog.AgentVersions, func() (string, proto.Message, error) {
 		snapshot.Version = max(agent.GetLatestVersion(), a.newestVersion(record)) + 1
 		if snapshot.GetVersion() > maxVersions {
 			return "", nil, machine.Fail(failurepb.Code_QUOTA_REACHED, "versions limit reached (%d)", maxVersions)
 		}
-		return endpoint.VersionKey(record, snapshot.GetVersion()), snapshot, nil
+		return catalog.VersionKey(record, snapshot.GetVersion()), snapshot, nil
 	})
 	return snapshot, err
 }
 
 // newestVersion is the highest number that a version of the agent has, 0 when there is none.
 func (a *API) newestVersion(record string) int64 {
-	versions := a.Records.List(endpoint.AgentVersions, record+"/")
+	versions := a.Records.List(catalog.AgentVersions, record+"/")
 	if len(versions) == 0 {
 		return 0
 	}

@@ -3,6 +3,8 @@ package clientapi
 import (
 	"context"
 
+	"parley/actors/core/collection"
+	"parley/actors/core/identity"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -16,7 +18,8 @@ type Parts struct {
 	Sessions endpoint.Sessions
 	Runs     endpoint.Runs
 	Agents   endpoint.Agents
-	Records  endpoint.Records
+	Accounts *identity.Accounts
+	Records  collection.Store
 	Sealer   endpoint.Sealer
 	Files    endpoint.Files
 	IDs      endpoint.IDs

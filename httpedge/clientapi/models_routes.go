@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -117,7 +118,7 @@ const categoryLLM = "llm"
 // modelsOf returns the models of the caller's project by key; the built-in one is among them while no other has its key.
 func (a *API) modelsOf(ctx context.Context) ([]*directorypb.Model, error) {
 	project := endpoint.CallerFrom(ctx).ProjectID
-	models, err := decodeAll[directorypb.Model](a.Records.List(endpoint.Models, endpoint.RecordKey(project, "")))
+	models, err := decodeAll[directorypb.Model](a.Records.List(catalog.Models, catalog.Key(project, "")))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (a *API) modelRecord(ctx context.Context, id string) (*directorypb.Model, e
 		return nil, machine.Fail(failurepb.Code_MODEL_NOT_FOUND, textNoModel)
 	}
 	project, model := endpoint.CallerFrom(ctx).ProjectID, new(directorypb.Model)
-	found, err := a.read(ctx, endpoint.Models, endpoint.RecordKey(project, id), model)
+	found, err := a.read(ctx, catalog.Models, catalog.Key(project, id), model)
 	if err != nil || found {
 		return model, err
 	}
@@ -180,7 +181,7 @@ func (a *API) modelRecord(ctx context.Context, id string) (*directorypb.Model, e
 // driverOf is how the model's provider is called, "" when that is gone.
 func (a *API) driverOf(ctx context.Context, model *directorypb.Model) string {
 	project := endpoint.CallerFrom(ctx).ProjectID
-	if record, ok := a.Records.Get(endpoint.Providers, endpoint.RecordKey(project, model.GetProviderKey())); ok {
+	if record, ok := a.Records.Get(catalog.Providers, catalog.Key(project, model.GetProviderKey())); ok {
 		provider := new(directorypb.Provider)
 		if proto.Unmarshal(record.Value, provider) == nil {
 			return provider.GetDriver()

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
 	"parley/httpedge/definition"
-	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
 )
 
@@ -133,7 +133,7 @@ func TestProviderKeepsItsSecrets(t *testing.T) {
 	require.Equal(t, answer{"headers": answer{"X-A": "********"}, "region": "eu"}, provider["settings"])
 	opened := func() definition.Secrets {
 		t.Helper()
-		stored, _ := k.records.Get(endpoint.Providers, "default/acme")
+		stored, _ := k.records.Get(catalog.Providers, "default/acme")
 		for _, secret := range k.secrets {
 			require.NotContains(t, string(stored.Value), secret)
 		}

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/catalog"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -71,12 +73,12 @@ func (a *API) createModel(ctx context.Context, in *createModelInput) (*modelOut,
 	if !isKey(model.Key) || model.Key == "providers" || model.Key == "dynamic" { // which are paths
 		return nil, machine.Fail(failurepb.Code_INVALID_REQUEST, textBadKey)
 	}
-	err := a.createRecord(ctx, endpoint.Models, func() (string, proto.Message, error) {
+	err := a.createRecord(ctx, catalog.Models, func() (string, proto.Message, error) {
 		err := a.applyModel(ctx, update, model)
 		if err == nil {
 			err = a.roomForModel(caller)
 		}
-		return endpoint.RecordKey(caller.ProjectID, model.GetKey()), model, err
+		return catalog.Key(caller.ProjectID, model.GetKey()), model, err
 	})
 	if errors.Is(err, errTaken) {
 		return nil, machine.Fail(failurepb.Code_ALREADY_EXISTS, "A model with this key already exists")
@@ -93,7 +95,7 @@ func missing(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == 
 
 // roomForModel refuses a model above what the tenant's plan has.
 func (a *API) roomForModel(caller endpoint.Caller) error {
-	if n := len(a.Records.List(endpoint.Models, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
+	if n := len(a.Records.List(catalog.Models, catalog.Key(caller.ProjectID, ""))); n >= maxModels {
 		return limitReached("models", n, maxModels)
 	}
 	limit := caller.Grant.Tier().Limits().MaxModels
@@ -101,13 +103,13 @@ func (a *API) roomForModel(caller endpoint.Caller) error {
 		return nil
 	}
 	count := 0
-	projects, err := decodeAll[directorypb.Project](a.Records.List(endpoint.Projects, ""))
+	projects, err := decodeAll[directorypb.Project](a.Records.List(identity.Projects, ""))
 	if err != nil {
 		return err
 	}
 	for _, project := range projects {
 		if project.GetTenantId() == caller.TenantID {
-			count += len(a.Records.List(endpoint.Models, endpoint.RecordKey(project.GetId(), "")))
+			count += len(a.Records.List(catalog.Models, catalog.Key(project.GetId(), "")))
 		}
 	}
 	if count >= limit {
@@ -137,7 +139,7 @@ func (a *API) updateModel(ctx context.Context, in *updateModelInput) (*modelOut,
 		return nil, err
 	}
 	changed := new(directorypb.Model)
-	err = a.change(ctx, endpoint.Models, endpoint.RecordKey(model.GetProjectId(), model.GetKey()), changed, func() error {
+	err = a.change(ctx, catalog.Models, catalog.Key(model.GetProjectId(), model.GetKey()), changed, func() error {
 		changed.UpdatedAt = time.Now().UnixMilli()
 		return a.applyModel(ctx, in, changed)
 	})
@@ -165,7 +167,7 @@ func (a *API) deleteModel(ctx context.Context, in *modelInput) (*successOut, err
 	if err != nil {
 		return nil, err
 	}
-	if err = a.remove(ctx, endpoint.Models, endpoint.RecordKey(model.GetProjectId(), model.GetKey())); err != nil {
+	if err = a.remove(ctx, catalog.Models, catalog.Key(model.GetProjectId(), model.GetKey())); err != nil {
 		return nil, a.noModel(model, err)
 	}
 	return &successOut{true}, nil

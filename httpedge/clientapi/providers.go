@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection"
 	"parley/actors/machine"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -65,7 +67,7 @@ func (a *API) listProviders(ctx context.Context, in *listProvidersInput) (*provi
 // providersJSON is the providers of the caller's project by key, the built-in one among them while no other has its key.
 func (a *API) providersJSON(ctx context.Context) ([]*providerRecord, error) {
 	project := endpoint.CallerFrom(ctx).ProjectID
-	providers, err := decodeAll[directorypb.Provider](a.Records.List(endpoint.Providers, endpoint.RecordKey(project, "")))
+	providers, err := decodeAll[directorypb.Provider](a.Records.List(catalog.Providers, catalog.Key(project, "")))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (a *API) providerRecord(ctx context.Context, key string) (*directorypb.Prov
 	if !isKey(key) {
 		return nil, errNoRecord
 	}
-	found, err := a.read(ctx, endpoint.Providers, endpoint.RecordKey(project, key), provider)
+	found, err := a.read(ctx, catalog.Providers, catalog.Key(project, key), provider)
 	if err != nil || found {
 		return provider, err
 	}
@@ -152,7 +154,7 @@ func (a *API) createProvider(ctx context.Context, in *createProviderInput) (*pro
 	case !slices.Contains(definition.Drivers(), in.Driver):
 		return nil, machine.Fail(failurepb.Code_INVALID_REQUEST, "driver must be one of: %s", strings.Join(definition.Drivers(), ", "))
 	}
-	record := endpoint.RecordKey(caller.ProjectID, provider.GetKey())
+	record := catalog.Key(caller.ProjectID, provider.GetKey())
 	if in.Label == "" {
 		in.Label = provider.Key
 	}
@@ -163,8 +165,8 @@ func (a *API) createProvider(ctx context.Context, in *createProviderInput) (*pro
 	if err := a.applyProvider(update, provider); err != nil {
 		return nil, err
 	}
-	err := a.createRecord(ctx, endpoint.Providers, func() (string, proto.Message, error) {
-		if n := len(a.Records.List(endpoint.Providers, endpoint.RecordKey(caller.ProjectID, ""))); n >= maxModels {
+	err := a.createRecord(ctx, catalog.Providers, func() (string, proto.Message, error) {
+		if n := len(a.Records.List(catalog.Providers, catalog.Key(caller.ProjectID, ""))); n >= maxModels {
 			return "", nil, limitReached("providers", n, maxModels)
 		}
 		return record, provider, nil
@@ -203,7 +205,7 @@ func (a *API) updateProvider(ctx context.Context, in *updateProviderInput) (*pro
 	if err != nil {
 		return nil, err
 	}
-	err = a.change(ctx, endpoint.Providers, endpoint.RecordKey(provider.GetProjectId(), in.Key), provider, func() error {
+	err = a.change(ctx, catalog.Providers, catalog.Key(provider.GetProjectId(), in.Key), provider, func() error {
 		provider.UpdatedAt = time.Now().UnixMilli()
 		return a.applyProvider(in, provider)
 	})
@@ -273,8 +275,8 @@ func (a *API) deleteProvider(ctx context.Context, in *providerInput) (*successOu
 		return nil, err
 	}
 	// In the scope of the models: one that is made meanwhile finds no provider, or is found to use it.
-	key := endpoint.RecordKey(provider.GetProjectId(), in.Key)
-	_, err = a.Records.Guarded(ctx, scopeOfCaller(ctx, endpoint.Models), func() (*endpoint.Write, error) {
+	key := catalog.Key(provider.GetProjectId(), in.Key)
+	_, err = a.Records.Guarded(ctx, scopeOfCaller(ctx, catalog.Models), func() (*collection.Write, error) {
 		models, failed := a.modelsOf(ctx)
 		if failed != nil {
 			return nil, failed
@@ -283,11 +285,11 @@ func (a *API) deleteProvider(ctx context.Context, in *providerInput) (*successOu
 		if i := slices.IndexFunc(models, used); i >= 0 {
 			return nil, machine.Fail(failurepb.Code_CONFLICT, "The provider is used by model %s", models[i].GetKey())
 		}
-		stored, found, failed := a.Records.Find(ctx, endpoint.Providers, key)
+		stored, found, failed := a.Records.Find(ctx, catalog.Providers, key)
 		if failed == nil && !found {
 			failed = errNoRecord
 		}
-		return &endpoint.Write{Collection: endpoint.Providers, Key: key, Expected: stored.Version, Delete: true}, failed
+		return &collection.Write{Collection: catalog.Providers, Key: key, Expected: stored.Version, Delete: true}, failed
 	})
 	if err != nil {
 		return nil, absent(err, failurepb.Code_NOT_FOUND, textNoProvider)

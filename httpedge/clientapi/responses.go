@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley/actors/core/catalog"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
@@ -253,8 +254,8 @@ func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version in
 	if a.Records == nil || agent.GetProjectId() == "" { // an agent of the configuration has none
 		return missing
 	}
-	key := endpoint.VersionKey(endpoint.RecordKey(agent.GetProjectId(), agent.GetId()), version)
-	_, ok, err := a.Records.Find(ctx, endpoint.AgentVersions, key)
+	key := catalog.VersionKey(catalog.Key(agent.GetProjectId(), agent.GetId()), version)
+	_, ok, err := a.Records.Find(ctx, catalog.AgentVersions, key)
 	if err == nil && !ok {
 		return missing
 	}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -163,7 +164,7 @@ func (a *API) storedStatus(ctx context.Context, project, key string) (string, er
 	if a.Records == nil {
 		return "", agentNotFound()
 	}
-	record, ok, err := a.Records.Find(ctx, endpoint.AgentRecords, endpoint.RecordKey(project, key))
+	record, ok, err := a.Records.Find(ctx, catalog.Agents, catalog.Key(project, key))
 	if err != nil {
 		return "", err
 	}

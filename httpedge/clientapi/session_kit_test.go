@@ -29,6 +29,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection/collectiontest"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
@@ -47,7 +49,7 @@ type sessionKit struct {
 	t       *testing.T
 	url     string
 	host    *host
-	records *endpointtest.Records
+	records *collectiontest.Records
 	sealer  *endpointtest.Sealer
 	files   *endpointtest.Files
 	routes  routers.Router
@@ -118,11 +120,11 @@ func serveSessions(t *testing.T) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
-		t: t, host: newHost(t.Context(), ids, files), records: &endpointtest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
+		t: t, host: newHost(t.Context(), ids, files), records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}, hooks: &strictHooks{},
 	}
-	k.record(endpoint.AgentRecords, endpoint.RecordKey("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
-	k.record(endpoint.AgentVersions, endpoint.VersionKey(endpoint.RecordKey("p", "helper"), 2), &directorypb.AgentVersion{Version: 2})
+	k.record(catalog.Agents, catalog.Key("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
+	k.record(catalog.AgentVersions, catalog.VersionKey(catalog.Key("p", "helper"), 2), &directorypb.AgentVersion{Version: 2})
 	log := slog.New(slog.DiscardHandler)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -155,11 +157,11 @@ func serveSessions(t *testing.T) *sessionKit {
 	return k
 }
 
-func (k *sessionKit) record(collection, key string, message proto.Message) {
+func (k *sessionKit) record(name, key string, message proto.Message) {
 	k.t.Helper()
 	value, err := proto.Marshal(message)
 	require.NoError(k.t, err)
-	_, err = k.records.Put(context.Background(), collection, key, 0, value)
+	_, err = k.records.Put(context.Background(), name, key, 0, value)
 	require.NoError(k.t, err)
 }
 

@@ -2,27 +2,14 @@ package clientapi
 
 import (
 	"context"
-	"net/mail"
-	"slices"
-	"strings"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
-)
-
-// Texts and limits of users and tokens (document 3, section 6). Lengths are in bytes.
-const (
-	textNoUser    = "User not found"
-	textNoProject = "Project not found"
-	maxUserName   = 200
-	maxEmail      = 254
 )
 
 // permissionsInput is servicePermissions in any of the forms that access.Parse knows.
@@ -86,20 +73,20 @@ type userListOut struct {
 }
 
 func (a *API) listUsers(ctx context.Context, in *userListInput) (*userListOut, error) {
-	grant, failure := administrator(ctx)
-	if failure != nil {
-		return nil, failure
-	}
-	users, err := a.usersOf(grant.Tenant.GetId())
+	users, total, err := a.Accounts.PageUsers(bearer(ctx), in.Limit, in.Offset)
 	if err != nil {
-		return nil, err
+		return nil, recordError(err)
 	}
-	out := &userListOut{Users: []userSchema{}}
-	users, out.Pagination = pageOf(users, in.Limit, in.Offset)
+	out := &userListOut{Users: []userSchema{}, Pagination: pagination(in.Limit, in.Offset, total)}
 	for _, user := range users {
 		out.Users = append(out.Users, userJSON(user))
 	}
 	return out, nil
+}
+
+// bearer is the holder of the request's API token.
+func bearer(ctx context.Context) identity.Caller {
+	return identity.Bearer(endpoint.CallerFrom(ctx).Grant)
 }
 
 type createUserInput struct {
@@ -110,118 +97,15 @@ type createUserInput struct {
 	ServicePermissions permissionsInput `json:"servicePermissions"`
 }
 
-// createUser makes a user who owns tokens and never signs in, whatever the body says about that.
+// createUser creates a user who owns tokens and never signs in, whatever the body says about that.
 func (a *API) createUser(ctx context.Context, in *createUserInput) (*oneUserOut, error) {
-	grant, failure := administrator(ctx)
-	if failure != nil {
-		return nil, failure
-	}
-	email, failure := in.check()
-	if failure != nil {
-		return nil, failure
-	}
-	projectID, err := a.projectFor(ctx, grant, in.ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now().UnixMilli()
-	user := &directorypb.User{
-		Id: a.IDs.NewID("usr"), TenantId: grant.Tenant.GetId(), Name: strings.TrimSpace(in.Name), Email: email, Role: in.Role,
-		ProjectIds: []string{projectID}, ServicePermissions: in.ServicePermissions.scope.Within(grant),
-		CreatedBy: grant.Owner.GetId(), CreatedAt: now, UpdatedAt: now,
-	}
-	err = a.createRecord(ctx, endpoint.Users, func() (string, proto.Message, error) {
-		return user.GetId(), user, a.roomForUser(grant, email)
+	user, err := a.Accounts.CreateUser(ctx, bearer(ctx), identity.NewUser{
+		Name: in.Name, Role: in.Role, Email: in.Email, ProjectID: in.ProjectID, Permissions: in.ServicePermissions.scope,
 	})
 	if err != nil {
-		return nil, err
+		return nil, recordError(err)
 	}
 	return &oneUserOut{User: userJSON(user)}, nil
-}
-
-// check says what is wrong with a new user, and returns the email as it is stored.
-func (in *createUserInput) check() (email string, failure *machine.Failure) {
-	invalid := func(format string, args ...any) (string, *machine.Failure) {
-		return "", machine.Fail(failurepb.Code_VALIDATION, format, args...)
-	}
-	if strings.TrimSpace(in.Name) == "" || in.Role == "" {
-		return invalid("Name and role are required")
-	}
-	if len(in.Name) > maxUserName {
-		return invalid("name must have at most %d bytes", maxUserName)
-	}
-	email = strings.ToLower(strings.TrimSpace(in.Email))
-	if email != "" {
-		parsed, err := mail.ParseAddress(email)
-		if err != nil || parsed.Address != email || len(email) > maxEmail {
-			return invalid("Invalid email format")
-		}
-	}
-	if !slices.Contains([]string{access.RoleUser, access.RoleProjectAdmin, access.RoleAdmin}, in.Role) {
-		return invalid("Invalid role. Must be user, project_admin, or admin")
-	}
-	return email, nil
-}
-
-// roomForUser refuses an email that is taken, and a user above what the plan has.
-func (a *API) roomForUser(grant *access.Grant, email string) error {
-	limit := grant.Tier().Limits().MaxUsers
-	if email == "" && limit == access.Unlimited {
-		return nil
-	}
-	users, err := a.usersOf(grant.Tenant.GetId())
-	if err != nil {
-		return err
-	}
-	if email != "" && slices.ContainsFunc(users, func(u *directorypb.User) bool { return u.GetEmail() == email }) {
-		return machine.Fail(failurepb.Code_ALREADY_EXISTS, "User with this email already exists in your organization")
-	}
-	if limit != access.Unlimited && len(users) >= limit {
-		return limitReached("users", len(users), limit)
-	}
-	return nil
-}
-
-// administrator returns what the caller's token gives if it acts for an owner or admin.
-func administrator(ctx context.Context) (*access.Grant, *machine.Failure) {
-	grant := endpoint.CallerFrom(ctx).Grant
-	if !grant.Administrates() {
-		return nil, machine.Fail(failurepb.Code_FORBIDDEN, "Forbidden")
-	}
-	return grant, nil
-}
-
-// projectFor returns a project of the tenant: the one that is named, else the token's.
-func (a *API) projectFor(ctx context.Context, grant *access.Grant, id string) (string, error) {
-	if id == "" || id == grant.Project.GetId() {
-		return grant.Project.GetId(), nil
-	}
-	var project directorypb.Project
-	found, err := a.read(ctx, endpoint.Projects, id, &project)
-	if err != nil {
-		return "", err
-	}
-	if !found || project.GetTenantId() != grant.Tenant.GetId() {
-		return "", machine.Fail(failurepb.Code_NOT_FOUND, textNoProject)
-	}
-	return id, nil
-}
-
-// usersOf returns the users of a tenant, newest first.
-func (a *API) usersOf(tenant string) ([]*directorypb.User, error) {
-	users, err := decodeAll[directorypb.User](a.Records.List(endpoint.Users, ""))
-	users = slices.DeleteFunc(users, func(u *directorypb.User) bool { return u.GetTenantId() != tenant })
-	newestFirst(users, (*directorypb.User).GetId)
-	return users, err
-}
-
-// read reads a record into a message, and says whether there is one.
-func (a *API) read(ctx context.Context, collection, key string, into proto.Message) (bool, error) {
-	record, ok, err := a.Records.Find(ctx, collection, key)
-	if err != nil || !ok {
-		return false, err
-	}
-	return true, proto.Unmarshal(record.Value, into)
 }
 
 func userJSON(user *directorypb.User) userSchema {

@@ -2,6 +2,7 @@ package clientapi_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
 	"parley/httpedge/endpoint"
@@ -29,20 +32,20 @@ import (
 type people struct {
 	t       *testing.T
 	url     string
-	records *endpointtest.Records
+	records *collectiontest.Records
 	rows    []endpoint.Row
 	client  *http.Client
 }
 
 func servePeople(t *testing.T) *people {
 	t.Helper()
-	p := &people{t: t, records: &endpointtest.Records{}, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
+	p := &people{t: t, records: &collectiontest.Records{}, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	for _, tenant := range []string{"default", "other"} {
-		p.put(endpoint.Tenants, tenant, &directorypb.Tenant{Id: tenant, Tier: "ENTERPRISE"})
-		p.put(endpoint.Projects, tenant, &directorypb.Project{Id: tenant, TenantId: tenant})
-		p.put(endpoint.Users, "owner of "+tenant, &directorypb.User{Id: "owner of " + tenant, TenantId: tenant, Role: "owner", CreatedAt: 1})
+		p.put(identity.Tenants, tenant, &directorypb.Tenant{Id: tenant, Tier: "ENTERPRISE"})
+		p.put(identity.Projects, tenant, &directorypb.Project{Id: tenant, TenantId: tenant})
+		p.put(identity.Users, "owner of "+tenant, &directorypb.User{Id: "owner of " + tenant, TenantId: tenant, Role: "owner", CreatedAt: 1})
 	}
-	p.put(endpoint.Projects, "second", &directorypb.Project{Id: "second", TenantId: "default"})
+	p.put(identity.Projects, "second", &directorypb.Project{Id: "second", TenantId: "default"})
 	log := slog.New(slog.DiscardHandler)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -52,7 +55,7 @@ func servePeople(t *testing.T) *people {
 	require.NoError(t, err)
 	tokens := token.New(token.Config{}, p.records, log)
 	counter := token.NewCounter(p.records, log)
-	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{Records: p.records, IDs: &endpointtest.IDs{}}).Surface()
+	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{Records: p.records, Accounts: accountsIn(p.records)}).Surface()
 	surface.Authenticator, surface.Permit = tokens, token.Permit(counter)
 	p.rows = surface.Rows
 	require.NoError(t, server.Mount("/api/client/v1", surface))
@@ -71,20 +74,27 @@ func servePeople(t *testing.T) *people {
 	return p
 }
 
-func (p *people) put(collection, key string, message proto.Message) {
+// accountsIn are the accounts in a directory.
+func accountsIn(records *collectiontest.Records) *identity.Accounts {
+	return identity.New(records, identity.Env{
+		NewID: new(endpointtest.IDs).NewID, Now: time.Now, Random: func(into []byte) { _, _ = rand.Read(into) },
+	})
+}
+
+func (p *people) put(name, key string, message proto.Message) {
 	p.t.Helper()
 	value, err := proto.Marshal(message)
 	require.NoError(p.t, err)
-	stored, _ := p.records.Get(collection, key)
-	_, err = p.records.Put(p.t.Context(), collection, key, stored.Version, value)
+	stored, _ := p.records.Get(name, key)
+	_, err = p.records.Put(p.t.Context(), name, key, stored.Version, value)
 	require.NoError(p.t, err)
 }
 
 // mint makes a token for a user; nil = without a scope.
 func (p *people) mint(user, tenant string, scope map[string]string) string {
 	p.t.Helper()
-	secret, hash, prefix := token.Generate((*[32]byte)([]byte(fmt.Sprintf("%-32.32s", user+fmt.Sprint(scope)))))
-	p.put(endpoint.Tokens, token.Key(hash), &directorypb.Token{
+	secret, hash, prefix := identity.GenerateToken((*[32]byte)([]byte(fmt.Sprintf("%-32.32s", user+fmt.Sprint(scope)))))
+	p.put(identity.Tokens, identity.TokenKey(hash), &directorypb.Token{
 		Id: "tok of " + user, TenantId: tenant, ProjectId: tenant, UserId: user, Hash: hash, Prefix: prefix,
 		Scoped: scope != nil, Scope: scope,
 	})
@@ -171,7 +181,7 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 		_, shown := p.ask(owner, "GET", "/users/"+id+"/tokens", "")
 		require.Contains(c, fmt.Sprint(shown), "lastUsed:20", "the refused request used it")
 	}, 30*time.Second, 10*time.Millisecond)
-	for _, stored := range p.records.List(endpoint.Tokens, "") {
+	for _, stored := range p.records.List(identity.Tokens, "") {
 		require.NotContains(t, string(stored.Value), secret[8:])
 	}
 
@@ -187,10 +197,10 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 func TestUserRefusals(t *testing.T) {
 	p := servePeople(t)
 	owner, stranger := p.mint("owner of default", "default", nil), p.mint("owner of other", "other", nil)
-	p.put(endpoint.Users, "u", &directorypb.User{
+	p.put(identity.Users, "u", &directorypb.User{
 		Id: "u", TenantId: "default", Role: "user", Email: "u@example.org", ServicePermissions: map[string]string{"members": "admin"},
 	})
-	p.put(endpoint.Users, "v", &directorypb.User{Id: "v", TenantId: "default", Role: "project_admin", ProjectIds: []string{"elsewhere"}})
+	p.put(identity.Users, "v", &directorypb.User{Id: "v", TenantId: "default", Role: "project_admin", ProjectIds: []string{"elsewhere"}})
 	member := p.mint("u", "default", nil)
 	const noName, noRole = "Name and role are required", "Invalid role. Must be user, project_admin, or admin"
 	for _, c := range []struct {
@@ -257,8 +267,8 @@ func TestTokensAreNotAWayUp(t *testing.T) {
 
 func (p *people) tokenOf(made answer) *directorypb.Token {
 	p.t.Helper()
-	hash, _ := token.Digest(fmt.Sprint(made["token"]))
-	record, ok := p.records.Get(endpoint.Tokens, token.Key(hash))
+	hash, _ := identity.TokenDigest(fmt.Sprint(made["token"]))
+	record, ok := p.records.Get(identity.Tokens, identity.TokenKey(hash))
 	require.True(p.t, ok)
 	stored := new(directorypb.Token)
 	require.NoError(p.t, proto.Unmarshal(record.Value, stored))
@@ -267,7 +277,7 @@ func (p *people) tokenOf(made answer) *directorypb.Token {
 
 func TestPlanBoundsUsersAndTokens(t *testing.T) {
 	p := servePeople(t)
-	p.put(endpoint.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
+	p.put(identity.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
 	owner := p.mint("owner of default", "default", nil)
 	for range 4 {
 		status, body := p.ask(owner, "POST", "/users", `{"name":"x","role":"admin"}`)
@@ -281,10 +291,10 @@ func TestPlanBoundsUsersAndTokens(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Equal(t, answer{"limit": 2.0, "offset": 3.0, "hasMore": false}, body["pagination"])
 
-	p.put(endpoint.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
+	p.put(identity.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
 	p2 := servePeople(t) // a node that has taken nothing ahead
-	p2.put(endpoint.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
-	p2.put(endpoint.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
+	p2.put(identity.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
+	p2.put(identity.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
 	owner = p2.mint("owner of default", "default", nil)
 	status, headers, body := p2.askHeaders(owner, "GET", "/users", "")
 	require.Equal(t, 429, status)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"parley/httpedge/endpoint"
+	"parley/actors/core/catalog"
 	"parley/proto/directorypb"
 )
 
@@ -34,7 +34,7 @@ func (a *API) listAgentVersions(ctx context.Context, in *listVersionsInput) (*ve
 		return nil, err
 	}
 	out.PublishedVersion = nullableVersion(agent.GetPublishedVersion())
-	all := slices.Clone(a.Records.List(endpoint.AgentVersions, endpoint.RecordKey(agent.GetProjectId(), agent.GetKey())+"/"))
+	all := slices.Clone(a.Records.List(catalog.AgentVersions, catalog.Key(agent.GetProjectId(), agent.GetKey())+"/"))
 	slices.Reverse(all)
 	out.Total = len(all)
 	all, out.Pagination = pageOf(all, in.Limit, in.Offset)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -25,7 +26,8 @@ type Admin struct {
 	// Backup writes a copy of the whole cluster's state. An error after the first byte cuts the answer off, so that
 	// nobody takes the half for the whole. Only one runs at a time.
 	Backup func(ctx context.Context, w io.Writer) error
-	People People
+	// Accounts returns the tenants, projects, users and API tokens, nil until the node has them.
+	Accounts func() *identity.Accounts
 }
 
 func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http.Handler) {
@@ -43,8 +45,8 @@ func (s *Server) adminRoutes(mux *http.ServeMux, bounded func(http.Handler) http
 	if admin.Backup != nil {
 		mux.Handle("GET /v1/backup", local(s.backup))
 	}
-	if admin.People != nil {
-		s.peopleRoutes(mux, bounded, local)
+	if admin.Accounts != nil {
+		s.accountRoutes(mux, bounded, local)
 	}
 }
 
@@ -132,9 +134,11 @@ func statusOf(code failurepb.Code) int {
 	switch code {
 	case failurepb.Code_VALIDATION:
 		return http.StatusBadRequest
+	case failurepb.Code_FORBIDDEN:
+		return http.StatusForbidden
 	case failurepb.Code_NOT_FOUND:
 		return http.StatusNotFound
-	case failurepb.Code_CONFLICT:
+	case failurepb.Code_CONFLICT, failurepb.Code_ALREADY_EXISTS:
 		return http.StatusConflict
 	case failurepb.Code_QUOTA_REACHED:
 		return http.StatusTooManyRequests

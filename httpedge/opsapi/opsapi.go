@@ -150,7 +150,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /debug/pprof/symbol", profile(pprof.Symbol))
 	mux.Handle("GET /debug/pprof/profile", timed(pprof.Profile))
 	mux.Handle("GET /debug/pprof/trace", timed(pprof.Trace))
-	return http.MaxBytesHandler(mux, maxPeopleBody)
+	return http.MaxBytesHandler(mux, maxAccountBody)
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {

@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
@@ -42,7 +44,7 @@ const maxLookups = 64
 // Authenticator knows callers by their API token. It implements endpoint.Authenticator.
 type Authenticator struct {
 	config  Config
-	records endpoint.Records
+	records collection.Store
 	logger  *slog.Logger
 	cache   *cache
 	lookups chan struct{}
@@ -53,7 +55,7 @@ type Authenticator struct {
 var _ endpoint.Authenticator = (*Authenticator)(nil)
 
 // New returns an authenticator over the directory. Without Start it notes no uses of tokens.
-func New(config Config, records endpoint.Records, logger *slog.Logger) *Authenticator {
+func New(config Config, records collection.Store, logger *slog.Logger) *Authenticator {
 	if config.CacheTTL <= 0 || config.CacheTTL > time.Minute {
 		config.CacheTTL = time.Minute
 	}
@@ -143,7 +145,7 @@ func (a *Authenticator) remembered(key *digest, now time.Time) *entry {
 
 // find makes an entry of a token, asking the directory's leader for the records that this node has not heard of yet.
 func (a *Authenticator) find(ctx context.Context, key *digest, now time.Time) (*entry, *machine.Failure) {
-	r := reading{find: func(collection, key string) (endpoint.Record, bool, error) { return a.findRecord(ctx, collection, key) }}
+	r := reading{find: func(name, key string) (collection.Record, bool, error) { return a.findRecord(ctx, name, key) }}
 	found, refused := a.load(&r, *key, now)
 	if r.err == nil {
 		a.setDown(nil)
@@ -162,13 +164,13 @@ func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *ma
 		project directorypb.Project
 	)
 	switch {
-	case !r.read(endpoint.Tokens, Key(key[:]), &token):
+	case !r.read(identity.Tokens, identity.TokenKey(key[:]), &token):
 		return nil, r.refuse(failurepb.Code_AUTH_REQUIRED, failure.APITokenUnknown)
-	case !r.read(endpoint.Tenants, token.GetTenantId(), &tenant):
+	case !r.read(identity.Tenants, token.GetTenantId(), &tenant):
 		return nil, r.refuse(failurepb.Code_NOT_FOUND, failure.APITokenWithoutTenant)
-	case !r.read(endpoint.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
+	case !r.read(identity.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
 		return nil, r.refuse(failurepb.Code_VALIDATION, failure.APITokenWithoutProject)
-	case !r.read(endpoint.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
+	case !r.read(identity.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
 		return nil, r.refuse(failurepb.Code_FORBIDDEN, failure.APITokenWithoutOwner)
 	case !access.MemberOf(&owner, project.GetId()):
 		return nil, failure.New(failurepb.Code_FORBIDDEN, failure.APITokenOwnerNoMember)
@@ -187,18 +189,18 @@ func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *ma
 
 // reading notes which records were read, and what went wrong.
 type reading struct {
-	find    func(collection, key string) (endpoint.Record, bool, error)
+	find    func(name, key string) (collection.Record, bool, error)
 	records [4]version
 	next    int
 	err     error
 }
 
 // read reads the next record. It returns false when there is none, or when it cannot be said.
-func (r *reading) read(collection, key string, into proto.Message) bool {
+func (r *reading) read(name, key string, into proto.Message) bool {
 	if key == "" {
 		return false
 	}
-	record, ok, err := r.find(collection, key)
+	record, ok, err := r.find(name, key)
 	if err == nil && ok {
 		err = proto.Unmarshal(record.Value, into)
 	}
@@ -206,7 +208,7 @@ func (r *reading) read(collection, key string, into proto.Message) bool {
 		r.err = err
 		return false
 	}
-	r.records[r.next] = version{collection: collection, key: key, version: record.Version}
+	r.records[r.next] = version{collection: name, key: key, version: record.Version}
 	r.next++
 	return true
 }
@@ -220,17 +222,17 @@ func (r *reading) refuse(code failurepb.Code, reason failure.Reason) *failure.Fa
 
 // findRecord reads a record. Those that this node does not have cost a question to another one, of which only so many may be under
 // way: nobody can turn guessed tokens into more.
-func (a *Authenticator) findRecord(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
-	if record, ok := a.records.Get(collection, key); ok {
+func (a *Authenticator) findRecord(ctx context.Context, name, key string) (collection.Record, bool, error) {
+	if record, ok := a.records.Get(name, key); ok {
 		return record, true, nil
 	}
 	select {
 	case a.lookups <- struct{}{}:
 		defer func() { <-a.lookups }()
 	default:
-		return endpoint.Record{}, false, fmt.Errorf("%d lookups are under way", maxLookups)
+		return collection.Record{}, false, fmt.Errorf("%d lookups are under way", maxLookups)
 	}
-	return a.records.Find(ctx, collection, key)
+	return a.records.Find(ctx, name, key)
 }
 
 // setDown logs when the directory stops or starts to answer, not once per request.

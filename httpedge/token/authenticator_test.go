@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"
@@ -21,13 +23,13 @@ import (
 )
 
 func TestGenerate(t *testing.T) {
-	secret, hash, prefix := token.Generate(&[32]byte{0xab, 31: 0xcd})
+	secret, hash, prefix := identity.GenerateToken(&[32]byte{0xab, 31: 0xcd})
 	require.Regexp(t, "^service_ab0{60}cd$", secret)
 	require.Len(t, hash, 32)
 	require.Equal(t, secret[:16], prefix)
-	again, _ := token.Digest(secret)
+	again, _ := identity.TokenDigest(secret)
 	require.Equal(t, hash, again)
-	_, short := token.Digest("password")
+	_, short := identity.TokenDigest("password")
 	require.Equal(t, "pa", short, "a chosen token may be short: it is not given away")
 }
 
@@ -42,7 +44,7 @@ func TestWhoAsks(t *testing.T) {
 		caller.Grant = nil
 		require.Equal(t, endpoint.Caller{TenantID: "t", ProjectID: "p", UserID: "u", Identified: true}, caller)
 	}
-	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
+	put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
 	caller, failure := a.Authenticate(t.Context(), &peeking{header: []byte("Bearer " + secret)})
 	require.Nil(t, failure)
 	require.True(t, caller.Trusted, "the new role counts at once")
@@ -52,62 +54,62 @@ func TestWhoAsks(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		header func(records *endpointtest.Records, secret string) string
+		header func(records *collectiontest.Records, secret string) string
 		code   failurepb.Code
 		text   string
 	}{
 		{
-			"no_header", func(*endpointtest.Records, string) string { return "" },
+			"no_header", func(*collectiontest.Records, string) string { return "" },
 			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>",
 		},
 		{
-			"other_scheme", func(_ *endpointtest.Records, secret string) string { return "bearer " + secret },
+			"other_scheme", func(_ *collectiontest.Records, secret string) string { return "bearer " + secret },
 			failurepb.Code_AUTH_REQUIRED, "Missing or invalid Authorization header. Use: Bearer <token>",
 		},
 		{
-			"empty", func(*endpointtest.Records, string) string { return "Bearer  " },
+			"empty", func(*collectiontest.Records, string) string { return "Bearer  " },
 			failurepb.Code_AUTH_REQUIRED, "Missing API token",
 		},
 		{
-			"empty_trimmed", func(*endpointtest.Records, string) string { return "Bearer" },
+			"empty_trimmed", func(*collectiontest.Records, string) string { return "Bearer" },
 			failurepb.Code_AUTH_REQUIRED, "Missing API token",
 		},
 		{
-			"unknown", func(*endpointtest.Records, string) string { return "Bearer service_" + strings.Repeat("0", 64) },
+			"unknown", func(*collectiontest.Records, string) string { return "Bearer service_" + strings.Repeat("0", 64) },
 			failurepb.Code_AUTH_REQUIRED, "Invalid API token",
 		},
 		{
-			"too_long", func(*endpointtest.Records, string) string { return "Bearer " + strings.Repeat("x", 5000) },
+			"too_long", func(*collectiontest.Records, string) string { return "Bearer " + strings.Repeat("x", 5000) },
 			failurepb.Code_AUTH_REQUIRED, "Invalid API token",
 		},
-		{"revoked", func(records *endpointtest.Records, secret string) string {
-			remove(t, records, endpoint.Tokens, keyOf(secret))
+		{"revoked", func(records *collectiontest.Records, secret string) string {
+			remove(t, records, identity.Tokens, keyOf(secret))
 			return "Bearer " + secret
 		}, failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
-		{"expired", func(records *endpointtest.Records, _ string) string {
+		{"expired", func(records *collectiontest.Records, _ string) string {
 			return "Bearer " + mint(t, records, "tok_old", func(made *directorypb.Token) { made.ExpiresAt = 1 })
 		}, failurepb.Code_AUTH_REQUIRED, "API token has expired"},
-		{"no_tenant", func(records *endpointtest.Records, secret string) string {
-			remove(t, records, endpoint.Tenants, "t")
+		{"no_tenant", func(records *collectiontest.Records, secret string) string {
+			remove(t, records, identity.Tenants, "t")
 			return "Bearer " + secret
 		}, failurepb.Code_NOT_FOUND, "Tenant not found for token"},
-		{"no_project", func(records *endpointtest.Records, _ string) string {
+		{"no_project", func(records *collectiontest.Records, _ string) string {
 			return "Bearer " + mint(t, records, "tok_nowhere", func(made *directorypb.Token) { made.ProjectId = "" })
 		}, failurepb.Code_VALIDATION, "Token project context is missing"},
-		{"project_of_another", func(records *endpointtest.Records, secret string) string {
-			put(t, records, endpoint.Projects, "p", &directorypb.Project{Id: "p", TenantId: "other"})
+		{"project_of_another", func(records *collectiontest.Records, secret string) string {
+			put(t, records, identity.Projects, "p", &directorypb.Project{Id: "p", TenantId: "other"})
 			return "Bearer " + secret
 		}, failurepb.Code_VALIDATION, "Token project context is missing"},
-		{"no_owner", func(records *endpointtest.Records, secret string) string {
-			remove(t, records, endpoint.Users, "u")
+		{"no_owner", func(records *collectiontest.Records, secret string) string {
+			remove(t, records, identity.Users, "u")
 			return "Bearer " + secret
 		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
-		{"no_member", func(records *endpointtest.Records, secret string) string {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", ProjectIds: []string{"q"}})
+		{"no_member", func(records *collectiontest.Records, secret string) string {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", ProjectIds: []string{"q"}})
 			return "Bearer " + secret
 		}, failurepb.Code_FORBIDDEN, "API token owner is not a member of its project"},
-		{"owner_of_another", func(records *endpointtest.Records, secret string) string {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "other", Role: "owner"})
+		{"owner_of_another", func(records *collectiontest.Records, secret string) string {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "other", Role: "owner"})
 			return "Bearer " + secret
 		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
 	} {
@@ -192,7 +194,7 @@ func TestLastUseIsNotedOnceAMinute(t *testing.T) {
 		secret := mint(t, records, "tok_1", nil)
 		lastUse := func() (int64, uint64) {
 			synctest.Wait()
-			record, _ := records.Get(endpoint.TokenUses, "tok_1")
+			record, _ := records.Get(identity.TokenUses, "tok_1")
 			var use directorypb.TokenUse
 			require.NoError(t, proto.Unmarshal(record.Value, &use))
 			return use.GetLastUsedAt(), record.Version
@@ -233,14 +235,14 @@ func TestUsesAreDropped(t *testing.T) {
 		release, puts := make(chan struct{}), 0
 		var secrets []string
 		for i := range 600 {
-			secret, hash, _ := token.Generate(&[32]byte{byte(i), byte(i >> 8)})
-			put(t, records, endpoint.Tokens, token.Key(hash), &directorypb.Token{
+			secret, hash, _ := identity.GenerateToken(&[32]byte{byte(i), byte(i >> 8)})
+			put(t, records, identity.Tokens, identity.TokenKey(hash), &directorypb.Token{
 				Id: "tok_" + secret[8:12], TenantId: "t", ProjectId: "p", UserId: "u", Hash: hash,
 			})
 			secrets = append(secrets, secret)
 		}
-		records.OnPut = func(collection, _ string) error {
-			require.Equal(t, endpoint.TokenUses, collection)
+		records.OnPut = func(name, _ string) error {
+			require.Equal(t, identity.TokenUses, name)
 			puts++
 			<-release
 			return nil
@@ -282,8 +284,8 @@ func TestFirst(t *testing.T) {
 	_, failure = a.Authenticate(t.Context(), &request{method: "GET"})
 	require.Equal(t, "Authentication required", failure.DefaultText(), "the next one's word")
 
-	hash, prefix := token.Digest("ann")
-	put(t, records, endpoint.Tokens, token.Key(hash), &directorypb.Token{
+	hash, prefix := identity.TokenDigest("ann")
+	put(t, records, identity.Tokens, identity.TokenKey(hash), &directorypb.Token{
 		Id: "tok_ann", TenantId: "t", ProjectId: "p", UserId: "u", Hash: hash, Prefix: prefix,
 	})
 	for range 2 {

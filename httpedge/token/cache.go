@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -34,7 +35,7 @@ type version struct {
 }
 
 // current says whether the records are still those.
-func (b *basis) current(records endpoint.Records) bool {
+func (b *basis) current(records collection.Store) bool {
 	for i := range b.records {
 		v := &b.records[i]
 		if record, ok := records.Get(v.collection, v.key); !ok || record.Version != v.version {

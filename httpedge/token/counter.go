@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
@@ -32,7 +34,7 @@ const (
 // Counter counts the requests of tenants whose licence bounds them, over all nodes. Without Start nothing that was taken ahead is
 // given back.
 type Counter struct {
-	records endpoint.Records
+	records collection.Store
 	logger  *slog.Logger
 	cancel  context.CancelFunc // nil = not running
 	running sync.WaitGroup
@@ -52,7 +54,7 @@ type allowance struct {
 }
 
 // NewCounter returns a counter over the directory.
-func NewCounter(records endpoint.Records, logger *slog.Logger) *Counter {
+func NewCounter(records collection.Store, logger *slog.Logger) *Counter {
 	return &Counter{records: records, logger: logger, tenants: make(map[string]*allowance)}
 }
 
@@ -177,7 +179,7 @@ func endOf(count *directorypb.RequestCount) time.Time {
 // change reads a tenant's count, changes it and writes it if change says so, again and again while others do the same.
 func (c *Counter) change(ctx context.Context, tenant string, change func(*directorypb.RequestCount) bool) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		record, _ := c.records.Get(endpoint.RequestCounts, tenant)
+		record, _ := c.records.Get(identity.RequestCounts, tenant)
 		var stored directorypb.RequestCount
 		if err := proto.Unmarshal(record.Value, &stored); err != nil {
 			return err
@@ -190,7 +192,7 @@ func (c *Counter) change(ctx context.Context, tenant string, change func(*direct
 		if err != nil {
 			return err
 		}
-		_, err = c.records.Put(ctx, endpoint.RequestCounts, tenant, record.Version, value)
+		_, err = c.records.Put(ctx, identity.RequestCounts, tenant, record.Version, value)
 		var refused *machine.Failure
 		if err == nil || !errors.As(err, &refused) || refused.Code != failurepb.Code_CONFLICT {
 			return err

@@ -14,8 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
@@ -25,7 +27,7 @@ const month = 2_592_000 * time.Second
 
 // fleet is nodes with a directory: writes take a while, and what one has written the others read a while later.
 type fleet struct {
-	*endpointtest.Records
+	*collectiontest.Records
 	replicas []*replica
 	latency  time.Duration
 	lag      time.Duration
@@ -34,29 +36,29 @@ type fleet struct {
 }
 
 type replica struct {
-	endpoint.Records
+	*collectiontest.Records
 	fleet *fleet
 
 	mu    sync.Mutex
-	known map[string]endpoint.Record
+	known map[string]collection.Record
 }
 
 func newFleet(nodes int) *fleet {
-	f := &fleet{Records: &endpointtest.Records{}, latency: 2 * time.Millisecond, lag: 20 * time.Millisecond}
+	f := &fleet{Records: &collectiontest.Records{}, latency: 2 * time.Millisecond, lag: 20 * time.Millisecond}
 	for range nodes {
-		f.replicas = append(f.replicas, &replica{Records: f.Records, fleet: f, known: map[string]endpoint.Record{}})
+		f.replicas = append(f.replicas, &replica{Records: f.Records, fleet: f, known: map[string]collection.Record{}})
 	}
 	return f
 }
 
-func (r *replica) Get(_, key string) (endpoint.Record, bool) {
+func (r *replica) Get(_, key string) (collection.Record, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record, ok := r.known[key]
 	return record, ok
 }
 
-func (r *replica) learn(record endpoint.Record) {
+func (r *replica) learn(record collection.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known[record.Key].Version < record.Version {
@@ -64,17 +66,17 @@ func (r *replica) learn(record endpoint.Record) {
 	}
 }
 
-func (r *replica) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (uint64, error) {
+func (r *replica) Put(ctx context.Context, name, key string, expected uint64, value []byte) (uint64, error) {
 	time.Sleep(r.fleet.latency)
 	if err := r.fleet.err.Load(); err != nil {
 		return 0, *err
 	}
 	r.fleet.puts.Add(1)
-	version, err := r.Records.Put(ctx, collection, key, expected, value)
+	version, err := r.Records.Put(ctx, name, key, expected, value)
 	if err != nil {
 		return 0, err
 	}
-	record := endpoint.Record{Key: key, Version: version, Value: value}
+	record := collection.Record{Key: key, Version: version, Value: value}
 	r.learn(record)
 	for _, other := range r.fleet.replicas {
 		if other != r {
@@ -86,7 +88,7 @@ func (r *replica) Put(ctx context.Context, collection, key string, expected uint
 
 func (f *fleet) stored(t *testing.T) *directorypb.RequestCount {
 	t.Helper()
-	record, _ := f.Get(endpoint.RequestCounts, "t")
+	record, _ := f.Get(identity.RequestCounts, "t")
 	stored := new(directorypb.RequestCount)
 	require.NoError(t, proto.Unmarshal(record.Value, stored))
 	return stored

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/actors/core/access"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -18,7 +19,8 @@ type first struct {
 }
 
 // First is for the conversation server: whoever presents an API token is who it says, in its tenant and project, if it may read
-// (GET, HEAD) or write agents. All others are next's. An API token is what begins with Prefix, or is the token of a record that
+// (GET, HEAD) or write agents. All others are next's. An API token is what begins with identity.TokenPrefix, or is the token of a
+// record that
 // this node has: an operator may have chosen it otherwise.
 func First(tokens *Authenticator, next endpoint.Authenticator) endpoint.Authenticator {
 	return &first{tokens: tokens, next: next}
@@ -35,7 +37,7 @@ func (f *first) Authenticate(ctx context.Context, request endpoint.Request) (end
 		return f.next.Authenticate(ctx, request)
 	}
 	key := digestOf(secret)
-	if !strings.HasPrefix(string(secret), Prefix) && !f.tokens.knows(&key) {
+	if !strings.HasPrefix(string(secret), identity.TokenPrefix) && !f.tokens.knows(&key) {
 		return f.next.Authenticate(ctx, request)
 	}
 	caller, failure := f.tokens.identify(ctx, &key)
@@ -72,7 +74,7 @@ func (a *Authenticator) knows(key *digest) bool {
 	if a.cache.get(key) != nil {
 		return true
 	}
-	_, ok := a.records.Get(endpoint.Tokens, Key(key[:]))
+	_, ok := a.records.Get(identity.Tokens, identity.TokenKey(key[:]))
 	return ok
 }
 

@@ -9,8 +9,9 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
-	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/endpointtest"
+	"parley/actors/core/collection"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 )
@@ -48,66 +49,66 @@ func bearer(secret string) *request {
 }
 
 // put stores a record, over the one that is there.
-func put(tb testing.TB, records *endpointtest.Records, collection, key string, message proto.Message) {
+func put(tb testing.TB, records *collectiontest.Records, name, key string, message proto.Message) {
 	tb.Helper()
 	value, err := proto.Marshal(message)
 	require.NoError(tb, err)
-	stored, _ := records.Get(collection, key)
-	_, err = records.Put(tb.Context(), collection, key, stored.Version, value)
+	stored, _ := records.Get(name, key)
+	_, err = records.Put(tb.Context(), name, key, stored.Version, value)
 	require.NoError(tb, err)
 }
 
-func remove(tb testing.TB, records *endpointtest.Records, collection, key string) {
+func remove(tb testing.TB, records *collectiontest.Records, name, key string) {
 	tb.Helper()
-	stored, ok := records.Get(collection, key)
+	stored, ok := records.Get(name, key)
 	require.True(tb, ok)
-	require.NoError(tb, records.Delete(tb.Context(), collection, key, stored.Version))
+	require.NoError(tb, records.Delete(tb.Context(), name, key, stored.Version))
 }
 
 // directory holds the tenant t with the project p and the user u.
-func directory(tb testing.TB) *endpointtest.Records {
+func directory(tb testing.TB) *collectiontest.Records {
 	tb.Helper()
-	records := &endpointtest.Records{}
-	put(tb, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "FREE"})
-	put(tb, records, endpoint.Projects, "p", &directorypb.Project{Id: "p", TenantId: "t"})
-	put(tb, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+	records := &collectiontest.Records{}
+	put(tb, records, identity.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "FREE"})
+	put(tb, records, identity.Projects, "p", &directorypb.Project{Id: "p", TenantId: "t"})
+	put(tb, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
 	return records
 }
 
 // mint stores a token and returns its secret. change may be nil.
-func mint(tb testing.TB, records *endpointtest.Records, id string, change func(*directorypb.Token)) string {
+func mint(tb testing.TB, records *collectiontest.Records, id string, change func(*directorypb.Token)) string {
 	tb.Helper()
-	secret, hash, prefix := token.Generate(&[32]byte{byte(len(id)), id[0], id[len(id)-1]})
+	secret, hash, prefix := identity.GenerateToken(&[32]byte{byte(len(id)), id[0], id[len(id)-1]})
 	made := &directorypb.Token{Id: id, TenantId: "t", ProjectId: "p", UserId: "u", Hash: hash, Prefix: prefix}
 	if change != nil {
 		change(made)
 	}
-	put(tb, records, endpoint.Tokens, token.Key(hash), made)
+	put(tb, records, identity.Tokens, identity.TokenKey(hash), made)
 	return secret
 }
 
 func keyOf(secret string) string {
-	hash, _ := token.Digest(secret)
-	return token.Key(hash)
+	hash, _ := identity.TokenDigest(secret)
+	return identity.TokenKey(hash)
 }
 
-func authenticator(records endpoint.Records) *token.Authenticator {
+func authenticator(records collection.Store) *token.Authenticator {
 	return token.New(token.Config{}, records, discard)
 }
 
 // elsewhere is a directory of which this node knows nothing yet; another one does.
 type elsewhere struct {
-	*endpointtest.Records
+	*collectiontest.Records
 	asked int
 	err   error
 }
 
-func (e *elsewhere) Get(string, string) (endpoint.Record, bool) { return endpoint.Record{}, false }
+func (e *elsewhere) Get(string, string) (collection.Record, bool) { return collection.Record{}, false }
 
-func (e *elsewhere) Find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
+func (e *elsewhere) Find(ctx context.Context, name, key string) (collection.Record, bool, error) {
 	e.asked++
 	if e.err != nil {
-		return endpoint.Record{}, false, e.err
+		return collection.Record{}, false, e.err
 	}
-	return e.Records.Find(ctx, collection, key)
+	return e.Records.Find(ctx, name, key)
 }

@@ -8,7 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/httpedge/endpoint"
+	"parley/actors/core/collection"
+	"parley/actors/core/identity"
 	"parley/proto/directorypb"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // uses writes down when tokens were last used, behind the requests' back.
 type uses struct {
-	records endpoint.Records
+	records collection.Store
 	logger  *slog.Logger
 	queue   chan use
 	cancel  context.CancelFunc // nil = not running
@@ -33,13 +34,13 @@ type use struct {
 	at    int64 // Unix ms
 }
 
-func newUses(records endpoint.Records, logger *slog.Logger) *uses {
+func newUses(records collection.Store, logger *slog.Logger) *uses {
 	return &uses{records: records, logger: logger, queue: make(chan use, useQueue)}
 }
 
 // last is when the token's use was last written, Unix ms; 0 = never.
 func (u *uses) last(id string) int64 {
-	record, ok := u.records.Get(endpoint.TokenUses, id)
+	record, ok := u.records.Get(identity.TokenUses, id)
 	if !ok {
 		return 0
 	}
@@ -99,8 +100,8 @@ func (u *uses) write(ctx context.Context, noted use) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, useTimeout)
 	defer cancel()
-	record, _ := u.records.Get(endpoint.TokenUses, noted.id)
-	if _, err := u.records.Put(ctx, endpoint.TokenUses, noted.id, record.Version, value); err != nil {
+	record, _ := u.records.Get(identity.TokenUses, noted.id)
+	if _, err := u.records.Put(ctx, identity.TokenUses, noted.id, record.Version, value); err != nil {
 		u.logger.Debug("use of an api token is not noted", slog.Any("err", err))
 	}
 }

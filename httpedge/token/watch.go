@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors/core/access"
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -106,8 +107,8 @@ func (n *need) metBy(caller *endpoint.Caller) *machine.Failure {
 func (a *Authenticator) here(key *digest, now time.Time) (*entry, *machine.Failure) {
 	found := a.remembered(key, now)
 	if found == nil {
-		r := reading{find: func(collection, key string) (endpoint.Record, bool, error) {
-			record, ok := a.records.Get(collection, key)
+		r := reading{find: func(name, key string) (collection.Record, bool, error) {
+			record, ok := a.records.Get(name, key)
 			return record, ok, nil
 		}}
 		var refused *machine.Failure

@@ -8,9 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/token"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
@@ -30,44 +31,44 @@ func TestWatch(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		row    *endpoint.Row
-		change func(records *endpointtest.Records, key string, made *directorypb.Token)
+		change func(records *collectiontest.Records, key string, made *directorypb.Token)
 		code   failurepb.Code // 0 = may stay
 		text   string
 	}{
-		{"revoked", reads, func(records *endpointtest.Records, key string, _ *directorypb.Token) {
-			remove(t, records, endpoint.Tokens, key)
+		{"revoked", reads, func(records *collectiontest.Records, key string, _ *directorypb.Token) {
+			remove(t, records, identity.Tokens, key)
 		}, failurepb.Code_AUTH_REQUIRED, "Invalid API token"},
-		{"expires", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
+		{"expires", reads, func(records *collectiontest.Records, key string, made *directorypb.Token) {
 			made.ExpiresAt = 1
-			put(t, records, endpoint.Tokens, key, made)
+			put(t, records, identity.Tokens, key, made)
 		}, failurepb.Code_AUTH_REQUIRED, "API token has expired"},
-		{"user_gone", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			remove(t, records, endpoint.Users, "u")
+		{"user_gone", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			remove(t, records, identity.Users, "u")
 		}, failurepb.Code_FORBIDDEN, "API token owner is not available"},
-		{"role_lowered", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
+		{"role_lowered", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user"})
 		}, failurepb.Code_FORBIDDEN, "Forbidden: the token's owner has another role"},
-		{"level_taken", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{
+		{"level_taken", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{
 				Id: "u", TenantId: "t", Role: "project_admin", ServicePermissions: map[string]string{"agents": "none"},
 			})
 		}, failurepb.Code_FORBIDDEN, "Forbidden: agents requires read permission"},
-		{"no_member_any_more", reads, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin", ProjectIds: []string{"q"}})
+		{"no_member_any_more", reads, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin", ProjectIds: []string{"q"}})
 		}, failurepb.Code_FORBIDDEN, "API token owner is not a member of its project"},
-		{"licence_lowered", moderates, func(records *endpointtest.Records, _ string, _ *directorypb.Token) {
-			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
+		{"licence_lowered", moderates, func(records *collectiontest.Records, _ string, _ *directorypb.Token) {
+			put(t, records, identity.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "STARTER"})
 		}, failurepb.Code_LICENSE_REQUIRED, "This feature is not available in your license"},
-		{"renamed", reads, func(records *endpointtest.Records, key string, made *directorypb.Token) {
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "admin", Name: "Ada"})
+		{"renamed", reads, func(records *collectiontest.Records, key string, made *directorypb.Token) {
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "admin", Name: "Ada"})
 			made.Label = "other"
-			put(t, records, endpoint.Tokens, key, made)
+			put(t, records, identity.Tokens, key, made)
 		}, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			records := directory(t)
-			put(t, records, endpoint.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "ENTERPRISE"})
-			put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
+			put(t, records, identity.Tenants, "t", &directorypb.Tenant{Id: "t", Tier: "ENTERPRISE"})
+			put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "project_admin"})
 			var made *directorypb.Token
 			secret := mint(t, records, "tok_1", func(token *directorypb.Token) { made = token })
 			a := authenticator(records)
@@ -155,7 +156,7 @@ func TestWatchIsShared(t *testing.T) {
 			t.Error("refused")
 		}
 	}))
-	put(t, records, endpoint.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", Name: "Ada"})
+	put(t, records, identity.Users, "u", &directorypb.User{Id: "u", TenantId: "t", Role: "user", Name: "Ada"})
 	require.Nil(t, still(), "read anew")
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = still() }), "and remembered")
 }

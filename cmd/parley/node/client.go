@@ -2,8 +2,10 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
+	"parley/actors/core/identity"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
@@ -20,9 +22,12 @@ func (n *Node) startDirectory(context.Context) error {
 	n.records = records
 	n.later(stop)
 	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open), n.log)
-	n.roster.Store(&people{records: records, ids: ids{n.shards}, now: time.Now})
+	n.accounts.Store(identity.New(records, identity.Env{NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom}))
 	return nil
 }
+
+// fillRandom fills a slice with cryptographic randomness.
+func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runtime ends the process instead
 
 // startTokens begins to know callers by their API tokens.
 func (n *Node) startTokens() {
@@ -89,7 +94,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Sessions: &sessions{reads.route}, Runs: &runs{reads.route}, Agents: n.agents,
-		Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
+		Accounts: n.accounts.Load(), Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard),
 	}).Surface()

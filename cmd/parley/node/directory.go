@@ -11,11 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/cluster"
 	"parley/cluster/shard"
-	"parley/httpedge/endpoint"
 	"parley/persistence"
 	"parley/persistence/directory"
 	"parley/proto/failurepb"
@@ -23,7 +24,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// records is the directory as the edge's endpoint.Records: read in this node's memory, written where it is led.
+// records is the directory as the edge's collection.Store: read in this node's memory, written where it is led.
 type records struct {
 	node      string
 	directory *directory.Directory
@@ -74,14 +75,14 @@ func (n *Node) otherNames() (names []string) {
 }
 
 // Get returns what this node knows.
-func (r *records) Get(collection, key string) (endpoint.Record, bool) {
-	record, found := r.directory.Get(collection, key)
-	return endpoint.Record(record), found
+func (r *records) Get(name, key string) (collection.Record, bool) {
+	record, found := r.directory.Get(name, key)
+	return collection.Record(record), found
 }
 
 // List returns the records whose key begins with a prefix, by key.
-func (r *records) List(collection, prefix string) []endpoint.Record {
-	all := r.directory.List(collection)
+func (r *records) List(name, prefix string) []collection.Record {
+	all := r.directory.List(name)
 	first, _ := slices.BinarySearchFunc(all, prefix, func(record directory.Record, prefix string) int {
 		return strings.Compare(record.Key, prefix)
 	})
@@ -89,31 +90,31 @@ func (r *records) List(collection, prefix string) []endpoint.Record {
 	if after := slices.IndexFunc(all, func(record directory.Record) bool { return !strings.HasPrefix(record.Key, prefix) }); after >= 0 {
 		all = all[:after]
 	}
-	found := make([]endpoint.Record, len(all))
+	found := make([]collection.Record, len(all))
 	for i, record := range all {
-		found[i] = endpoint.Record(record)
+		found[i] = collection.Record(record)
 	}
 	return found
 }
 
 // Watch returns a channel that holds a value whenever the collection has changed.
-func (r *records) Watch(collection string) (changed <-chan struct{}, stop func()) {
-	return r.directory.Watch(collection)
+func (r *records) Watch(name string) (changed <-chan struct{}, stop func()) {
+	return r.directory.Watch(name)
 }
 
 // Find is Get, and makes sure that this node has heard of everything before it says that there is no such record.
-func (r *records) Find(ctx context.Context, collection, key string) (endpoint.Record, bool, error) {
-	record, found := r.Get(collection, key)
-	if found || r.fresh.missed(collection, key) {
+func (r *records) Find(ctx context.Context, name, key string) (collection.Record, bool, error) {
+	record, found := r.Get(name, key)
+	if found || r.fresh.missed(name, key) {
 		return record, found, nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.wait) // also where the one before it has not been answered yet
 	defer cancel()
 	if err := r.fresh.pass(bounded); err != nil {
-		return endpoint.Record{}, false, directoryFault("ask for a record", err)
+		return collection.Record{}, false, directoryFault("ask for a record", err)
 	}
-	if record, found = r.Get(collection, key); !found {
-		r.fresh.miss(collection, key)
+	if record, found = r.Get(name, key); !found {
+		r.fresh.miss(name, key)
 	}
 	return record, found, nil
 }
@@ -132,19 +133,19 @@ func (r *records) confirm(ctx context.Context) error {
 }
 
 // Put writes a record whose stored version is expected.
-func (r *records) Put(ctx context.Context, collection, key string, expected uint64, value []byte) (version uint64, err error) {
-	return r.write(ctx, &nodepb.PutRecord{Collection: collection, Key: key, ExpectedVersion: expected, Value: value})
+func (r *records) Put(ctx context.Context, name, key string, expected uint64, value []byte) (version uint64, err error) {
+	return r.write(ctx, &nodepb.PutRecord{Collection: name, Key: key, ExpectedVersion: expected, Value: value})
 }
 
 // Delete removes a record whose stored version is expected.
-func (r *records) Delete(ctx context.Context, collection, key string, expected uint64) error {
-	_, err := r.write(ctx, &nodepb.PutRecord{Collection: collection, Key: key, ExpectedVersion: expected, Delete: true})
+func (r *records) Delete(ctx context.Context, name, key string, expected uint64) error {
+	_, err := r.write(ctx, &nodepb.PutRecord{Collection: name, Key: key, ExpectedVersion: expected, Delete: true})
 	return err
 }
 
 // Guarded writes what decide says if nothing of the scope was written meanwhile. Those of one node take turns, so that they do
 // not stand in each other's way; those of other nodes are found out by the guard, which is read before anything else.
-func (r *records) Guarded(ctx context.Context, scope string, decide func() (*endpoint.Write, error)) (version uint64, err error) {
+func (r *records) Guarded(ctx context.Context, scope string, decide func() (*collection.Write, error)) (version uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, guardedTimeout)
 	defer cancel()
 	leave, err := r.turns.take(ctx, scope)
@@ -153,16 +154,16 @@ func (r *records) Guarded(ctx context.Context, scope string, decide func() (*end
 	}
 	defer leave()
 	for try := 1; ; try++ {
-		guard, _ := r.Get(endpoint.Guards, scope)
+		guard, _ := r.Get(collection.Guards, scope)
 		write, err := decide()
 		if err != nil || write == nil {
 			return 0, err
 		}
 		version, err = r.write(ctx, &nodepb.PutRecord{
 			Collection: write.Collection, Key: write.Key, ExpectedVersion: write.Expected, Value: write.Value, Delete: write.Delete,
-			Guard: &logpb.Guard{Collection: endpoint.Guards, Key: scope, ExpectedVersion: guard.Version},
+			Guard: &logpb.Guard{Collection: collection.Guards, Key: scope, ExpectedVersion: guard.Version},
 		})
-		if !isConflict(err) || try == guardedTries || ctx.Err() != nil {
+		if !collection.IsConflict(err) || try == guardedTries || ctx.Err() != nil {
 			return version, err
 		}
 	}
@@ -300,11 +301,11 @@ func (r *records) own(ctx context.Context, put *nodepb.PutRecord, conflict *node
 }
 
 // spread waits until this node reads what was written, and a moment for the others. They get it anyhow.
-func (r *records) spread(ctx context.Context, collection string, version uint64) {
+func (r *records) spread(ctx context.Context, name string, version uint64) {
 	short, cancel := context.WithTimeout(ctx, spreadTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	if collection != endpoint.TokenUses { // which nobody waits for
+	if name != identity.TokenUses { // which nobody waits for
 		owner, _ := r.owners.Owner(shard.Directory)
 		for _, other := range r.others() {
 			if other == owner.Node {

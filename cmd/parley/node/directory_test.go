@@ -16,10 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection"
+	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/cluster/shard"
 	"parley/cmd/parley/config"
-	"parley/httpedge/endpoint"
 	"parley/persistence"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -63,24 +65,24 @@ func TestRecordsOnEveryNode(t *testing.T) {
 	version := uint64(0)
 	for i := range 30 {
 		by, value := names[i%3], fmt.Appendf(nil, "%d", i)
-		next, err := all[by].Put(ctx, endpoint.Tokens, "a", version, value)
+		next, err := all[by].Put(ctx, identity.Tokens, "a", version, value)
 		require.NoError(t, err)
 		require.Greater(t, next, version)
 		version = next
 		for name, r := range all {
-			record, found := r.Get(endpoint.Tokens, "a")
+			record, found := r.Get(identity.Tokens, "a")
 			require.True(t, found)
-			require.Equal(t, endpoint.Record{Key: "a", Version: version, Value: value}, record, "on %s", name)
+			require.Equal(t, collection.Record{Key: "a", Version: version, Value: value}, record, "on %s", name)
 		}
-		_, err = all[names[(i+1)%3]].Put(ctx, endpoint.Tokens, "a", version-1, nil)
+		_, err = all[names[(i+1)%3]].Put(ctx, identity.Tokens, "a", version-1, nil)
 		require.True(t, isCode(err, failurepb.Code_CONFLICT), "%v", err)
 	}
-	require.True(t, isCode(all["n1"].Delete(ctx, endpoint.Tokens, "a", 1), failurepb.Code_CONFLICT))
-	require.NoError(t, all["n1"].Delete(ctx, endpoint.Tokens, "a", version))
+	require.True(t, isCode(all["n1"].Delete(ctx, identity.Tokens, "a", 1), failurepb.Code_CONFLICT))
+	require.NoError(t, all["n1"].Delete(ctx, identity.Tokens, "a", version))
 	for _, r := range all {
-		_, found := r.Get(endpoint.Tokens, "a")
+		_, found := r.Get(identity.Tokens, "a")
 		require.False(t, found)
-		_, found, err := r.Find(ctx, endpoint.Tokens, "a")
+		_, found, err := r.Find(ctx, identity.Tokens, "a")
 		require.NoError(t, err)
 		require.False(t, found)
 	}
@@ -91,8 +93,8 @@ func TestRecordsOnEveryNode(t *testing.T) {
 	for _, r := range all {
 		counting.Go(func() {
 			for done := 0; done < each; {
-				record, _ := r.Get(endpoint.RequestCounts, "t")
-				_, err := r.Put(ctx, endpoint.RequestCounts, "t", record.Version, append(slices.Clone(record.Value), '.'))
+				record, _ := r.Get(identity.RequestCounts, "t")
+				_, err := r.Put(ctx, identity.RequestCounts, "t", record.Version, append(slices.Clone(record.Value), '.'))
 				switch {
 				case err == nil:
 					done++
@@ -104,23 +106,23 @@ func TestRecordsOnEveryNode(t *testing.T) {
 		})
 	}
 	counting.Wait()
-	record, _ := all["n2"].Get(endpoint.RequestCounts, "t")
+	record, _ := all["n2"].Get(identity.RequestCounts, "t")
 	require.Len(t, record.Value, 3*each)
 
 	// Prefixes.
 	for _, key := range []string{"p/a", "p/b", "p0/a", "o/z", "q"} {
-		_, err := all["n3"].Put(ctx, endpoint.AgentRecords, key, 0, nil)
+		_, err := all["n3"].Put(ctx, catalog.Agents, key, 0, nil)
 		require.NoError(t, err)
 	}
 	for prefix, want := range map[string]string{"p/": "p/a p/b", "": "o/z p/a p/b p0/a q", "p": "p/a p/b p0/a", "r": "", "q": "q", "q/": ""} {
 		var keys []string
-		for _, record := range all["n1"].List(endpoint.AgentRecords, prefix) {
+		for _, record := range all["n1"].List(catalog.Agents, prefix) {
 			keys = append(keys, record.Key)
 		}
 		require.Equal(t, want, strings.Join(keys, " "), "prefix %q", prefix)
 	}
 
-	_, err := all["n1"].Put(ctx, endpoint.Tokens, "big", 0, make([]byte, 2<<20))
+	_, err := all["n1"].Put(ctx, identity.Tokens, "big", 0, make([]byte, 2<<20))
 	require.True(t, isCode(err, failurepb.Code_TOO_LARGE), "%v", err)
 	f.ownerOfDirectoryIsCutOff(all)
 }
@@ -133,26 +135,26 @@ func (f *fleet) ownerOfDirectoryIsCutOff(all map[string]*records) {
 	require.True(t, known)
 	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == owner.Node })
 	f.network.Isolate(owner.Node, others...)
-	_, err := all[others[0]].Put(ctx, endpoint.Users, "u", 0, []byte("made"))
+	_, err := all[others[0]].Put(ctx, identity.Users, "u", 0, []byte("made"))
 	require.NoError(t, err)
-	_, found := all[others[0]].Get(endpoint.Users, "u")
+	_, found := all[others[0]].Get(identity.Users, "u")
 	require.True(t, found)
-	record, found, err := all[others[1]].Find(ctx, endpoint.Users, "u")
+	record, found, err := all[others[1]].Find(ctx, identity.Users, "u")
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, "made", string(record.Value))
 	short, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, _, err = all[owner.Node].Find(short, endpoint.Users, "u")
+	_, _, err = all[owner.Node].Find(short, identity.Users, "u")
 	require.True(t, isCode(err, failurepb.Code_UNAVAILABLE), "%v", err)
 	short, cancel = context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err = all[owner.Node].Put(short, endpoint.Users, "v", 0, nil)
+	_, err = all[owner.Node].Put(short, identity.Users, "v", 0, nil)
 	require.True(t, isCode(err, failurepb.Code_UNAVAILABLE), "%v", err)
 
 	f.network.Heal()
 	f.eventually("who was cut off hears of it", 60*time.Second, func() bool {
-		_, found, err := all[owner.Node].Find(ctx, endpoint.Users, "u")
+		_, found, err := all[owner.Node].Find(ctx, identity.Users, "u")
 		return err == nil && found
 	})
 }
@@ -164,7 +166,7 @@ func TestLostAnswers(t *testing.T) {
 	n := f.nodes["n1"]
 	r := f.directories()["n1"]
 	ctx := t.Context()
-	_, err := r.Put(ctx, endpoint.Users, "u", 0, []byte("a"))
+	_, err := r.Put(ctx, identity.Users, "u", 0, []byte("a"))
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		put  *nodepb.PutRecord
@@ -178,7 +180,7 @@ func TestLostAnswers(t *testing.T) {
 		"removed by somebody": {&nodepb.PutRecord{Key: "gone", Value: []byte("a"), ExpectedVersion: 3}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.put.Collection = endpoint.Users
+			tc.put.Collection = identity.Users
 			conflict, err := n.putRecord(ctx, tc.put)
 			require.NoError(t, err)
 			require.True(t, conflict.GetConflict())
@@ -199,17 +201,17 @@ func TestGuardedWrites(t *testing.T) {
 	const each, limit = 8, 5
 	full := machine.Fail(failurepb.Code_QUOTA_REACHED, "full")
 	all := f.directories()
-	scope := endpoint.Scope(endpoint.Models, "t")
+	scope := collection.Scope(catalog.Models, "t")
 	var made, refused atomic.Int64
 	var writing sync.WaitGroup
 	for name, r := range all {
 		for i := range each {
 			writing.Go(func() {
-				_, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
-					if len(r.List(endpoint.Models, "")) >= limit {
+				_, err := r.Guarded(t.Context(), scope, func() (*collection.Write, error) {
+					if len(r.List(catalog.Models, "")) >= limit {
 						return nil, full
 					}
-					return &endpoint.Write{Collection: endpoint.Models, Key: fmt.Sprintf("%s/%d", name, i), Value: []byte("v")}, nil
+					return &collection.Write{Collection: catalog.Models, Key: fmt.Sprintf("%s/%d", name, i), Value: []byte("v")}, nil
 				})
 				switch {
 				case err == nil:
@@ -225,26 +227,26 @@ func TestGuardedWrites(t *testing.T) {
 	writing.Wait()
 	require.Equal(t, []int64{limit, 3*each - limit}, []int64{made.Load(), refused.Load()})
 	for _, r := range all {
-		require.Len(t, r.List(endpoint.Models, ""), limit)
+		require.Len(t, r.List(catalog.Models, ""), limit)
 		require.Empty(t, r.turns.lines)
 	}
 
 	// A write that was decided by what is no more the state is decided anew, one that is not decided writes nothing.
 	r, asked := all["n1"], 0
-	_, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
-		_, there := r.Get(endpoint.Models, "between")
+	_, err := r.Guarded(t.Context(), scope, func() (*collection.Write, error) {
+		_, there := r.Get(catalog.Models, "between")
 		if asked++; asked == 1 {
-			_, err := all["n2"].Guarded(t.Context(), scope, func() (*endpoint.Write, error) {
-				return &endpoint.Write{Collection: endpoint.Models, Key: "between"}, nil
+			_, err := all["n2"].Guarded(t.Context(), scope, func() (*collection.Write, error) {
+				return &collection.Write{Collection: catalog.Models, Key: "between"}, nil
 			})
 			require.NoError(t, err)
 		}
 		require.Equal(t, asked == 2, there)
-		return &endpoint.Write{Collection: endpoint.Models, Key: "own"}, nil
+		return &collection.Write{Collection: catalog.Models, Key: "own"}, nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, asked)
-	version, err := r.Guarded(t.Context(), scope, func() (*endpoint.Write, error) { return nil, nil }) //nolint:nilnil // that is the case
+	version, err := r.Guarded(t.Context(), scope, func() (*collection.Write, error) { return nil, nil }) //nolint:nilnil // that is the case
 	require.NoError(t, err)
 	require.Zero(t, version)
 
@@ -253,7 +255,7 @@ func TestGuardedWrites(t *testing.T) {
 	require.NoError(t, err)
 	brief, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = r.Guarded(brief, scope, func() (*endpoint.Write, error) { return nil, errors.New("not its turn") })
+	_, err = r.Guarded(brief, scope, func() (*collection.Write, error) { return nil, errors.New("not its turn") })
 	require.ErrorIs(t, err, context.Canceled)
 	leave()
 	require.Empty(t, r.turns.lines)

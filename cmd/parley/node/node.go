@@ -20,6 +20,7 @@ import (
 	"parley/actors"
 	"parley/actors/conversation"
 	"parley/actors/core/feature"
+	"parley/actors/core/identity"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
 	"parley/actors/turn"
@@ -66,7 +67,7 @@ type Node struct {
 	seal                  *sealer
 	guard                 *deliver.Guard
 	providers             model.Providers
-	roster                atomic.Pointer[people] // nil until the directory is there
+	accounts              atomic.Pointer[identity.Accounts] // nil until the directory is open
 	tokens                *token.Authenticator
 	gateway               *gateway.API
 	shards                shard.Map
@@ -138,7 +139,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		{"join the members", n.startLinks},
 		{"start the directory", n.startDirectory},
 		{"recover the log", n.startStore},
-		{"make the first tenant", n.startFounding},
+		{"make the first tenant", n.startBootstrap},
 		{"start streams", n.startHub},
 		{"start placement", n.startPlacing},
 		{"start http server", n.startServer},
@@ -150,8 +151,8 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 	n.mu.Lock()
 	n.ready = true
 	n.mu.Unlock()
-	identity := n.store.Identity()
-	log.Info("ready", slog.String("node", c.Node.Name), slog.String("cluster", identity.ClusterID), slog.Int("shards", identity.Shards),
+	home := n.store.Identity()
+	log.Info("ready", slog.String("node", c.Node.Name), slog.String("cluster", home.ClusterID), slog.Int("shards", home.Shards),
 		slog.String("listen", n.Addr().String()), slog.String("ops_listen", n.OpsAddr().String()))
 	return n, nil
 }
@@ -245,7 +246,7 @@ func (n *Node) listen(ctx context.Context) error {
 func (n *Node) startOps(context.Context) error {
 	ops, err := opsapi.New(opsConfig(n.config, n.descriptors), opsapi.Parts{
 		Listener: n.opsListener, Ready: n.unready, Gatherer: n.metrics, Logger: n.log,
-		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, People: &early{node: n}},
+		Admin: opsapi.Admin{Status: n.statusNow, Drain: n.drain, Backup: n.backup, Accounts: n.accounts.Load},
 	})
 	if err != nil {
 		return err

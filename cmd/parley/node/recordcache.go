@@ -3,13 +3,13 @@ package node
 import (
 	"sync"
 
-	"parley/httpedge/endpoint"
+	"parley/actors/core/collection"
 )
 
 // recordCache keeps what was made out of records of the directory for as long as those have not changed. Looking that up costs
 // less than being told of changes, and is never late.
 type recordCache[K comparable, V any] struct {
-	records endpoint.Records
+	records collection.Store
 	limit   int // entries
 
 	mu      sync.RWMutex
@@ -29,18 +29,18 @@ type use struct {
 
 // recipe reads records and notes which.
 type recipe struct {
-	records endpoint.Records
+	records collection.Store
 	uses    []use
 }
 
 // get reads a record; nil when there is none.
-func (r *recipe) get(collection, key string) []byte {
-	record, _ := r.records.Get(collection, key)
-	r.uses = append(r.uses, use{collection, key, record.Version})
+func (r *recipe) get(name, key string) []byte {
+	record, _ := r.records.Get(name, key)
+	r.uses = append(r.uses, use{name, key, record.Version})
 	return record.Value
 }
 
-func newRecordCache[K comparable, V any](records endpoint.Records, limit int) *recordCache[K, V] {
+func newRecordCache[K comparable, V any](records collection.Store, limit int) *recordCache[K, V] {
 	return &recordCache[K, V]{records: records, limit: limit, entries: map[K]*cached[V]{}}
 }
 

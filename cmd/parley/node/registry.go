@@ -9,10 +9,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection"
 	"parley/actors/turn"
 	"parley/actors/turn/model"
 	"parley/httpedge/definition"
-	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
 )
@@ -66,7 +67,7 @@ func (r *registry) Agents(projectID string) []*agentpb.Agent {
 	if r.recorded == nil {
 		return all
 	}
-	for _, record := range r.recorded.records.List(endpoint.AgentRecords, projectID+"/") {
+	for _, record := range r.recorded.records.List(catalog.Agents, projectID+"/") {
 		key := strings.TrimPrefix(record.Key, projectID+"/")
 		if _, configured := r.configured(projectID, key); configured {
 			continue
@@ -109,7 +110,7 @@ const (
 
 // recordedAgents makes what can be run out of the records of agents, models and providers.
 type recordedAgents struct {
-	records  endpoint.Records
+	records  collection.Store
 	compiler *compiler
 	log      *slog.Logger
 	agents   *recordCache[versionName, *agentpb.Agent]
@@ -129,7 +130,7 @@ type callable struct {
 	record *directorypb.Model
 }
 
-func newRecordedAgents(records endpoint.Records, compiler *compiler, log *slog.Logger) *recordedAgents {
+func newRecordedAgents(records collection.Store, compiler *compiler, log *slog.Logger) *recordedAgents {
 	return &recordedAgents{
 		records: records, compiler: compiler, log: log,
 		agents: newRecordCache[versionName, *agentpb.Agent](records, maxCompiled),
@@ -141,7 +142,7 @@ func newRecordedAgents(records endpoint.Records, compiler *compiler, log *slog.L
 func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Agent, bool) {
 	key := name.project + "/" + name.key
 	record := new(directorypb.Agent)
-	if raw := from.get(endpoint.AgentRecords, key); raw == nil || !a.decode(raw, record, key) {
+	if raw := from.get(catalog.Agents, key); raw == nil || !a.decode(raw, record, key) {
 		return nil, false
 	}
 	version := name.version
@@ -151,7 +152,7 @@ func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Age
 	source := &source{key: key, record: record, definition: record.GetDraft()}
 	if version > 0 {
 		snapshot := new(directorypb.AgentVersion)
-		raw := from.get(endpoint.AgentVersions, endpoint.VersionKey(key, version))
+		raw := from.get(catalog.AgentVersions, catalog.VersionKey(key, version))
 		if raw == nil || !a.decode(raw, snapshot, key) {
 			return nil, false
 		}
@@ -202,7 +203,7 @@ func (a *recordedAgents) makeModel(from *recipe, name recordName) (callable, boo
 func (a *recordedAgents) model(from *recipe, project, key string) callable {
 	name := project + "/" + key
 	record, provider := new(directorypb.Model), new(directorypb.Provider)
-	if raw := from.get(endpoint.Models, name); raw == nil {
+	if raw := from.get(catalog.Models, name); raw == nil {
 		var builtin bool
 		if record, provider, builtin = definition.BuiltinModel(project, key); !builtin {
 			return callable{}
@@ -223,7 +224,7 @@ func (a *recordedAgents) model(from *recipe, project, key string) callable {
 // provider reads a provider that may be called.
 func (a *recordedAgents) provider(from *recipe, project, key string, into *directorypb.Provider) bool {
 	name := project + "/" + key
-	raw := from.get(endpoint.Providers, name)
+	raw := from.get(catalog.Providers, name)
 	if raw == nil {
 		_, builtin, ok := definition.BuiltinModel(project, key)
 		if ok {

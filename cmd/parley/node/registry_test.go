@@ -10,7 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/catalog"
+	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/identity"
 	"parley/actors/turn"
+	"parley/cluster/shard"
 	"parley/cmd/parley/config"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -23,25 +27,25 @@ import (
 type shelf struct {
 	*registry
 	t       *testing.T
-	records *endpointtest.Records
+	records *collectiontest.Records
 	sealer  *endpointtest.Sealer
 	logged  *strings.Builder
 }
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	s := &shelf{t: t, records: &endpointtest.Records{}, sealer: &endpointtest.Sealer{}, logged: &strings.Builder{}}
+	s := &shelf{t: t, records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{}, logged: &strings.Builder{}}
 	s.registry = newRegistry([]*agentpb.Agent{{Id: "assistant", Name: "Assistant"}})
 	s.recorded = newRecordedAgents(s.records, newCompiler(config.Default(), s.sealer.Open), slog.New(slog.NewTextHandler(s.logged, nil)))
 	return s
 }
 
-func (s *shelf) put(collection, key string, message proto.Message) {
+func (s *shelf) put(name, key string, message proto.Message) {
 	s.t.Helper()
 	value, err := proto.Marshal(message)
 	require.NoError(s.t, err)
-	stored, _ := s.records.Get(collection, key)
-	_, err = s.records.Put(s.t.Context(), collection, key, stored.Version, value)
+	stored, _ := s.records.Get(name, key)
+	_, err = s.records.Put(s.t.Context(), name, key, stored.Version, value)
 	require.NoError(s.t, err)
 }
 
@@ -54,7 +58,7 @@ func (s *shelf) agent(key, configText string, change func(*directorypb.Agent)) {
 	if change != nil {
 		change(agent)
 	}
-	s.put(endpoint.AgentRecords, "default/"+key, agent)
+	s.put(catalog.Agents, "default/"+key, agent)
 }
 
 func (s *shelf) define(record, configText string) *directorypb.Definition {
@@ -67,7 +71,7 @@ func (s *shelf) define(record, configText string) *directorypb.Definition {
 }
 
 func (s *shelf) model(key, provider string) {
-	s.put(endpoint.Models, "default/"+key, &directorypb.Model{
+	s.put(catalog.Models, "default/"+key, &directorypb.Model{
 		ProjectId: "default", Key: key, ProviderKey: provider, ModelId: "big-1", Category: "llm",
 		Settings: []byte(`{"contextTokens":9000,"maxRetries":0,"totalTimeoutMs":5000,"temperature":0.9}`),
 		Pricing:  []byte(`{"inputTokenPer1M":2,"outputTokenPer1M":4}`),
@@ -86,7 +90,7 @@ func (s *shelf) providerAt(key, status, settings string) {
 	require.Nil(s.t, failure)
 	sealed, err := draft.Seal(definition.ProviderRecordKey("default", key), nil, s.sealer.Seal)
 	require.NoError(s.t, err)
-	s.put(endpoint.Providers, "default/"+key, &directorypb.Provider{
+	s.put(catalog.Providers, "default/"+key, &directorypb.Provider{
 		ProjectId: "default", Key: key, Driver: "openai", Status: status, Settings: draft.Settings, Sealed: sealed.Encode(),
 	})
 }
@@ -203,7 +207,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	require.Empty(t, s.found("keyed", 0).GetModel().GetConnection().GetApiKey())
 
 	// A version never changes; the provider does. Neither an old URL with a new key, nor the other way round.
-	s.put(endpoint.AgentVersions, endpoint.VersionKey("default/keyed", 1), &directorypb.AgentVersion{
+	s.put(catalog.AgentVersions, catalog.VersionKey("default/keyed", 1), &directorypb.AgentVersion{
 		Version: 1, Definition: s.define("default/keyed", fmt.Sprintf(text, "https://a.test", "acme")),
 	})
 	require.Equal(t, "sk-1", s.found("keyed", 1).GetModel().GetConnection().GetApiKey())
@@ -211,9 +215,16 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	require.Nil(t, s.found("keyed", 1).GetModel().GetConnection())
 }
 
+func mint(t *testing.T) ids {
+	t.Helper()
+	shards, ok := shard.New(16)
+	require.True(t, ok)
+	return ids{shards}
+}
+
 // TestUsersOfTheDirectoryAreTheirOwn: whatever id a user may get here, nobody from outside has it.
 func TestUsersOfTheDirectoryAreTheirOwn(t *testing.T) {
-	for _, id := range []string{firstOwner, mint(t).NewID("usr")} {
+	for _, id := range []string{identity.DefaultOwner, mint(t).NewID("usr")} {
 		outside := endpoint.OutsideUser(id)
 		require.Equal(t, "ext:"+id, outside)
 		require.Equal(t, "ext:"+outside, endpoint.OutsideUser(outside), "no two become one")
@@ -230,7 +241,7 @@ func TestVersions(t *testing.T) {
 	require.Equal(t, "draft", s.found("a", 0).GetInstructions())
 
 	for n, prompt := range []string{"one", "two"} {
-		s.put(endpoint.AgentVersions, endpoint.VersionKey("default/a", int64(n+1)), &directorypb.AgentVersion{
+		s.put(catalog.AgentVersions, catalog.VersionKey("default/a", int64(n+1)), &directorypb.AgentVersion{
 			Version: int64(n + 1), Definition: s.define("default/a", `{"modelKey":"scripted","systemPrompt":"`+prompt+`"}`),
 		})
 	}
@@ -382,14 +393,14 @@ func TestCheckAgent(t *testing.T) {
 }
 
 func BenchmarkRegistry(b *testing.B) {
-	records := &endpointtest.Records{}
+	records := &collectiontest.Records{}
 	s := newRegistry(nil)
 	s.recorded = newRecordedAgents(records, newCompiler(config.Default(), nil), slog.New(slog.DiscardHandler))
 	value, err := proto.Marshal(&directorypb.Agent{
 		ProjectId: "default", Key: "a", Status: statusActive, Draft: &directorypb.Definition{Config: []byte(`{"modelKey":"scripted"}`)},
 	})
 	require.NoError(b, err)
-	_, err = records.Put(b.Context(), endpoint.AgentRecords, "default/a", 0, value)
+	_, err = records.Put(b.Context(), catalog.Agents, "default/a", 0, value)
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -431,7 +442,7 @@ func TestAgentsOfModelsThatSee(t *testing.T) {
 	s := newShelf(t)
 	s.provider("acme", "active")
 	for key, sees := range map[string]bool{"blind": false, "seeing": true} {
-		s.put(endpoint.Models, "default/"+key, &directorypb.Model{
+		s.put(catalog.Models, "default/"+key, &directorypb.Model{
 			ProjectId: "default", Key: key, ProviderKey: "acme", ModelId: "m", Category: "llm", Multimodal: sees,
 		})
 	}

@@ -1,23 +1,11 @@
-package endpoint
+package collection
 
 import "context"
 
-// Collections of the directory (package directorypb says what they hold and how they are keyed).
-const (
-	Tenants       = "tenants"
-	Projects      = "projects"
-	Users         = "users"
-	Tokens        = "tokens"
-	TokenUses     = "token_uses"
-	AgentRecords  = "agents"
-	AgentVersions = "agent_versions"
-	Models        = "models"
-	Providers     = "providers"
-	RequestCounts = "request_counts"
-	Guards        = "guards" // see Records.Guarded; by scope
-)
+// Guards is the directory's collection of guards, one for each scope (see Store.Guarded).
+const Guards = "guards"
 
-// Scope names what a collection holds of a tenant, for Records.Guarded.
+// Scope names what a collection holds of a tenant, for Store.Guarded.
 func Scope(collection, tenantID string) string { return collection + "/" + tenantID }
 
 // Write is one write of a record.
@@ -35,9 +23,8 @@ type Record struct {
 	Value   []byte
 }
 
-// Records is what handlers need of the directory: small records, in the memory of every node. What one node has written
-// all nodes have a moment later.
-type Records interface {
+// Store is the directory: small records, in the memory of every node. What one node has written all nodes have a moment later.
+type Store interface {
 	// Get returns what this node knows.
 	Get(collection, key string) (Record, bool)
 	// Find is Get, and asks where the directory is led when this node knows no such record: it may have been made a moment
@@ -57,11 +44,4 @@ type Records interface {
 	Guarded(ctx context.Context, scope string, decide func() (*Write, error)) (version uint64, err error)
 	// Watch returns a channel that holds a value whenever the collection has changed since it was last received from.
 	Watch(collection string) (changed <-chan struct{}, stop func())
-}
-
-// Sealer encrypts secrets before they are stored. Nothing at the edge opens them again.
-type Sealer interface {
-	// Seal encrypts a secret; about names what it belongs to (record key and field) and is needed to open it. A
-	// SECRETS_UNAVAILABLE failure says that nothing to encrypt with is configured.
-	Seal(secret []byte, about string) ([]byte, error)
 }
