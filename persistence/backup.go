@@ -14,15 +14,15 @@ import (
 	"parley/persistence/replica"
 )
 
-// BackupInfo says what a copy of a shard holds.
+// BackupInfo describes the contents of a copy of a shard.
 type BackupInfo = backup.Info
 
-// checkRows is how many rows are copied between two looks at whether to go on.
+// checkRows is how many rows are copied between two checks whether to go on.
 const checkRows = 1024
 
-// Backup writes a copy of a shard of which this node is the leader: all of it as of one moment, with everything that was
-// acknowledged before the call. The shard goes on being written to meanwhile; what it needed at that moment stays on
-// the disk until the copy is made. Under WithStale a replica that does not lead is copied as it is.
+// Backup writes a copy of a shard that this node leads: a consistent snapshot with everything acknowledged before the
+// call. Writes to the shard go on meanwhile; what the snapshot needs stays on disk until the copy is complete. Under
+// WithStale a replica that does not lead is copied as it is.
 func (s *Store) Backup(ctx context.Context, group uint32, w io.Writer) (BackupInfo, error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// Blob is what a shard knows of a blob besides its bytes.
+// Blob describes a blob, without its bytes.
 type Blob = blob.Blob
 
 // Limits of a blob, see package blob.
@@ -26,8 +26,8 @@ const (
 	MaxChunks = blob.MaxChunks
 )
 
-// PutChunk keeps a piece of a blob that is not committed: ChunkSize bytes, or fewer when it is the last one. Pieces come
-// in any order; the same one again changes nothing. What is not committed within an hour of its last piece is removed.
+// PutChunk stores a piece of an uncommitted blob: ChunkSize bytes, or fewer for the last one. Pieces may come in any
+// order, and repeating one changes nothing. A blob that is not committed within an hour of its last piece is removed.
 // data must not change during the call. Errors: ErrBlobTaken, and those of every write.
 func (s *Store) PutChunk(ctx context.Context, group uint32, id string, index uint32, data []byte) error {
 	c := &logpb.BlobChunk{Id: id, Index: index, Data: data, At: s.opts.Now().UnixMilli()}
@@ -41,8 +41,8 @@ func (s *Store) PutChunk(ctx context.Context, group uint32, id string, index uin
 	return nil
 }
 
-// CommitBlob makes a blob readable that belongs to no entity: Chunks, Size, Record and ExpiresAt of b count. One that
-// belongs to an entity is committed by an append of that entity. The same commit again changes nothing. Errors:
+// CommitBlob makes a blob readable that belongs to no entity; of b it uses Chunks, Size, Record and ExpiresAt. A blob
+// that belongs to an entity is committed by an append of that entity. Repeating a commit changes nothing. Errors:
 // ErrIncomplete, ErrBlobTaken, and those of every write.
 func (s *Store) CommitBlob(ctx context.Context, group uint32, id string, b Blob) error {
 	return s.changeBlob(ctx, group, &logpb.BlobChange{
@@ -50,8 +50,8 @@ func (s *Store) CommitBlob(ctx context.Context, group uint32, id string, b Blob)
 	})
 }
 
-// DeleteBlob removes a blob that belongs to no entity, or that nobody has committed. One that is not there is no error.
-// Errors: ErrBlobTaken when it belongs to an entity, and those of every write.
+// DeleteBlob removes a blob that belongs to no entity or has not been committed. A missing blob is no error. Errors:
+// ErrBlobTaken when it belongs to an entity, and those of every write.
 func (s *Store) DeleteBlob(ctx context.Context, group uint32, id string) error {
 	return s.changeBlob(ctx, group, &logpb.BlobChange{Id: id, Delete: true})
 }
@@ -91,7 +91,7 @@ func (s *Store) proposeBlob(ctx context.Context, group uint32, entry []byte, enc
 	}
 }
 
-// Blob returns what is known of a blob. The record is the caller's.
+// Blob returns the description of a blob. The caller may keep the record.
 func (s *Store) Blob(ctx context.Context, group uint32, id string) (b Blob, found bool, err error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Store) Blob(ctx context.Context, group uint32, id string) (b Blob, foun
 	return b, found, r.end(err)
 }
 
-// Chunk returns a piece of a blob, in buf if that has room. Committed pieces never change, so under WithStale any
-// replica that has one answers. Errors: ErrNoChunk.
+// Chunk returns a piece of a blob, in buf if it fits. Committed pieces never change, so under WithStale any replica
+// that has the piece can answer. Errors: ErrNoChunk.
 func (s *Store) Chunk(ctx context.Context, group uint32, id string, index uint32, buf []byte) (data []byte, err error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {
@@ -128,16 +128,16 @@ func (s *Store) Chunk(ctx context.Context, group uint32, id string, index uint32
 }
 
 const (
-	// sweepRows bounds the blobs that a sweep reads of a shard at a time.
+	// sweepRows bounds the blobs that a sweep reads from a shard at a time.
 	sweepRows = 100
 	// sweepTimeout bounds their removal.
 	sweepTimeout = 10 * time.Second
-	// flushPieces is how many bytes of files are written before the write buffer is: it would fill with them, and what
-	// they need in memory would be its size.
+	// flushPieces is how many bytes of files are written before the write buffer is flushed: otherwise they would fill
+	// it, and take that much memory.
 	flushPieces = 4 << 20
 )
 
-// sweep removes blobs that are due and sums that are old, of the shards that this node leads, until ctx ends.
+// sweep removes expired blobs and old sums from the shards that this node leads, until ctx ends.
 func (s *Store) sweep(ctx context.Context) {
 	ticker := time.NewTicker(s.opts.SweepInterval)
 	defer ticker.Stop()
@@ -160,8 +160,8 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 }
 
-// sweepBlobs removes what is due of a shard that this node leads, however much it is. A removal names the time: what was
-// committed since the list was read stays.
+// sweepBlobs removes all expired blobs from a shard that this node leads. A removal carries the time of the sweep, so a
+// blob that was committed since the list was read stays.
 func (s *Store) sweepBlobs(ctx context.Context, group uint32) error {
 	now := s.opts.Now().UnixMilli()
 	page := ListQuery{List: fsm.ListBlobsDue, Limit: sweepRows}
@@ -175,7 +175,7 @@ func (s *Store) sweepBlobs(ctx context.Context, group uint32) error {
 	}
 }
 
-// sweepPage removes what is due at a time of a page, and returns the page.
+// sweepPage removes the blobs of a page that have expired by now, and returns the page.
 func (s *Store) sweepPage(ctx context.Context, group uint32, page ListQuery, now int64) ([]ListRow, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -202,8 +202,8 @@ type pieceFlusher struct {
 	done      chan struct{} // closed when the flushing goroutine has ended; nil before Start
 }
 
-// piecesWritten counts what the logs wrote of files, and has the write buffer flushed. It is called from the logs and
-// does not block.
+// piecesWritten counts the bytes of files that the logs wrote, and requests a flush of the write buffer. The logs call
+// it; it does not block.
 func (s *Store) piecesWritten(n int) {
 	if s.opts.OnFileBytes != nil {
 		s.opts.OnFileBytes(n)
@@ -218,7 +218,7 @@ func (s *Store) piecesWritten(n int) {
 	}
 }
 
-// flushPiecesWritten flushes the write buffer whenever it is asked for, until ctx ends.
+// flushPiecesWritten flushes the write buffer on request, until ctx ends.
 func (s *Store) flushPiecesWritten(ctx context.Context) {
 	for {
 		select {
@@ -235,7 +235,7 @@ func (s *Store) flushPiecesWritten(ctx context.Context) {
 	}
 }
 
-// awaitFlusher waits for the goroutine that flushes; in a failed engine it may hang, as others may.
+// awaitFlusher waits for the flushing goroutine, for a bounded time: in a failed engine it may hang.
 func (s *Store) awaitFlusher() {
 	if s.pieces.done == nil {
 		return
@@ -252,5 +252,5 @@ func (s *Store) awaitFlusher() {
 	}
 }
 
-// flusherTimeout is enough for what does not hang.
+// flusherTimeout is enough for a goroutine that does not hang.
 const flusherTimeout = 100 * time.Millisecond

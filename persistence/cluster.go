@@ -13,8 +13,8 @@ import (
 	"parley/proto/logpb"
 )
 
-// The cluster record says in the replicated directory what the identity file says on each node: a node whose data is of
-// another cluster, or was cut differently, is found out before it serves anything.
+// The cluster record repeats in the replicated directory what the identity file says on each node. A node whose data
+// belongs to another cluster, or has another number of shards, is detected before it serves anything.
 const (
 	clusterCollection = "cluster"
 	clusterKey        = "identity"
@@ -54,7 +54,7 @@ func (s *Store) confirmCluster(ctx context.Context) error {
 	}
 	if _, ok := s.directory.Get(clusterCollection, clusterKey); !ok {
 		if _, _, leading := s.driver.Leader(fsm.Directory); !leading {
-			return nil // heard of again when somebody leads
+			return nil // tried again when there is a leader
 		}
 		value, err := json.Marshal(clusterRecord{
 			ClusterID: s.identity.ClusterID, Shards: s.identity.Shards, Format: DirFormat, Created: time.Now().UTC(),
@@ -76,7 +76,7 @@ func (s *Store) confirmCluster(ctx context.Context) error {
 	return nil
 }
 
-// directoryLog is the directory's way to its log.
+// directoryLog proposes the directory's records to its log.
 type directoryLog Store
 
 // ProposePut writes a directory record through the log.

@@ -7,24 +7,24 @@ import (
 	"sync/atomic"
 )
 
-// condition is what everybody asks before writing: has the store failed, is the disk full.
+// condition records whether the store has failed and whether the disk is full. Every write checks it.
 //
-// A failure is for ever: after a failed write or sync nobody knows what is on the disk, and going on could make later
-// writes durable on top of lost ones. Fullness comes and goes.
+// A failure is permanent: after a failed write or sync the contents of the disk are unknown, and going on could make
+// later writes durable on top of lost ones. Fullness comes and goes.
 type condition struct {
 	logger *slog.Logger
 	failed atomic.Pointer[error]
 	full   atomic.Bool
 
-	mu   sync.Mutex // held while the first failure is told
-	hear func(error)
+	mu     sync.Mutex // held while the first failure is reported
+	report func(error)
 }
 
 func newCondition(logger *slog.Logger) *condition {
 	return &condition{logger: logger}
 }
 
-// writable is the reason why nothing may be written, nil if there is none.
+// writable returns why writes are refused, or nil.
 func (c *condition) writable() error {
 	if err := c.failure(); err != nil {
 		return err
@@ -42,27 +42,29 @@ func (c *condition) failure() error {
 	return nil
 }
 
-// fail records the first failure and tells it. When it returns, whoever called it, the failure is known to all: what
-// hears it must not call back. It may be called from anywhere, also from inside the storage engine.
+// fail records the first failure and reports it to the listener, which must not call back. When fail returns, the
+// failure has been reported, by this call or another. It may be called from anywhere, including from inside the storage
+// engine.
 func (c *condition) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.record(err) && c.hear != nil {
-		c.hear(err)
+	if c.record(err) && c.report != nil {
+		c.report(err)
 	}
 }
 
-// known is the failure once it has been told: whoever acts on it may rely on the hearer knowing it too.
+// known returns the failure once it has been reported, so that a caller that acts on it can rely on the listener
+// knowing of it.
 func (c *condition) known() error {
 	err := c.failure()
 	if err != nil {
-		c.mu.Lock() // waits for a fail under way
+		c.mu.Lock() // waits for a fail in progress
 		defer c.mu.Unlock()
 	}
 	return err
 }
 
-// record is fail for the one who would hear it.
+// record is fail without the report to the listener. It is false when there was a failure before.
 func (c *condition) record(err error) bool {
 	wrapped := fmt.Errorf("%w: %w", ErrFailed, err)
 	if !c.failed.CompareAndSwap(nil, &wrapped) {
@@ -72,17 +74,17 @@ func (c *condition) record(err error) bool {
 	return true
 }
 
-// onFailure has hear called with the first failure, at once if it was before.
-func (c *condition) onFailure(hear func(error)) {
+// onFailure sets the listener for the first failure, and calls it at once if there has been one.
+func (c *condition) onFailure(report func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hear = hear
+	c.report = report
 	if err := c.failure(); err != nil {
-		hear(err)
+		report(err)
 	}
 }
 
-// setFull notes whether the disk is full, and logs the change.
+// setFull records whether the disk is full, and logs a change.
 func (c *condition) setFull(full bool, free uint64) {
 	if c.full.Swap(full) == full {
 		return

@@ -16,7 +16,7 @@ import (
 )
 
 // engineFormat is pinned: a newer library must not upgrade the files by itself, since there is no way back. From this
-// format on the write-ahead log carries what tells a torn end from damage in the middle (see checkLogEnd).
+// format on, the write-ahead log holds what it takes to tell a torn end from damage in the middle (see checkLogEnd).
 const engineFormat = pebble.FormatValueSeparation
 
 const (
@@ -38,7 +38,8 @@ const (
 	separateGarbage = 0.3             // and not while less than this share of them is garbage
 )
 
-// openEngine opens Pebble. Its fatal errors become the failure of the store. The cache goes when the engine is closed.
+// openEngine opens Pebble. Its fatal errors become the failure of the store. The cache is released when the engine is
+// closed.
 func openEngine(opts Options, c *condition, space *space, cache *blockCache, isNew bool) (db *pebble.DB, err error) {
 	dir := opts.FS.PathJoin(opts.Dir, engineDir)
 	defer cache.cache.Unref()
@@ -99,8 +100,8 @@ func openEngine(opts Options, c *condition, space *space, cache *blockCache, isN
 	return db, nil
 }
 
-// engineTimeout bounds the close of a failed engine: a writer that waited for a flush when the flush failed waits for
-// ever.
+// engineTimeout bounds the close of a failed engine: a writer that was waiting for a flush when the flush failed waits
+// for ever.
 const engineTimeout = 3 * time.Second
 
 var errHangs = errors.New("storage engine hangs in the failed storage; the process must end")
@@ -121,24 +122,25 @@ func closeEngine(db *pebble.DB, c *condition) error {
 	}
 }
 
-// engineLogger is what Pebble tells: to the log what an operator should know, to the condition what is the end.
+// engineLogger receives Pebble's events: it logs what an operator should know, and reports fatal errors to the
+// condition.
 type engineLogger struct {
 	logger    *slog.Logger
 	condition *condition
 }
 
-// engineFailure is what a goroutine of ours panics with where Pebble cannot return an error. The replica driver and
+// engineFailure is the panic value on our own goroutines where Pebble cannot return an error. The replica driver and
 // openEngine recover it.
 type engineFailure struct{ err error }
 
 func (e engineFailure) Error() string { return e.err.Error() }
 
-// Infof takes Pebble's chatter.
+// Infof logs Pebble's routine messages at debug level.
 func (l *engineLogger) Infof(format string, args ...any) {
 	l.logger.Debug("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
 }
 
-// Errorf takes what Pebble could not do; after a failure that is no news.
+// Errorf logs what Pebble could not do. After a failure of the store it is silent.
 func (l *engineLogger) Errorf(format string, args ...any) {
 	if l.condition.failure() != nil {
 		return
@@ -146,10 +148,10 @@ func (l *engineLogger) Errorf(format string, args ...any) {
 	l.logger.Error("storage engine", slog.String("text", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf is called where Pebble cannot go on, and expects the process to end. The gate keeps the known cases away; what
-// is left is what should not be. It must not return. On a goroutine of ours it panics, and the replica driver takes it
-// from there; one of Pebble's own (a flush, a compaction) ends, with its locks released. The gate lets nothing be
-// written any more, so none of its successors can build on what is half done.
+// Fatalf is called where Pebble cannot go on and expects the process to end; it must not return. The gate prevents the
+// known cases. On one of our own goroutines it panics, and the replica driver handles the panic; a goroutine of
+// Pebble's (a flush, a compaction) is ended, which releases its locks. From then on the gate lets nothing be written,
+// so no later work can build on what is half done.
 func (l *engineLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	l.condition.fail(err)
@@ -159,7 +161,7 @@ func (l *engineLogger) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// onOwnGoroutine looks for a function of ours on the stack, besides this logger.
+// onOwnGoroutine reports whether a function of this program, other than this logger, is on the stack.
 func (l *engineLogger) onOwnGoroutine() bool {
 	pcs := make([]uintptr, 128)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])

@@ -12,35 +12,35 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// gate stands between the storage engine and the file system. It turns the first failed write or sync into the
-// failure of the store and lets nothing reach the disk after it: the kernel reports a failed sync once and forgets it,
-// so an engine that tries again would believe that all is well. Reads pass.
+// gate stands between the storage engine and the file system. It turns the first failed write or sync into the failure
+// of the store and lets nothing reach the disk after it: the kernel reports a failed sync once and then forgets it, so
+// an engine that retried would believe that the data is safe. Reads pass through.
 //
-// From the failure on, tables get errors: they are read back, so a flush or compaction must end without effect. All
-// else (log, manifest, markers, directories) gets success, and what is written goes nowhere: Pebble cannot return an
-// error where it changes its log or manifest, it ends the process there, or panics with a lock released that a deferred
-// call releases again. Nobody takes that success for one: the failure is known, to the replica driver too, before the
-// engine hears of success, and the driver asks for it after every commit. The disk stays as it was, which is what the
-// next start recovers from.
+// After the failure, operations on tables return errors: tables are read back, so a flush or compaction must end
+// without effect. Operations on everything else (log, manifest, markers, directories) report success and write nothing:
+// where Pebble changes its log or manifest it cannot return an error, but ends the process, or panics after releasing a
+// lock that a deferred call releases again. That false success is never trusted: the failure has been reported to the
+// replica driver before the engine gets the success, and the driver checks for it after every commit. The disk stays as
+// it was, and the next start recovers from that.
 type gate struct {
 	vfs.FS
 	condition *condition
 	spare     *spare
 }
 
-// Bounds of the waits in gate: descriptors come back when connections close, space when something is removed; an engine
-// that has failed tries its flush again and again.
+// Bounds of the waits in gate. Descriptors become free when connections close. A failed engine retries its flush in a
+// loop, which tableWait slows down.
 const (
 	descriptorRetries = 50
 	descriptorWait    = 20 * time.Millisecond
 	tableWait         = 100 * time.Millisecond
 )
 
-// Unwrap gives the file system below.
+// Unwrap returns the underlying file system.
 func (g *gate) Unwrap() vfs.FS { return g.FS }
 
-// do runs an operation that changes the disk. forget says that the store has failed and the caller is to go on as if
-// the operation had been done.
+// do runs an operation that changes the disk. forget is true when the store has failed and the caller must pretend that
+// the operation succeeded.
 func (g *gate) do(op, path string, f func() error) (forget bool, err error) {
 	if err = g.condition.known(); err != nil {
 		return !isTable(path), err
@@ -53,8 +53,8 @@ func (g *gate) do(op, path string, f func() error) (forget bool, err error) {
 	return !isTable(path), err
 }
 
-// fatal decides whether an error is the end. A full disk is not for a table, whose writing is tried again; for the log
-// it is, after the reserve has been given up in vain.
+// fatal decides whether an error is the failure of the store. A full disk is not fatal for a table, since the engine
+// retries; it is for the log, once giving up the reserve has not helped.
 func fatal(op, path string, err error) bool {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
@@ -74,8 +74,8 @@ func outOfDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// withDescriptor tries again when the process has no file descriptor left, with those that are held for it, then for a
-// while: a burst of connections must not be the end of the store.
+// withDescriptor retries when the process has run out of file descriptors, first with the ones in reserve, then for a
+// while: a burst of connections must not fail the store.
 func (g *gate) withDescriptor(f func() error) error {
 	err := f()
 	for range descriptorRetries {
@@ -90,7 +90,7 @@ func (g *gate) withDescriptor(f func() error) error {
 	return err
 }
 
-// Create makes a file. It slows down an engine that makes tables in vain: Pebble repeats a failed flush at once.
+// Create creates a file. It delays table files while writes are refused, since Pebble repeats a failed flush at once.
 func (g *gate) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if isTable(name) && g.condition.writable() != nil {
 		time.Sleep(tableWait)
@@ -121,7 +121,7 @@ func (g *gate) file(op, name string, open func() (vfs.File, error)) (vfs.File, e
 	})
 	switch {
 	case forget:
-		f.File = vfs.NewMemFile(nil) // stands in; nothing is written to it
+		f.File = vfs.NewMemFile(nil) // a placeholder; nothing is written to it
 	case err != nil:
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (g *gate) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return f, err
 }
 
-// Link makes a hard link.
+// Link creates a hard link.
 func (g *gate) Link(oldname, newname string) error {
 	return g.change("link", newname, func() error { return g.FS.Link(oldname, newname) })
 }
@@ -148,7 +148,7 @@ func (g *gate) Rename(oldname, newname string) error {
 	return g.change("rename", newname, func() error { return g.FS.Rename(oldname, newname) })
 }
 
-// MkdirAll makes a directory.
+// MkdirAll creates a directory.
 func (g *gate) MkdirAll(dir string, perm os.FileMode) error {
 	return g.change("mkdir", dir, func() error { return g.FS.MkdirAll(dir, perm) })
 }
@@ -161,7 +161,7 @@ func (g *gate) change(op, path string, f func() error) error {
 	return err
 }
 
-// Remove removes a file; not after a failure, when nobody knows what is still needed.
+// Remove removes a file. After a failure it does nothing, since the file may still be needed.
 func (g *gate) Remove(name string) error {
 	if g.condition.failure() == nil {
 		return g.FS.Remove(name)
@@ -169,7 +169,7 @@ func (g *gate) Remove(name string) error {
 	return nil
 }
 
-// RemoveAll removes a tree; not after a failure.
+// RemoveAll removes a tree. After a failure it does nothing.
 func (g *gate) RemoveAll(name string) error {
 	if g.condition.failure() == nil {
 		return g.FS.RemoveAll(name)
@@ -177,7 +177,7 @@ func (g *gate) RemoveAll(name string) error {
 	return nil
 }
 
-// gatedFile is a file that is written through the gate.
+// gatedFile is a file whose writes pass through the gate.
 type gatedFile struct {
 	vfs.File
 	gate *gate
@@ -220,7 +220,7 @@ func (f *gatedFile) SyncTo(length int64) (fullSync bool, err error) {
 	return fullSync, err
 }
 
-// Close closes the file. An error of it counts as one of a write, of which it may be the late news.
+// Close closes the file. Its error counts as a write error, since it may report an earlier write.
 func (f *gatedFile) Close() error {
 	err := f.File.Close()
 	if err == nil {

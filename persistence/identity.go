@@ -17,12 +17,12 @@ import (
 )
 
 // DirFormat is the format of a data directory as a whole: which files it has, and what they mean together. This release
-// knows no other.
+// supports only this one.
 const DirFormat = 1
 
-// Files of a data directory. identityDraft exists only while a directory is made for the first time: a crash in
-// between leaves it, nothing has been acknowledged then, and making starts again. restoreDraft is the same while a
-// backup is restored: half of one must not be taken for an empty directory.
+// Files of a data directory. identityDraft exists only while a directory is being created. A crash leaves it behind;
+// nothing has been acknowledged by then, so creation starts over. restoreDraft marks a restore in progress in the same
+// way, so that half a restore is not taken for an empty directory.
 const (
 	identityName  = "IDENTITY"
 	identityDraft = "IDENTITY.new"
@@ -41,7 +41,7 @@ type identityRecord struct {
 	Shards    int    `json:"shards"`
 }
 
-// dataDir is a directory that is ours: locked, with a known identity.
+// dataDir is a data directory that this process has locked and whose identity it knows.
 type dataDir struct {
 	fs       vfs.FS
 	dir      string
@@ -51,8 +51,8 @@ type dataDir struct {
 	drafted  string // name of the draft: identityDraft, or restoreDraft of a restore
 }
 
-// PeekIdentity reads what a data directory belongs to, without locking or changing it. found is false for one that is
-// empty, does not exist, or was never finished; ErrRefused is one that Open would refuse.
+// PeekIdentity reads the identity of a data directory, without locking or changing it. found is false for a directory
+// that is empty, does not exist, or was never completed. The error is ErrRefused for one that Open would refuse.
 func PeekIdentity(dir string) (id Identity, found bool, err error) {
 	d := &dataDir{fs: vfs.Default, dir: dir, drafted: identityDraft}
 	if _, err = d.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -62,15 +62,15 @@ func PeekIdentity(dir string) (id Identity, found bool, err error) {
 	return d.identity, found, err
 }
 
-// NewNodeID draws the number of a node that has none yet.
+// NewNodeID returns a random number for a new node.
 func NewNodeID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])>>1 | 1
 }
 
-// openDir locks a data directory and reads its identity, or gives an empty one an identity in draft, of that name. The
-// directory is looked at before it is touched.
+// openDir locks a data directory and reads its identity, or writes a new one to the draft file in an empty directory.
+// It inspects the directory before it changes anything.
 func openDir(o Options, draft string) (_ *dataDir, err error) {
 	d := &dataDir{fs: o.FS, dir: o.Dir, drafted: draft}
 	if err = makeDir(o.FS, o.Dir); err != nil {
@@ -113,7 +113,7 @@ func openDir(o Options, draft string) (_ *dataDir, err error) {
 
 func (d *dataDir) path(name string) string { return d.fs.PathJoin(d.dir, name) }
 
-// inspect reads the identity if there is one, and otherwise makes sure that the directory is empty.
+// inspect reads the identity if there is one, and otherwise checks that the directory is empty.
 func (d *dataDir) inspect() (found bool, err error) {
 	names, err := d.fs.List(d.dir)
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *dataDir) inspect() (found bool, err error) {
 	return false, nil
 }
 
-// draft gives the directory a new identity, valid once settled.
+// draft gives the directory a new identity, which takes effect with settle.
 func (d *dataDir) draft(o Options) error {
 	d.isNew = true
 	d.identity = Identity{ClusterID: o.ClusterID, NodeID: o.NodeID, Shards: o.Shards, Format: DirFormat}
@@ -179,7 +179,7 @@ func (d *dataDir) draft(o Options) error {
 	return nil
 }
 
-// settle makes a new directory's identity final, once everything else is in place.
+// settle makes a new directory's identity final. Everything else must be in place.
 func (d *dataDir) settle() error {
 	if !d.isNew {
 		return nil
@@ -197,8 +197,7 @@ func (d *dataDir) settle() error {
 	return nil
 }
 
-// encodeIdentity writes three lines: title, JSON, checksum of what stands before it. It is text so that an operator
-// can see what a directory is.
+// encodeIdentity returns three lines: title, JSON, and a checksum of both. It is text, so that an operator can read it.
 func encodeIdentity(id Identity) []byte {
 	line, _ := json.Marshal(identityRecord{Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards}) // plain fields marshal
 	text := identityTitle + "\n" + string(line) + "\n"
@@ -259,7 +258,7 @@ func syncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// makeDir makes a directory and what is missing above it, durably.
+// makeDir durably creates a directory and its missing parents.
 func makeDir(fsys vfs.FS, dir string) error {
 	var missing []string
 	for at := dir; ; at = fsys.PathDir(at) {

@@ -15,7 +15,8 @@ type ListCursor = index.Cursor
 // ListRow is a row of a list.
 type ListRow = index.Row
 
-// List reads a page of a list, merged over all conversation shards. This node must own them all; ListShards reads some.
+// List reads a page of a list, merged over all conversation shards. This node must lead all of them; ListShards reads
+// some.
 func (s *Store) List(ctx context.Context, q ListQuery) ([]ListRow, error) {
 	return s.ListShards(ctx, s.groups, q)
 }
@@ -25,7 +26,7 @@ func (s *Store) ListShard(ctx context.Context, group uint32, q ListQuery) ([]Lis
 	return s.ListShards(ctx, []uint32{group}, q)
 }
 
-// ListShards reads a page of a list, merged over the given shards, each named once.
+// ListShards reads a page of a list, merged over the given shards, which must be distinct.
 func (s *Store) ListShards(ctx context.Context, groups []uint32, q ListQuery) ([]ListRow, error) {
 	r, err := s.begin(ctx, groups...)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) Count(ctx context.Context, names ...string) (int64, error) {
 	return s.CountShards(ctx, s.groups, names...)
 }
 
-// CountShards sums counters, each over the given shards, which are named once.
+// CountShards sums counters, each over the given shards, which must be distinct.
 func (s *Store) CountShards(ctx context.Context, groups []uint32, names ...string) (int64, error) {
 	r, err := s.begin(ctx, groups...)
 	if err != nil {

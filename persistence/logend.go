@@ -11,17 +11,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// The engine takes the first chunk of its newest log that is not whole for the torn end of a write, unless a chunk in a
-// later block says that it was synced. It does not look in the rest of the block, and what chunks say lags: the engine
-// (2.1.7) does not count what it wrote with a block that was full. So a flipped bit would cut off, without a word, all
-// that was acknowledged behind it, up to hundreds of records. The log is therefore looked at before the engine opens it.
+// The engine takes the first incomplete chunk of its newest log for the torn end of a write, unless a chunk in a later
+// block says that it was synced. It does not examine the rest of the block, and the synced offsets in chunks lag
+// behind: the engine (2.1.7) does not count what it wrote with a block that was full. A flipped bit could therefore
+// silently cut off hundreds of acknowledged records behind it. So the log is examined before the engine opens it.
 //
-// A log is a row of blocks, filled with chunks; none crosses the end of a block:
+// A log is a sequence of blocks, filled with chunks that never cross the end of a block:
 //
 //	checksum 4 | length 2 | kind 1 | number of the log 4 | synced bytes of the log 8 | payload
 //
-// The checksum covers what follows the length. Behind the end of a log lies what the file held in its former life, with
-// the number of that log.
+// The checksum covers what follows the length. Files are recycled: behind the end of a log lie chunks of an earlier
+// log, with that log's number.
 const (
 	logBlock  = 32 << 10
 	logHeader = 19
@@ -61,12 +61,12 @@ func checkLogEnd(fs vfs.FS, dir string) (err error) {
 	}
 }
 
-// logEnd reads a log to its end, and looks behind the end for proof that it is none.
+// logEnd reads a log to its apparent end, and looks behind it for proof that the log went on.
 //
 // The number of synced bytes in a chunk is never less than in one before it, and rises with a sync that ended between
 // the two. The second such sync began after the first one had ended, hence after the first of the chunks was written,
-// and so covers all before that. Where chunks behind the end rise twice, what is missing was synced. Less is no proof:
-// of what is not synced, a crash may leave the later part and take the earlier one.
+// and so covers everything before that. If the offset rises twice behind the end, the missing part was synced. One rise
+// proves nothing: of unsynced data, a crash may leave the later part and lose the earlier one.
 type logEnd struct {
 	number uint32
 	synced uint64 // of the last whole chunk
@@ -76,13 +76,13 @@ type logEnd struct {
 	rises  int    // of synced since then
 }
 
-// take looks at the next block, and tells whether the log is damaged.
+// take examines the next block and reports whether the log is damaged.
 func (e *logEnd) take(start uint64, block []byte) bool {
 	i := 0
 	for len(block)-i >= logHeader {
 		size, synced := logChunk(block[i:], e.number)
 		place := start + uint64(i) //nolint:gosec // not negative
-		// What a client wrote may look like a chunk, but cannot know the place it gets.
+		// A client's data may look like a chunk, but cannot know its own offset in the log.
 		if size > 0 && (synced < e.synced || synced > place) {
 			size = 0
 		}
@@ -102,8 +102,8 @@ func (e *logEnd) take(start uint64, block []byte) bool {
 	return e.rises > 1
 }
 
-// logChunk is the size of the whole chunk that b begins with, 0 if there is none, and how much of the log was synced
-// when it was written.
+// logChunk returns the size of the complete chunk at the start of b, 0 if there is none, and how much of the log had
+// been synced when it was written.
 func logChunk(b []byte, number uint32) (size int, synced uint64) {
 	if b[6] < logWhole || b[6] > logLast || binary.LittleEndian.Uint32(b[7:]) != number {
 		return 0, 0
@@ -115,7 +115,7 @@ func logChunk(b []byte, number uint32) (size int, synced uint64) {
 	return size, binary.LittleEndian.Uint64(b[11:])
 }
 
-// logChecksum is a CRC-32C, turned so that it may itself be part of what another one covers.
+// logChecksum is a CRC-32C, masked so that it can itself be part of checksummed data.
 func logChecksum(b []byte) uint32 {
 	c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 	return (c>>15 | c<<17) + 0xa282ead8

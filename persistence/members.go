@@ -10,25 +10,26 @@ import (
 	"parley/persistence/replica"
 )
 
-// ReplicaStatus is what this node knows of one group that it holds, at one moment.
+// ReplicaStatus is this node's knowledge of one of its replicas at one moment.
 type ReplicaStatus struct {
 	Group uint32
-	// Leading is true while this node serves as the leader; Leader is who leads as far as it has heard, 0 = not known.
+	// Leading is true while this node serves as the leader. Leader is the leader as far as this node knows, 0 = not
+	// known.
 	Leading bool
 	Leader  uint64
 	// Term is the epoch of the leadership when leading, else the newest one known.
 	Term uint64
-	// Applied is the position of the state, First and Last are the ends of the log, which is empty when First is above
+	// Applied is the position of the state. First and Last are the ends of the log, which is empty when First is above
 	// Last.
 	Applied, First, Last uint64
 	LogBytes             uint64
-	// StateBytes is about the size of the state on disk. It lags some seconds, and misses what lies in a write buffer.
+	// StateBytes is the approximate size of the state on disk. It may be some seconds old, and excludes write buffers.
 	StateBytes uint64
 	// Initialised is false for a replica that waits for its first snapshot.
 	Initialised bool
-	// Members are those that this node has heard of.
+	// Members are the members as far as this node knows.
 	Members Members
-	// Lags are the other members as their leader sees them. Only the leader has them.
+	// Lags are the other members as seen by their leader; empty elsewhere.
 	Lags []Lag
 }
 
@@ -42,7 +43,8 @@ type Lag struct {
 	Active  bool // it answered within an election timeout
 }
 
-// ChangeKind is what happens to a member. A new voter comes in two steps: AddLearner, and Promote once it has caught up.
+// ChangeKind is a kind of membership change. A new voter is added in two steps: AddLearner, then Promote once it has
+// caught up.
 type ChangeKind = replica.ChangeKind
 
 // Kinds of membership changes.
@@ -56,11 +58,12 @@ const (
 type Change struct {
 	Kind ChangeKind
 	Node uint64
-	// Expect are the members without which the change is refused (ErrConflict); nil takes them as they are.
+	// Expect is what the members must be; otherwise the change is refused with ErrConflict. nil skips the check.
 	Expect *Members
 }
 
-// Replicas returns what this node holds, by group. It asks the logs' loop: not for every request.
+// Replicas returns the status of this node's replicas, by group. It goes through the raft loop, so it is not for every
+// request.
 func (s *Store) Replicas(ctx context.Context) ([]ReplicaStatus, error) {
 	if !s.uses.enter() {
 		return nil, ErrStopped
@@ -90,7 +93,7 @@ func (s *Store) Replicas(ctx context.Context) ([]ReplicaStatus, error) {
 	return out, nil
 }
 
-// sizes are those of the groups' states, looked at now and then: it takes a look at the tables.
+// sizes caches the sizes of the groups' states, since measuring them has to inspect the tables.
 type sizes struct {
 	mu    sync.Mutex
 	seen  time.Time
@@ -99,7 +102,7 @@ type sizes struct {
 
 const sizesInterval = 5 * time.Second
 
-// measure looks at the sizes of the groups, if that was not done just now.
+// measure updates the sizes of the groups, unless that was done recently.
 func (s *Store) measure(all []replica.Status) error {
 	if len(all) == len(s.sizes.bytes) && time.Since(s.sizes.seen) < sizesInterval {
 		return nil
@@ -115,9 +118,9 @@ func (s *Store) measure(all []replica.Status) error {
 	return nil
 }
 
-// ChangeMembers makes one change to the members of a group that this node leads, and returns once it is in force here.
-// ErrBusy asks to come back: another change is under way, or a learner that is to be promoted is behind. ErrConflict and
-// ErrUnsafe refuse. Otherwise its errors are those of Append.
+// ChangeMembers makes one change to the members of a group that this node leads, and returns once it is in effect here.
+// ErrBusy asks to retry later: another change is in progress, or a learner that is to be promoted is behind.
+// ErrConflict and ErrUnsafe refuse the change. The other errors are those of Append.
 func (s *Store) ChangeMembers(ctx context.Context, group uint32, c Change) error {
 	change := replica.Change{Kind: c.Kind, Node: replica.NodeID(c.Node)}
 	if c.Expect != nil {
@@ -129,8 +132,9 @@ func (s *Store) ChangeMembers(ctx context.Context, group uint32, c Change) error
 	return nil
 }
 
-// TransferLeader hands the leadership of a group that this node leads to another voter, and returns once this node knows
-// of it. Writes are refused (ErrNotLeader) meanwhile. ErrTransferFailed says that this node still leads.
+// TransferLeader transfers the leadership of a group that this node leads to another voter, and returns once this node
+// knows the new leader. Writes are refused (ErrNotLeader) meanwhile. ErrTransferFailed means that this node still
+// leads.
 func (s *Store) TransferLeader(ctx context.Context, group uint32, to uint64) error {
 	if err := s.driver.TransferLeader(ctx, replica.GroupID(group), replica.NodeID(to)); err != nil {
 		return fmt.Errorf("transfer shard %d: %w", group, s.elsewhere(err, group))
@@ -138,8 +142,9 @@ func (s *Store) TransferLeader(ctx context.Context, group uint32, to uint64) err
 	return nil
 }
 
-// DropReplica destroys this node's replica of a group of which it is no member any more. asOf is how far the leader had
-// applied the log when this node was not among its members. ErrStillMember refuses; no replica is no error.
+// DropReplica deletes this node's replica of a group that it is no longer a member of. asOf is an index up to which the
+// leader had applied the log when this node was not among the members. ErrStillMember refuses. A missing replica is no
+// error.
 func (s *Store) DropReplica(ctx context.Context, group uint32, asOf uint64) error {
 	if err := s.driver.Drop(ctx, replica.GroupID(group), asOf); err != nil {
 		return fmt.Errorf("drop replica of shard %d: %w", group, err)
@@ -147,13 +152,13 @@ func (s *Store) DropReplica(ctx context.Context, group uint32, asOf uint64) erro
 	return nil
 }
 
-// Leader is the node that leads a group and its epoch, as far as this node knows.
+// Leader returns the leader of a group and its epoch, as far as this node knows.
 func (s *Store) Leader(group uint32) (node, term uint64, ok bool) {
 	leader, term, ok := s.driver.Leader(replica.GroupID(group))
 	return uint64(leader), term, ok
 }
 
-// Hosts is true while this node holds a whole replica of a group, which may be behind.
+// Hosts reports whether this node holds a complete replica of a group, which may lag behind.
 func (s *Store) Hosts(group uint32) bool { return s.driver.Hosts(replica.GroupID(group)) }
 
 func convert[To, From ~uint64](from []From) []To {

@@ -9,7 +9,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// metrics are the store's own numbers; the logs have theirs in replica.
+// metrics are the store's own metrics; those of the logs are in package replica.
 type metrics struct {
 	outcomes map[logpb.Outcome]prometheus.Counter
 	errors   prometheus.Counter
@@ -46,7 +46,7 @@ func (m *metrics) appended(result *logpb.Result, err error, took time.Duration) 
 	m.seconds.Observe(took.Seconds())
 }
 
-// gauges reads what Pebble knows when it is asked for.
+// gauges reads Pebble's metrics on each scrape.
 type gauges struct {
 	store *Store
 	descs [11]*prometheus.Desc
@@ -71,14 +71,14 @@ func newGauges(s *Store) *gauges {
 	}}
 }
 
-// Describe names them.
+// Describe implements prometheus.Collector.
 func (c *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		out <- d
 	}
 }
 
-// Collect reads them.
+// Collect implements prometheus.Collector.
 func (c *gauges) Collect(out chan<- prometheus.Metric) {
 	s := c.store
 	if !s.uses.enter() {

@@ -10,85 +10,87 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options configures a store. Zero means the default named beside the field.
+// Options configures a store. Zero means the default given at the field.
 type Options struct {
-	// Dir is the data directory. Required; made if it does not exist.
+	// Dir is the data directory. Required; created if it does not exist.
 	Dir string
-	// FS holds Dir. Default the real file system; tests give one that can crash.
+	// FS holds Dir. Default the real file system; tests use one that can crash.
 	FS vfs.FS
-	// Shards is the number of conversation shards, 1..1024. Default 16 in a new directory, in an old one what it was
-	// made with; anything else is refused there. More shards spread over more nodes, and cost a log each.
+	// Shards is the number of conversation shards, 1..1024. Default 16 in a new directory. An existing directory keeps
+	// its number, and any other is refused. More shards spread over more nodes, and cost a log each.
 	Shards int
-	// NodeID is this node's number for ever. Default a random one, kept in Dir. Another than Dir's is refused.
+	// NodeID is this node's permanent number. Default a random one, stored in Dir. A number other than Dir's is
+	// refused.
 	NodeID uint64
-	// ClusterID is the cluster that a new directory belongs to. Default a random one: a cluster begins. Another than an
-	// old directory's is refused.
+	// ClusterID is the cluster that a new directory belongs to. Default a random id, for a new cluster. An id other
+	// than that of an existing directory is refused.
 	ClusterID string
-	// Join says that a new directory holds no shard yet: the cluster's leaders send it what it is to hold. Otherwise it
-	// holds all of them, with this node as their only voter. An old directory holds what it held.
+	// Join makes a new directory start without shards: the cluster's leaders send it its replicas. Otherwise it starts
+	// with all shards, with this node as their only voter. Ignored for an existing directory.
 	Join bool
-	// Transport carries the logs' messages to other nodes. Nil is right for a node that stays alone.
+	// Transport carries the logs' messages to other nodes. Nil for a node that stays alone.
 	Transport Transport
 
-	// CacheBytes of table blocks are kept in memory. Default 128 MiB. What does not fit is read from the disk. While nobody
-	// reads, 8 MiB of them are.
+	// CacheBytes of table blocks are cached in memory. Default 128 MiB. While nobody reads, it is reduced to 8 MiB.
 	CacheBytes int64
 	// MemtableBytes is the size of a write buffer. Default 16 MiB. Larger means fewer flushes, more memory (up to four
 	// of them under load, two for good) and a longer restart, which reads the write-ahead log of the unflushed ones.
 	MemtableBytes int64
-	// MaxOpenFiles bounds the tables that are kept open, at least 8. Default 512. Descriptors are shared with sockets.
+	// MaxOpenFiles bounds the open table files, at least 8. Default 512. Sockets use descriptors, too.
 	MaxOpenFiles int
-	// SpareFiles is how many file descriptors are held back, for the files that must be opened when the rest of the
-	// process has taken all others. Default none.
+	// SpareFiles is how many file descriptors are held in reserve, for files that must be opened when the process has
+	// run out of descriptors. Default none.
 	SpareFiles int
 
 	// MinFreeBytes is the free space below which writes are refused. Default 256 MiB. They are accepted again a quarter
 	// above it.
 	MinFreeBytes int64
-	// ReserveBytes are kept in a file that is given up when the disk is full in spite of MinFreeBytes (others write to
-	// it too), so that the log can end its write. Default 32 MiB, at most half of MinFreeBytes; negative for none.
+	// ReserveBytes is the size of a file that is deleted when the disk is full in spite of MinFreeBytes (other programs
+	// write to it, too), so that the log can complete its write. Default 32 MiB, at most half of MinFreeBytes; negative
+	// for none.
 	ReserveBytes int64
-	// SpaceInterval is how often free space is looked at. Default 500 ms; what can be written meanwhile should be well
-	// below MinFreeBytes.
+	// SpaceInterval is how often free space is measured. Default 500 ms; what can be written in that time should be
+	// well below MinFreeBytes.
 	SpaceInterval time.Duration
-	// FreeBytes says how much space is free. Default asks FS; a file system that cannot say has no watermark.
+	// FreeBytes returns the free space. Default asks FS; a file system that does not report it has no watermark.
 	FreeBytes func() (uint64, error)
 
 	// SnapshotEntries and SnapshotBytes bound a shard's log: past either it is cut. Defaults 20,000 and 64 MiB.
 	SnapshotEntries uint64
 	SnapshotBytes   int64
-	// KeepEntries stay behind a cut, for nodes that were away for a moment. Default a quarter of SnapshotEntries, at
-	// most 5,000.
+	// KeepEntries are kept behind a cut, for nodes that were away for a moment. Default a quarter of SnapshotEntries,
+	// at most 5,000.
 	KeepEntries uint64
 	// SnapshotRate bounds each copy of a shard that is sent to another node or taken from one, in bytes per second; two
-	// are sent at a time. Default 16 MiB. Larger has a new copy sooner, smaller disturbs less meanwhile.
+	// are sent at a time. Default 16 MiB. A higher rate completes a new copy sooner, a lower one disturbs other work
+	// less.
 	SnapshotRate int64
 	// MaxPending bounds the unanswered writes of a shard; more get ErrBusy. Default 8,192.
 	MaxPending int
 	// MaxProposalBytes bounds one write. Default 16 MiB.
 	MaxProposalBytes int
-	// TickInterval is the logs' unit of time; a leader is missed after ten. Default 50 ms.
+	// TickInterval is raft's unit of time; an election starts after ten without a leader. Default 50 ms.
 	TickInterval time.Duration
 
-	// SweepInterval is how often blobs are looked for that are due to be removed, and sums that are old. Default a minute.
+	// SweepInterval is how often expired blobs and old sums are removed. Default a minute.
 	SweepInterval time.Duration
-	// OldSums says which sums are old at a time, and removed: members below before, of names that begin with prefix. Empty
-	// before = none. Default none are.
+	// OldSums returns which sums are old at a time, and removed: members below before, in sums whose names begin with
+	// prefix. An empty before means none, which is the default.
 	OldSums func(now time.Time) (prefix, before string)
-	// Now is the clock by which blobs are due and sums old. Default the system's.
+	// Now is the clock for expired blobs and old sums. Default the system clock.
 	Now func() time.Time
 
-	// OnLeader hears that this node leads a group (leader true; epoch is the term, everything earlier is applied) or
-	// no longer does. It is called in order and must not block.
+	// OnLeader is called when this node becomes the leader of a group (leader true; epoch is the term, and everything
+	// earlier has been applied) and when it no longer is. Calls come in order. It must not block.
 	OnLeader func(group uint32, epoch uint64, leader bool)
-	// OnChange hears that leaders or members of a group, or the replicas that are here, changed: a reason to look at
+	// OnChange is called when the leader or members of a group, or this node's replicas, have changed: a reason to call
 	// Replicas. It must not block.
 	OnChange func()
-	// OnFileBytes hears how many bytes of files the logs wrote. It must not block.
+	// OnFileBytes is called with the number of file bytes that the logs wrote. It must not block.
 	OnFileBytes func(n int)
-	// Logger takes what an operator should know. Default none.
+	// Logger receives what an operator should know. Default none.
 	Logger *slog.Logger
-	// Registerer takes the metrics. Default none.
+	// Registerer receives the metrics. Default none.
 	Registerer prometheus.Registerer
 }
 

@@ -1,27 +1,28 @@
 // Package persistence is the durable side of a node: journals of entities, their heads and items, lists, counters and
 // the directory, replicated through one log per shard and kept in one Pebble.
 //
-// A [Store] is the front door. A write is one logpb.Append: events, head and rows of one entity, all or nothing,
-// refused unless the entity's seq and the owner's epoch are what the writer believes. It is answered when it is durable
-// on a majority and applied here. Reads see everything acknowledged before them, unless they may be stale ([WithStale]);
-// a [View] is one consistent moment. Only the leader of a shard writes and reads it; a [Transport] joins the nodes.
-// [Store.PutChunk] keeps bytes of files, whose commit may be part of an append. [Store.AddSums] adds to rows of numbers,
-// as an append may; they are added up over shards where they are read. [Store.Backup] copies a shard, [Restore] makes a new cluster of the copies.
+// A [Store] is the entry point. A write is one logpb.Append: events, head and rows of one entity, all or nothing. It is
+// refused unless the entity's seq and the owner's epoch match what the writer expects, and is acknowledged once it is
+// durable on a majority and applied here. Reads see everything acknowledged before them, unless they may be stale
+// ([WithStale]); a [View] is a consistent snapshot of a shard. Only a shard's leader reads and writes it; a [Transport]
+// connects the nodes. [Store.PutChunk] stores pieces of files, which an append can commit. [Store.AddSums] adds to rows
+// of numbers, as an append can; reads add them up over the shards. [Store.Backup] copies a shard, and [Restore] creates
+// a new cluster from the copies.
 //
 // Below it: keys (layout of the rows), fsm (applies log entries), replica (the logs), index (lists and counters),
-// directory (small records in memory), blob (bytes of files), backup (format of a copy). DESIGN.md tells how they fit and what happens when a
-// disk fails.
+// directory (small records in memory), blob (bytes of files), backup (format of a copy). DESIGN.md describes how they
+// fit together and what happens when a disk fails.
 //
 // Invariants:
 //
 //   - Nothing is acknowledged before it is durable, and nothing acknowledged is lost.
-//   - A directory that is foreign, newer, corrupt or in use is refused with its reason, never opened half.
-//   - After a failed write or sync nothing is written until restart; what can be read is still read.
-//   - A full disk refuses writes before the log is in danger, and accepts them again when there is room.
-//   - Memory does not grow with what is stored; start-up does not either.
+//   - A directory that is foreign, newer, corrupt or in use is refused with a reason, and never opened partially.
+//   - After a failed write or sync nothing is written until restart. Reads go on where they can.
+//   - Writes are refused before a full disk can endanger the log, and accepted again when there is room.
+//   - Neither memory nor start-up time grows with the amount of stored data.
 //
-// It does not know what events mean, decides nothing, retries nothing, does not say who owns a shard (it tells who
-// leads: Options.OnLeader) nor who should be its member, and opens no connection.
+// The package does not interpret events, makes no decisions and retries nothing. It reports who leads a shard
+// (Options.OnLeader) but not who owns it or should be a member of it, and it opens no connections.
 package persistence
 
 import (
@@ -41,7 +42,7 @@ import (
 	"parley/persistence/replica"
 )
 
-// Identity says what a data directory belongs to.
+// Identity names the cluster and the node that a data directory belongs to.
 type Identity struct {
 	ClusterID string
 	NodeID    uint64
@@ -86,8 +87,8 @@ type lifecycle struct {
 // readsTimeout is how long Stop waits for reads in progress.
 const readsTimeout = 10 * time.Second
 
-// Open opens the data directory, or makes an empty one a data directory. It refuses what it cannot fully use. Nothing
-// runs before Start; Stop releases what Open took.
+// Open opens the data directory, creating it in an empty directory. It refuses a directory that it cannot use
+// completely. Nothing runs before Start; Stop releases what Open acquired.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	opts.setDefaults()
 	if err := opts.validate(); err != nil {
@@ -129,7 +130,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open logs: %w", err)
 	}
-	// The driver has finished an installation that was interrupted: only now are the directory's rows whole.
+	// The driver has completed any interrupted snapshot installation, so the directory's rows are complete only now.
 	if err = s.directory.Refresh(); err != nil {
 		return refuse(s.opts.Dir, err)
 	}
@@ -140,7 +141,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err = s.registration.err(); err != nil {
 		return err
 	}
-	// Until here a failed write was taken for success, see gate.
+	// Up to here a failed write could look like a success, see gate.
 	if err = s.condition.failure(); err != nil {
 		return refuse(s.opts.Dir, err)
 	}
@@ -210,7 +211,7 @@ func (s *Store) signal() {
 	}
 }
 
-// Start starts the logs and the watch over the disk.
+// Start starts the logs and the background tasks.
 func (s *Store) Start() {
 	s.life.mu.Lock()
 	defer s.life.mu.Unlock()
@@ -232,8 +233,8 @@ func (s *Store) Start() {
 	}()
 }
 
-// tend does what must not be done where it was noticed: confirming the cluster record, reading the directory anew. What
-// cannot be confirmed now (the disk is full, say) is tried again.
+// tend does the work that callbacks must not do themselves: it confirms the cluster record and reloads the directory. A
+// confirmation that fails, for instance because the disk is full, is retried.
 func (s *Store) tend(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -244,7 +245,7 @@ func (s *Store) tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.wake:
-		case <-record: // it may come by the log, after all else
+		case <-record: // it may arrive through the log, last of all
 		case <-again.C:
 		}
 		if err := s.directory.Refresh(); err != nil {
@@ -257,19 +258,19 @@ func (s *Store) tend(ctx context.Context) {
 	}
 }
 
-// Ready is true once every shard that this node is a member of has a leader, this node has applied what it knew when it
-// started, and the data has been confirmed to be this cluster's. A node that joins is not ready before the directory has
-// come.
+// Ready reports whether every shard that this node is a member of has a known leader, this node has applied everything
+// it knew to be committed when it started, and its data has been confirmed to belong to this cluster. A joining node is
+// not ready before it has received the directory.
 func (s *Store) Ready() bool {
 	return s.confirmed.Load() && s.driver.Ready() && s.condition.failure() == nil
 }
 
-// Settled is Ready without the leaders, which other nodes may know when this one does not hear them.
+// Settled is Ready without the condition on leaders, which this node may not hear of while others do.
 func (s *Store) Settled() bool {
 	return s.confirmed.Load() && s.driver.Settled() && s.condition.failure() == nil
 }
 
-// readyInterval is how often WaitReady looks.
+// readyInterval is how often WaitReady checks.
 const readyInterval = 2 * time.Millisecond
 
 // WaitReady returns once Ready is true, or with the reason why it cannot become true.
@@ -289,19 +290,20 @@ func (s *Store) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Identity says what this store belongs to.
+// Identity returns the cluster and the node that this store belongs to.
 func (s *Store) Identity() Identity { return s.identity }
 
-// Directory is the small records that every node reads locally.
+// Directory returns the small records that every node reads locally.
 func (s *Store) Directory() *directory.Directory { return s.directory }
 
 // Writable returns why writes are refused now (ErrFull, ErrFailed), or nil.
 func (s *Store) Writable() error { return s.condition.writable() }
 
-// FreeBytes is the free space of the disk when last looked at; 0 when the file system cannot say.
+// FreeBytes is the disk's free space as last measured; 0 when the file system does not report it.
 func (s *Store) FreeBytes() uint64 { return s.space.seen.Load() }
 
-// Stop answers what waits, lets reads in progress end, and closes the directory. It is safe twice and before Start.
+// Stop answers waiting calls, lets reads in progress end, and closes the directory. It may be called twice and before
+// Start.
 func (s *Store) Stop() {
 	s.life.mu.Lock()
 	defer s.life.mu.Unlock()
@@ -318,8 +320,9 @@ func (s *Store) Stop() {
 	}
 }
 
-// close releases what was taken so far. On a failed store it waits for the engine only so long: should a goroutine hang
-// in what failed, the directory stays locked until the process ends, so that nobody opens it beside that goroutine.
+// close releases what has been acquired so far. In a failed store a goroutine may hang in the engine, so the wait for
+// the engine is bounded; the directory then stays locked until the process ends, and nobody can open it while that
+// goroutine lives.
 func (s *Store) close() error {
 	s.registration.close()
 	if s.driver != nil {
@@ -360,7 +363,7 @@ func (u *uses) enter() bool {
 
 func (u *uses) leave() { u.n.Add(-1) }
 
-// close refuses further uses and says whether all have left in time.
+// close refuses further reads and reports whether the present ones ended in time.
 func (u *uses) close(timeout time.Duration) bool {
 	u.closed.Store(true)
 	for deadline := time.Now().Add(timeout); u.n.Load() != 0; {

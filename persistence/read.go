@@ -13,7 +13,7 @@ import (
 	"parley/persistence/keys"
 )
 
-// FromStart as the after of Events reads from the first event, whose seq is 0.
+// FromStart is the value of after with which Events begins at the first event, whose seq is 0.
 const FromStart uint64 = math.MaxUint64
 
 // Head is an entity's newest state.
@@ -31,7 +31,7 @@ type ItemQuery struct {
 	Limit      int // 0 = all
 }
 
-// Head returns an entity's head. The value is the caller's.
+// Head returns an entity's head. The caller may keep the value.
 func (s *Store) Head(ctx context.Context, group uint32, id string) (head Head, found bool, err error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {
@@ -52,8 +52,8 @@ type Entity struct {
 	ID    string
 }
 
-// Heads visits the heads of several entities, in the given order, until visit says no more. It costs one round trip for
-// all of them where Head costs one for each. The head's value is valid only during the call.
+// Heads visits the heads of several entities, in the given order, until visit returns false. It costs one round trip
+// for all of them, where Head costs one each. The head's value is valid only during the call.
 func (s *Store) Heads(ctx context.Context, entities []Entity, visit func(i int, head Head, found bool) (more bool)) error {
 	groups := make([]uint32, 0, len(entities))
 	for _, e := range entities {
@@ -88,7 +88,7 @@ func (s *Store) Heads(ctx context.Context, entities []Entity, visit func(i int, 
 	return r.end(nil)
 }
 
-// Item returns one item. The value is the caller's.
+// Item returns one item. The caller may keep the value.
 func (s *Store) Item(ctx context.Context, group uint32, id string, table uint8, key []byte) (item []byte, found bool, err error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {
@@ -113,7 +113,7 @@ func decodeHead(value []byte) (Head, error) {
 	return Head{Seq: seq, Epoch: epoch, Value: value[keys.HeadPrefix:]}, nil
 }
 
-// Events visits the events of an entity with a seq above after, oldest first, until visit says no more. The value is
+// Events visits the events of an entity with a seq above after, oldest first, until visit returns false. The value is
 // valid only during the call.
 func (s *Store) Events(ctx context.Context, group uint32, id string, after uint64, visit func(seq uint64, value []byte) (more bool)) error {
 	v, err := s.View(ctx, group)
@@ -132,8 +132,8 @@ func (s *Store) Items(ctx context.Context, group uint32, id string, q ItemQuery,
 	return errors.Join(v.Items(id, q, visit), v.Close())
 }
 
-// View returns a shard at one moment, which sees everything acknowledged before the call. It holds resources until
-// Close and is for one goroutine, and for the length of a request, not longer.
+// View returns a consistent snapshot of a shard that includes everything acknowledged before the call. It holds
+// resources until Close. It is for one goroutine, and for no longer than a request.
 func (s *Store) View(ctx context.Context, group uint32) (*View, error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {
@@ -147,8 +147,8 @@ func (s *Store) View(ctx context.Context, group uint32) (*View, error) {
 	return &View{reading: r, group: group, iter: iter}, nil
 }
 
-// View is a shard at one moment. It is one iterator of the database: it needs no snapshot, and reads the rows of an
-// entity, which lie side by side, with one seek and steps.
+// View is a consistent snapshot of a shard. It is one iterator of the database, so it needs no database snapshot, and
+// it reads an entity's rows, which are adjacent, with one seek and some steps.
 type View struct {
 	reading reading
 	group   uint32
@@ -157,7 +157,7 @@ type View struct {
 	end     []byte
 }
 
-// Close releases the view. It is safe twice.
+// Close releases the view. It may be called twice.
 func (v *View) Close() error {
 	if v.iter == nil {
 		return nil
@@ -201,7 +201,7 @@ func (v *View) at(key []byte, what string) (value []byte, found bool, err error)
 	return value, true, nil
 }
 
-// Events is as Store.Events, with a limit; 0 is none.
+// Events is like Store.Events, with a limit; 0 means none.
 func (v *View) Events(id string, after uint64, limit int, visit func(seq uint64, value []byte) (more bool)) error {
 	if after == FromStart-1 {
 		return nil // nothing comes after the last seq there is
@@ -223,7 +223,7 @@ func (v *View) Events(id string, after uint64, limit int, visit func(seq uint64,
 	return errors.Join(err, damage)
 }
 
-// Items is as Store.Items.
+// Items is like Store.Items.
 func (v *View) Items(id string, q ItemQuery, visit func(key, value []byte) (more bool)) error {
 	v.key = keys.AppendItems(v.key[:0], v.group, id, q.Table)
 	prefix := len(v.key)

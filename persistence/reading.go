@@ -13,17 +13,18 @@ import (
 
 type staleKey struct{}
 
-// WithStale lets the reads under the context see what this node has, whether it leads the shard or not: everything that
-// it has applied, which may be behind, and of one moment. Such a read is refused (ErrNotLeader) only when there is no
-// whole replica here.
+// WithStale allows reads under the context to be served from this node's replica even if it does not lead the shard.
+// They see one consistent moment, which may lag behind the leader. Such a read is refused (ErrNotLeader) only when this
+// node has no complete replica.
 func WithStale(ctx context.Context) context.Context {
 	return context.WithValue(ctx, staleKey{}, true)
 }
 
 func isStale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
 
-// Confirm returns nil once what is read here of a shard includes everything acknowledged before the call: this node
-// was its leader after the call. Alone it costs next to nothing, else a round trip to a majority.
+// Confirm returns nil once local reads of a shard include everything acknowledged before the call, which means that
+// this node led the shard at some point after the call. With one voter it costs next to nothing, otherwise a round trip
+// to a majority.
 func (s *Store) Confirm(ctx context.Context, group uint32) error {
 	if err := s.driver.ReadBarrier(ctx, replica.GroupID(group)); err != nil {
 		return fmt.Errorf("read shard %d: %w", group, s.elsewhere(err, group))
@@ -38,16 +39,16 @@ type reading struct {
 	snapshot *pebble.Snapshot // of a stale read
 }
 
-// begin makes sure that a read of the groups sees everything acknowledged, or, when it may be stale, that it sees a
-// whole state.
+// begin ensures that a read of the groups sees everything acknowledged, or for a stale read that it sees a complete
+// state.
 func (s *Store) begin(ctx context.Context, groups ...uint32) (reading, error) {
 	r := reading{store: s, from: s.db}
 	if !s.uses.enter() {
 		return reading{}, ErrStopped
 	}
 	if isStale(ctx) {
-		// A snapshot from another node replaces rows in several steps. The database's own snapshot tells whether that was
-		// under way at its moment.
+		// A snapshot from another node replaces rows in several steps. The database snapshot shows whether that was in
+		// progress when it was taken.
 		r.snapshot = s.db.NewSnapshot()
 		r.from = r.snapshot
 		for _, group := range groups {
@@ -77,7 +78,7 @@ func (s *Store) barriers(ctx context.Context, groups []uint32) error {
 	return nil
 }
 
-// whole refuses a shard of which there is no state to read.
+// whole refuses a shard without a complete state here.
 func (s *Store) whole(r pebble.Reader, group uint32) error {
 	at, err := s.driver.Position(r, replica.GroupID(group))
 	switch {
@@ -90,7 +91,7 @@ func (s *Store) whole(r pebble.Reader, group uint32) error {
 	return nil
 }
 
-// elsewhere makes ErrNotLeader of the error that this node holds no replica of a group that there is.
+// elsewhere turns ErrUnknownGroup into ErrNotLeader for a group that exists but has no replica on this node.
 func (s *Store) elsewhere(err error, groups ...uint32) error {
 	if !errors.Is(err, ErrUnknownGroup) {
 		return err
@@ -102,7 +103,7 @@ func (s *Store) elsewhere(err error, groups ...uint32) error {
 	return &NotLeaderError{Group: replica.GroupID(groups[missing])}
 }
 
-// end releases what the reading holds and returns err with what went wrong in doing so.
+// end releases what the read holds and returns err, joined with any error from releasing it.
 func (r *reading) end(err error) error {
 	if r.snapshot != nil {
 		err = errors.Join(err, r.snapshot.Close())

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// registration registers for as long as a store is open, and turns the panic of MustRegister into an error of Open.
+// registration registers metrics while a store is open. Its MustRegister does not panic: the error becomes one of Open.
 type registration struct {
 	to prometheus.Registerer // nil: nowhere
 
@@ -17,7 +17,7 @@ type registration struct {
 	errs []error
 }
 
-// Register passes a collector on.
+// Register registers a collector.
 func (r *registration) Register(c prometheus.Collector) error {
 	if r.to == nil {
 		return nil
@@ -31,7 +31,7 @@ func (r *registration) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// MustRegister passes collectors on; err tells whether all were taken.
+// MustRegister registers collectors; err returns what went wrong.
 func (r *registration) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := r.Register(c); err != nil {
@@ -42,7 +42,7 @@ func (r *registration) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-// Unregister takes a collector back.
+// Unregister removes a collector.
 func (r *registration) Unregister(c prometheus.Collector) bool {
 	return r.to != nil && r.to.Unregister(c)
 }
@@ -56,7 +56,7 @@ func (r *registration) err() error {
 	return nil
 }
 
-// close takes everything back.
+// close unregisters everything.
 func (r *registration) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

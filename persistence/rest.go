@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// restLook is how often it is looked whether the cache is used; restReads block reads for each shard between two looks
-	// or fewer are quiet, and restAfter quiet looks in a row are rest. Looking for what is due takes some 40 a second and
-	// shard, more while tables wait to be compacted.
+	// restLook is how often use of the cache is checked. An interval with at most restReads block reads per shard is
+	// quiet, and after restAfter quiet intervals in a row the cache rests. Looking for expired work takes some 40 reads
+	// a second and shard, more while tables wait for compaction.
 	restLook  = time.Second
 	restReads = 200
 	restAfter = 5
-	// restCacheBytes of blocks stay in memory at rest: what the next request is likely to meet.
+	// restCacheBytes of blocks stay in memory at rest, since the next request is likely to need them.
 	restCacheBytes = 8 << 20
 )
 
-// blockCache is the engine's cache of blocks, which gives its memory back while nobody reads: what a load has filled it with
-// would else stay for as long as the process lives.
+// blockCache is the engine's block cache. It gives memory back while nobody reads; otherwise blocks from a period of
+// load would stay in memory for the life of the process.
 type blockCache struct {
 	cache *pebble.Cache
-	spare int   // bytes that it does without at rest
-	calm  int64 // block reads between two looks that are none to speak of
+	spare int   // bytes that it gives up at rest
+	calm  int64 // most block reads in a quiet interval
 	reads int64
 	quiet int
-	wake  func() // makes it whole again; nil = it is
+	wake  func() // restores the full size; nil = it has the full size
 }
 
 func newBlockCache(opts Options, shards int) *blockCache {
-	// Pebble takes the write buffers out of the cache, down to none.
+	// Pebble subtracts the write buffers from the cache, down to 0.
 	size := opts.CacheBytes + memtables*opts.MemtableBytes
 	return &blockCache{
 		cache: pebble.NewCache(size),
@@ -39,7 +39,7 @@ func newBlockCache(opts Options, shards int) *blockCache {
 	}
 }
 
-// restMemtables are what the engine holds of write buffers while nothing is written: the one in use, and one for the next.
+// restMemtables is how many write buffers the engine holds while nothing is written: the current one and a spare.
 const restMemtables = 2
 
 func (b *blockCache) watch(ctx context.Context) {
@@ -55,7 +55,7 @@ func (b *blockCache) watch(ctx context.Context) {
 	}
 }
 
-// look shrinks the cache after a while without reads, and makes it whole when they come.
+// look shrinks the cache after a while without reads, and restores its size when they come.
 func (b *blockCache) look() {
 	m := b.cache.Metrics()
 	reads := m.Hits + m.Misses

@@ -19,13 +19,14 @@ import (
 // restoreBatch is the size of the batches in which rows are written.
 const restoreBatch = 4 << 20
 
-// ownCollections of the directory say who the old cluster was and which nodes it had. The new one writes its own.
+// ownCollection reports whether a collection of the directory describes the cluster itself and its nodes. These are not
+// restored: the new cluster writes its own.
 func ownCollection(name string) bool { return name == clusterCollection || name == "nodes" }
 
-// Restore makes Options.Dir, which must be empty, the data directory of a new cluster of one node that holds what the
-// backup of another held: shards conversation shards and the directory, each from source, whose reader Restore closes. The
-// cluster and the node get new ids unless Options names them; other nodes join it as they join any. On an error the
-// directory is left as empty as it was; should the process end in between, Open refuses it.
+// Restore creates the data directory of a new one-node cluster from a backup, in Options.Dir, which must be empty. The
+// backup holds shards conversation shards and the directory; source opens the stream of each, and Restore closes it.
+// Cluster and node get new ids unless Options names them, and other nodes can join as usual. On an error the directory
+// is emptied again; if the process dies in between, Open refuses the directory.
 //
 // Errors: ErrRefused for the directory, backup.ErrDamaged and backup.ErrFormat for the backup, ErrFull, ErrFailed.
 func Restore(ctx context.Context, opts Options, shards int, source func(group uint32) (io.ReadCloser, error)) (Identity, error) {
@@ -54,7 +55,7 @@ func Restore(ctx context.Context, opts Options, shards int, source func(group ui
 	return dir.identity, nil
 }
 
-// restore is a restore under way.
+// restore is a restore in progress.
 type restore struct {
 	opts      Options
 	dir       *dataDir
@@ -62,7 +63,7 @@ type restore struct {
 	space     *space
 	db        *pebble.DB
 	batch     *pebble.Batch
-	cluster   string // that the backup is of
+	cluster   string // that the backup was made of
 }
 
 func (r *restore) run(ctx context.Context, source func(group uint32) (io.ReadCloser, error)) (err error) {
@@ -142,7 +143,7 @@ func (r *restore) expect(h backup.Header, group uint32) error {
 	return nil
 }
 
-// commit writes what has gathered, if the disk has room for it.
+// commit writes the current batch, if the disk has room for it.
 func (r *restore) commit(how *pebble.WriteOptions) error {
 	r.space.check()
 	if err := r.condition.writable(); err != nil {
@@ -158,7 +159,7 @@ func (r *restore) commit(how *pebble.WriteOptions) error {
 	return r.condition.failure()
 }
 
-// seed makes the logs begin where the rows are, with this node as their only voter.
+// seed starts each log at the position of its rows, with this node as the only voter.
 func (r *restore) seed(seeds []replica.GroupSeed) error {
 	err := replica.SeedStore(r.batch, nil, replica.NodeID(r.dir.identity.NodeID))
 	for _, seed := range seeds {
@@ -170,10 +171,10 @@ func (r *restore) seed(seeds []replica.GroupSeed) error {
 	return r.commit(pebble.Sync)
 }
 
-// discard takes away what an unfinished restore has made.
+// discard removes what an unfinished restore has created.
 func (d *dataDir) discard() error {
 	err := errors.Join(d.remove(identityName), d.fs.RemoveAll(d.path(engineDir)), d.remove(reserveName))
-	if err == nil { // as long as it is there, Open refuses the directory
+	if err == nil { // while it exists, Open refuses the directory
 		err = d.remove(d.drafted)
 	}
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// reserveName is the file that is given up when the disk is full.
+// reserveName is the file that is deleted when the disk is full.
 const reserveName = "RESERVE"
 
-// space watches what the store may run out of. Of the disk: below the watermark writes are refused, a quarter above it they are
-// accepted again, so that it does not flicker.
+// space watches what the store may run out of: disk space and file descriptors. Below the watermark of free space
+// writes are refused; a quarter above it they are accepted again, so that it does not flap.
 type space struct {
 	fs        vfs.FS
 	path      string // of the reserve
@@ -27,11 +27,11 @@ type space struct {
 	logger    *slog.Logger
 	spare     *spare
 	kick      chan struct{}
-	seen      atomic.Uint64 // free bytes when last looked
+	seen      atomic.Uint64 // free bytes as last measured
 
 	mu   sync.Mutex
-	held bool // the reserve is there
-	dumb bool // the file system cannot say
+	held bool // the reserve file exists
+	dumb bool // the file system does not report free space
 }
 
 func newSpace(o Options, c *condition) *space {
@@ -43,7 +43,7 @@ func newSpace(o Options, c *condition) *space {
 	}
 }
 
-// watch looks at the disk until ctx ends.
+// watch measures free space until ctx ends.
 func (s *space) watch(ctx context.Context) {
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()
@@ -82,7 +82,7 @@ func (s *space) check() {
 	}
 }
 
-// hold makes the reserve if there is room for it.
+// hold creates the reserve file if there is room for it.
 func (s *space) hold(free uint64) {
 	if s.held || s.reserve <= 0 || free < s.high+uint64(s.reserve) || s.condition.failure() != nil {
 		return
@@ -103,7 +103,7 @@ func (s *space) hold(free uint64) {
 	s.held = true
 }
 
-// exhausted is called inside a write that found the disk full, which is tried once more when it returns.
+// exhausted is called inside a write that found the disk full. The write is retried once when it returns.
 func (s *space) exhausted() {
 	s.condition.setFull(true, 0)
 	s.mu.Lock()

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// spare is file descriptors that are held open on nothing, so that the engine gets one when the rest of the process has
-// taken all: a log or manifest that cannot be opened is the end of the store.
+// spare holds file descriptors in reserve, so that the engine gets one when the process has run out: a log or manifest
+// that cannot be opened is the failure of the store.
 type spare struct {
 	mu   sync.Mutex
-	size int // that are to be held
+	size int // how many to hold
 	held []*os.File
 }
 
@@ -19,7 +19,7 @@ func newSpare(size int) *spare {
 	return s
 }
 
-// give frees one, if there is one. Whoever is quicker may take it: then the caller asks again.
+// give frees a descriptor, if there is one. Another goroutine may take it first; the caller then tries again.
 func (s *spare) give() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *spare) give() bool {
 	return true
 }
 
-// fill takes back what was given, as far as the process has any left.
+// fill takes descriptors back into the reserve, as far as the process has any left.
 func (s *spare) fill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *spare) fill() {
 	}
 }
 
-// end gives all back for good.
+// end releases the reserve for good.
 func (s *spare) end() {
 	s.mu.Lock()
 	s.size = 0

@@ -22,9 +22,9 @@ type SumQuery = index.SumQuery
 // SumRow is a row of numbers.
 type SumRow = index.SumRow
 
-// AddSums adds to rows of numbers of a shard, which belong to no entity (those of an entity's change go with its append),
-// all or nothing. Errors: ErrInvalid above the limits, and those of every write; after ErrOutcomeUnknown a repeat may add
-// twice.
+// AddSums adds to rows of numbers of a shard, all or nothing. It is for numbers that belong to no entity; those that
+// come with an entity's change go into its append. Errors: ErrInvalid above the limits, and those of every write; after
+// ErrOutcomeUnknown a repeat may add twice.
 func (s *Store) AddSums(ctx context.Context, group uint32, sums []*logpb.Sum) error {
 	if err := fsm.ValidateSums(sums); err != nil {
 		return fmt.Errorf("add to sums: %w", err)
@@ -39,7 +39,7 @@ func (s *Store) AddSums(ctx context.Context, group uint32, sums []*logpb.Sum) er
 	return nil
 }
 
-// Sums reads rows of numbers by member, each added up over the given shards, which are named once.
+// Sums reads rows of numbers by member, each added up over the given shards, which must be distinct.
 func (s *Store) Sums(ctx context.Context, groups []uint32, q SumQuery) ([]SumRow, error) {
 	r, err := s.begin(ctx, groups...)
 	if err != nil {
@@ -52,7 +52,8 @@ func (s *Store) Sums(ctx context.Context, groups []uint32, q SumQuery) ([]SumRow
 	return rows, r.end(nil)
 }
 
-// sweepSums removes the sums that are old of a shard that this node leads. trimmed says, by shard, up to where they were.
+// sweepSums removes old sums from a shard that this node leads. trimmed remembers, by shard, up to which member they
+// have been removed.
 func (s *Store) sweepSums(ctx context.Context, group uint32, trimmed map[uint32]string) error {
 	if s.opts.OldSums == nil {
 		return nil
@@ -80,7 +81,7 @@ func (s *Store) sweepSums(ctx context.Context, group uint32, trimmed map[uint32]
 	return nil
 }
 
-// hasSums says whether there are sums below a member.
+// hasSums reports whether there are sums below a member.
 func (s *Store) hasSums(ctx context.Context, group uint32, prefix, before string) (found bool, err error) {
 	r, err := s.begin(ctx, group)
 	if err != nil {

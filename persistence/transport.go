@@ -10,11 +10,11 @@ import (
 	"parley/persistence/replica"
 )
 
-// Transport carries what the logs of this node say to those of other nodes, as bytes that mean nothing to it. What it
-// carries goes into the other store's Deliver and ReceiveSnapshot. Frames may be lost, doubled, delayed and reordered;
-// they must not be altered. Its methods are called from several goroutines.
+// Transport carries the messages of this node's logs to other nodes, as opaque bytes, into the other store's Deliver
+// and ReceiveSnapshot. Frames may be lost, duplicated, delayed and reordered, but not altered. Its methods are called
+// from several goroutines.
 type Transport interface {
-	// Send queues frames for a node and never blocks; it may keep them. What does not fit is dropped, and told with
+	// Send queues frames for a node and never blocks; it may keep them. What does not fit is dropped, and reported with
 	// Store.ReportUnreachable.
 	Send(to uint64, frames [][]byte)
 	// SendSnapshot streams a shard's state over a connection of its own and returns nil once the receiver's
@@ -22,13 +22,13 @@ type Transport interface {
 	SendSnapshot(ctx context.Context, to uint64, header []byte, write func(io.Writer) error) error
 }
 
-// messages is a Transport as the logs see it.
+// messages adapts a Transport to package replica.
 type messages struct {
 	transport Transport
 	logger    *slog.Logger
 }
 
-// Send turns messages into frames.
+// Send encodes messages as frames.
 func (m messages) Send(to replica.NodeID, msgs []replica.Message) {
 	frames := make([][]byte, 0, len(msgs))
 	for _, msg := range msgs {
@@ -42,7 +42,7 @@ func (m messages) Send(to replica.NodeID, msgs []replica.Message) {
 	m.transport.Send(uint64(to), frames)
 }
 
-// SendSnapshot turns the header into a frame.
+// SendSnapshot encodes the header as a frame.
 func (m messages) SendSnapshot(ctx context.Context, to replica.NodeID, header replica.Message, write func(io.Writer) error) error {
 	frame, err := header.AppendTo(nil)
 	if err != nil {
@@ -51,8 +51,8 @@ func (m messages) SendSnapshot(ctx context.Context, to replica.NodeID, header re
 	return m.transport.SendSnapshot(ctx, uint64(to), frame, write)
 }
 
-// Deliver takes frames of other nodes' Send. It does not block, and keeps nothing of them. Frames that cannot be read are an error,
-// which does not keep it from taking the others.
+// Deliver takes frames that other nodes sent. It does not block, and does not retain the frames. Malformed frames are
+// reported as an error; the others are delivered all the same.
 func (s *Store) Deliver(frames [][]byte) error {
 	msgs := make([]replica.Message, 0, len(frames))
 	var bad error
@@ -68,8 +68,8 @@ func (s *Store) Deliver(frames [][]byte) error {
 	return bad
 }
 
-// ReceiveSnapshot takes another node's SendSnapshot and returns once what came is durable and handed on. It breaks off
-// when the disk is nearly full.
+// ReceiveSnapshot takes a snapshot that another node sends and returns once it is durable and passed to its group. It
+// aborts when the disk is nearly full.
 func (s *Store) ReceiveSnapshot(ctx context.Context, header []byte, r io.Reader) error {
 	m, err := replica.ParseMessage(header)
 	if err != nil {
@@ -81,18 +81,19 @@ func (s *Store) ReceiveSnapshot(ctx context.Context, header []byte, r io.Reader)
 	return nil
 }
 
-// ReportDown tells that the process of a node is gone: what it led elects another at once. It does not block.
+// ReportDown tells the logs that the process of a node is gone: its groups elect a new leader at once. It does not
+// block.
 func (s *Store) ReportDown(node uint64) {
 	s.driver.ReportDown(replica.NodeID(node))
 }
 
-// roomyReader reads as long as what is read may be written.
+// roomyReader reads only while writes are accepted.
 type roomyReader struct {
 	io.Reader
 	writable func() error
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (r *roomyReader) Read(p []byte) (int, error) {
 	if err := r.writable(); err != nil {
 		return 0, err
@@ -100,7 +101,7 @@ func (r *roomyReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// ReportUnreachable tells that frames to a node were lost. It does not block.
+// ReportUnreachable tells the logs that frames to a node were lost. It does not block.
 func (s *Store) ReportUnreachable(node uint64) {
 	s.driver.ReportUnreachable(replica.NodeID(node))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 )
 
@@ -32,11 +33,11 @@ func (c *Caller) whole(
 ) ([]byte, error) {
 	ctx, release := c.guard(ctx)
 	defer release()
-	started, used := time.Now(), &consumed{}
+	used := &consumed{}
 	answer, err := do(ctx, call, t, used)
 	outcome := outcomeOf(ctx, err)
 	used.charge(call, t, outcome, err)
-	c.book(call, t, used, outcome, started)
+	c.book(call, t, used, outcome)
 	return answer, err
 }
 
@@ -79,19 +80,19 @@ type completion struct {
 func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*completion, error) {
 	address, err := model.OpenAIURL(t.model, "/chat/completions")
 	if err != nil {
-		return nil, fromModel(err, t.model)
+		return nil, badAddress(err)
 	}
 	body, refused := chatBody(t, call, false)
 	if refused != nil {
 		return nil, refused
 	}
 	var said *completion
-	err = c.attempts(ctx, t, "chat", func(ctx context.Context) error {
+	err = c.attempts(ctx, t, provider.Whole, func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
-		said, failed = readCompletion(answer)
+		said, failed = t.readCompletion(answer)
 		return failed
 	})
 	if err != nil {
@@ -105,8 +106,8 @@ func (c *Caller) relayChat(ctx context.Context, call *Call, t *target) (*complet
 }
 
 // readCompletion checks the frame of a provider's answer; what is in its choices passes through.
-func readCompletion(answer []byte) (*completion, error) {
-	fields, err := readAnswer(answer)
+func (t *target) readCompletion(answer []byte) (*completion, error) {
+	fields, err := t.readAnswer(answer)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func readCompletion(answer []byte) (*completion, error) {
 		choices: fields.Get("choices"), created: number(fields.Get("created")), fingerprint: fields.Get("system_fingerprint"),
 	}
 	if items, err := rawjson.Array(said.choices, maxChoices); err != nil || len(items) == 0 {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	said.used, _ = readUsage(fields.Get("usage")) // without it the size is looked at
 	return said, nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
+	"parley/proto/agentpb"
 )
 
 // Emit hears the chunks of a streamed answer, in order, from one goroutine: JSON that is only valid until it returns. more
@@ -15,6 +17,7 @@ type Emit func(chunk []byte, more bool) error
 // always a finish reason.
 type chunks struct {
 	emit      Emit
+	callee    *agentpb.Model
 	model     string
 	wantUsage bool
 
@@ -40,9 +43,9 @@ type choice struct {
 	tool                     int  // number of the newest tool call, -1 = none
 }
 
-func newChunks(call *Call, emit Emit) *chunks {
+func newChunks(call *Call, t *target, emit Emit) *chunks {
 	options, _ := rawjson.Object(call.Body.Get("stream_options")) // without options no usage
-	return &chunks{emit: emit, model: call.Model, wantUsage: options.True("include_usage")}
+	return &chunks{emit: emit, callee: t.model, model: call.Model, wantUsage: options.True("include_usage")}
 }
 
 // open fixes what is the same in all chunks.
@@ -76,10 +79,10 @@ func (w *chunks) relay(raw []byte, more bool) error {
 		Error json.RawMessage `json:"error"`
 	}
 	if !rawjson.Modest(raw, maxDepth, maxValues) || json.Unmarshal(raw, &chunk) != nil {
-		return errShape
+		return unreadable()
 	}
 	if !rawjson.IsNull(chunk.Error) {
-		return readSignal(0, raw)
+		return provider.Complaint(0, raw, provider.RedactorOf(w.callee))
 	}
 	if rawjson.IsNull(chunk.Fingerprint) {
 		chunk.Fingerprint = nil
@@ -91,7 +94,7 @@ func (w *chunks) relay(raw []byte, more bool) error {
 	w.open(chunk.Fingerprint, number(chunk.Created))
 	for i, part := range chunk.Choices {
 		if part.Index < 0 || part.Index >= maxChoices {
-			return errShape
+			return unreadable()
 		}
 		finish := ""
 		if part.Finish != nil {
@@ -117,7 +120,7 @@ func (w *chunks) part(index int, delta, logprobs []byte, finish string, more boo
 	var err error
 	if !rawjson.IsNull(delta) {
 		if fields, err = rawjson.Object(delta); err != nil {
-			return errShape
+			return unreadable()
 		}
 	}
 	one, err := w.choice(index, more || finish != "" || says(fields))
@@ -226,13 +229,13 @@ func (w *chunks) delta(one *choice, fields rawjson.Fields, empty int) error {
 func (w *chunks) toolCalls(one *choice, raw []byte) error {
 	pieces, err := rawjson.Array(raw, maxChoices)
 	if err != nil {
-		return errShape
+		return unreadable()
 	}
 	w.buffer = append(w.buffer, '[')
 	for i, piece := range pieces {
 		fields, err := rawjson.Object(piece)
 		if err != nil {
-			return errShape
+			return unreadable()
 		}
 		if i > 0 {
 			w.buffer = append(w.buffer, ',')

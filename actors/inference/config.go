@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
@@ -27,8 +27,8 @@ type Config struct {
 	StreamTimeout time.Duration
 	// MaxAttempts is how often a call is made at most. Default 3.
 	MaxAttempts int
-	// RetryDelay is the first pause before a call is made again; it doubles, up to RetryMax, and up to a quarter is taken off or
-	// added. Default 200 ms, 5 s.
+	// RetryDelay is the first pause before a call is made again; it doubles, up to RetryMax, and up to half of it is
+	// taken off. Default 200 ms, 5 s.
 	RetryDelay, RetryMax time.Duration
 	// BreakerThreshold is how many failures in a row make a provider be left alone for BreakerReset; 0 = never. Default 5, 30 s.
 	BreakerThreshold int
@@ -78,6 +78,8 @@ type Catalog interface {
 type Parts struct {
 	Catalog   Catalog
 	Providers model.Providers // of those that are not relayed; their owner closes them
+	// Circuits are shared with the turns; nil = own ones, as the configuration says.
+	Circuits *provider.Circuits
 	// Book hears of every call that was made, once. It must not block.
 	Book func(Usage)
 	// Client reaches those that are relayed: the addresses are of tenants, so it should go through a guard. Redirects are not
@@ -122,9 +124,7 @@ type Caller struct {
 	config   Config
 	parts    Parts
 	client   http.Client
-	breakers *breakers
-	metrics  *metrics
-	jitter   func() float64
+	executor *provider.Executor
 	running  atomic.Int64
 }
 
@@ -133,14 +133,17 @@ func New(config Config, parts Parts) *Caller {
 	if parts.Logger == nil {
 		parts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if parts.Circuits == nil {
+		parts.Circuits = provider.NewCircuits(config.BreakerThreshold, config.BreakerReset)
+	}
 	if parts.Book == nil {
 		parts.Book = func(Usage) {}
 	}
-	c := &Caller{
-		config: config, parts: parts, client: *parts.Client, metrics: newMetrics(parts.Registerer),
-		breakers: newBreakers(config.BreakerThreshold, config.BreakerReset), jitter: rand.Float64,
-	}
-	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
+	c := &Caller{config: config, parts: parts, client: *parts.Client, executor: provider.New(provider.Config{
+		RetryBase: config.RetryDelay, RetryMax: config.RetryMax, MaxRetryAfter: config.RetryMax, Circuits: parts.Circuits,
+		Metrics: "parley_gateway", Label: "service", Logger: parts.Logger, Registerer: parts.Registerer,
+	})}
+	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return provider.ErrRedirect }
 	return c
 }
 
@@ -170,13 +173,14 @@ func (c *Caller) open(call *Call, service string, categories ...string) (leave f
 
 // target is the model that a call is made to.
 type target struct {
-	model    *agentpb.Model
-	record   *directorypb.Model
-	settings settings
-	key      string
-	service  string
-	breaker  string
-	sent     atomic.Bool // a connection to the provider took what is asked, and it was not refused
+	model     *agentpb.Model
+	record    *directorypb.Model
+	settings  settings
+	key       string
+	service   string
+	projectID string
+	made      *provider.Call
+	sent      atomic.Bool // a connection to the provider took what is asked, and it was not refused
 }
 
 // find looks a model up that can do what the service asks for.
@@ -197,7 +201,8 @@ func (c *Caller) find(call *Call, service string, categories ...string) (*target
 		}
 	}
 	t.settings = readSettings(record.GetSettings())
-	t.breaker = call.ProjectID + "\x00" + record.GetProviderKey()
+	t.projectID = call.ProjectID
+	t.made = c.executor.Start(provider.Call{Name: service, Attrs: []slog.Attr{slog.String("model", t.key)}})
 	return t, nil
 }
 
@@ -206,5 +211,5 @@ func (t *target) relayed() bool { return t.model.GetProvider() == agentpb.Provid
 
 // guard is the context of a call that ends with an error of ours when it takes too long.
 func (c *Caller) guard(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.config.RequestTimeout, errTimeout)
+	return context.WithTimeoutCause(ctx, c.config.RequestTimeout, provider.ErrTotal)
 }

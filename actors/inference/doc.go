@@ -14,10 +14,10 @@
 //
 // # Rules
 //
-//   - Nothing is repeated once a piece of an answer was passed on.
+// Attempts, pauses, the circuit, limits and the classification of failures are those of package provider. Beyond them:
+//
 //   - A provider's refusal (400, 401, 403, 404, 409, 422) is final; anything else is tried again, at most Config.MaxAttempts times.
-//   - A provider that failed Config.BreakerThreshold times in a row is left alone for Config.BreakerReset; then one call tries.
-//     Only its own failures count: no connection, no answer in time, 5xx.
+//   - An open circuit is not waited for: the caller is told at once.
 //   - Whoever leaves while an answer streams ends the call at the provider. What was streamed until then is booked, by estimate.
 //   - A call that failed or was left without an answer is booked with what was asked, by estimate, once the provider has it: time
 //     limits, lost connections, 504, answers that cannot be read. What a provider refuses costs nothing, as with providers.

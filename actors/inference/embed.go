@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
@@ -38,16 +39,16 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 	}
 	address, err := model.OpenAIURL(t.model, "/embeddings")
 	if err != nil {
-		return nil, fromModel(err, t.model)
+		return nil, badAddress(err)
 	}
 	body := listed(t, call, embedFields).finish(call)
 	var data []byte
-	err = c.attempts(ctx, t, "embedding", func(ctx context.Context) error {
+	err = c.attempts(ctx, t, provider.Embedding, func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
-		fields, failed := readAnswer(answer)
+		fields, failed := t.readAnswer(answer)
 		if failed != nil {
 			return failed
 		}
@@ -63,16 +64,16 @@ func (c *Caller) embed(ctx context.Context, call *Call, t *target, used *consume
 }
 
 // readAnswer splits a provider's answer, which may be an error in spite of its status.
-func readAnswer(answer []byte) (rawjson.Fields, error) {
+func (t *target) readAnswer(answer []byte) (rawjson.Fields, error) {
 	if !json.Valid(answer) {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	fields, err := rawjson.Object(answer)
 	if err != nil {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	if fields.Get("error") != nil {
-		return nil, readSignal(0, answer)
+		return nil, provider.Complaint(0, answer, provider.RedactorOf(t.model))
 	}
 	return fields, nil
 }
@@ -97,14 +98,14 @@ func embeddings(call *Call, data []byte, used *consumed) []byte {
 func vectors(raw []byte, packed bool) ([]byte, error) {
 	items, err := rawjson.Array(raw, maxInputs)
 	if err != nil {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	dst := append(make([]byte, 0, len(raw)+64), '[')
 	for i, item := range items {
 		fields, err := rawjson.Object(item)
 		vector := fields.Get("embedding")
 		if err != nil || vector == nil {
-			return nil, errShape
+			return nil, unreadable()
 		}
 		if i > 0 {
 			dst = append(dst, ',')
@@ -131,17 +132,17 @@ func appendVector(dst, raw []byte, packed bool) ([]byte, error) {
 	case packed:
 		var vector []float32
 		if json.Unmarshal(raw, &vector) != nil {
-			return nil, errShape
+			return nil, unreadable()
 		}
 		return appendPacked(dst, vector), nil
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	bits, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(bits)%4 != 0 {
-		return nil, errShape
+		return nil, unreadable()
 	}
 	vector := make([]float32, len(bits)/4)
 	for i := range vector {
@@ -163,7 +164,7 @@ func appendPacked(dst []byte, vector []float32) []byte {
 func appendNumbers(dst []byte, vector []float32) ([]byte, error) {
 	encoded, err := json.Marshal(vector)
 	if err != nil { // not a number, or without end
-		return nil, errShape
+		return nil, unreadable()
 	}
 	return append(dst, encoded...), nil
 }

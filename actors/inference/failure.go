@@ -1,31 +1,24 @@
 package inference
 
 import (
-	"context"
-	"encoding/json"
+	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
-	"parley/actors/deliver"
-	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 )
 
 // Error is a failed call as an OpenAI client is told of it (document 3, 10.4). It is safe to show.
 type Error struct {
-	Status              int
-	Type, Code, Param   string // Param may be empty
-	Message             string
-	RetryAfter          time.Duration // 0 = not said
-	Err                 error         // for the log; holds no secret either
-	ours, again, outage bool
-	unanswered          bool // the provider neither answered nor refused
+	Status            int
+	Type, Code, Param string // Param may be empty
+	Message           string
+	RetryAfter        time.Duration // 0 = not said
+	Err               error         // for the log; holds no secret either
 }
 
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + " " + e.Code + ": " + e.Message }
@@ -41,248 +34,98 @@ const (
 	typeOutputLimit = "output_token_limit_exceeded"
 )
 
-// maxMessage is how many bytes of a provider's words an error repeats.
-const maxMessage = 2000
-
-var (
-	errTimeout = errors.New("no answer in time")
-	errIdle    = errors.New("no further chunk in time")
-	errSize    = errors.New("answer is larger than allowed")
-	errShape   = errors.New("answer cannot be understood")
-
-	errStreamTime = fmt.Errorf("%w: the stream did not end", errTimeout)
-
-	errRedirect = errors.New("redirects are not followed")
-)
-
-// signal is what is known of a failure.
-type signal struct {
-	status               int // 0 = none
-	kind, code, param    string
-	message              string
-	timeout, unreachable bool
-	after                time.Duration
-	cause                error
+// answer is what a class of failures becomes on the wire: a row of the table of document 3, 10.4.
+type answer struct {
+	status            int // 0 = the provider's
+	kind, code, param string
+	message           string // in place of the provider's words
+	own               bool   // the provider's code comes first
+	final             bool   // no further attempt is made
 }
 
-var (
-	contextWording = regexp.MustCompile(`(?i)context[ _]?(length|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long`)
-	policyWording  = regexp.MustCompile(`(?i)content[ _](policy|filter|management)|content_filtered|safety system|responsible ai`)
-	keyWording     = regexp.MustCompile(`(?i)(invalid|incorrect|missing|expired|no)[ _]?api[ _]?key|api[ _]key.{0,20}(invalid|incorrect|missing)|invalid[ _]authentication`)
-	quotaWording   = regexp.MustCompile(`(?i)insufficient[ _]quota|exceeded your current quota|billing`)
-	modelWording   = regexp.MustCompile(`(?i)model[ _]not[ _]found|model .{0,80}(does not exist|not found)|no such model`)
-	requestWording = regexp.MustCompile(`(?i)invalid[ _](request|parameter|value|type)|validation|unsupported[ _](parameter|value)|missing required`)
-	namePattern    = regexp.MustCompile(`^[a-zA-Z0-9_.\-]{1,64}$`)
-)
-
-// Error makes a signal what a reader of answers returns; broken words it.
-func (s *signal) Error() string { return "the provider reported an error" }
-
-// outcome is one row of the table: what a signal means to the caller.
-type outcome struct {
-	status             int
-	kind, code, param  string
-	fixed              string // in place of the provider's words
-	ownCode, repeating bool   // the provider's code comes first; another attempt may help
+//nolint:gochecknoglobals // a constant table
+var answers = map[provider.Class]answer{
+	provider.ContextLength:    {400, typeInvalid, "context_length_exceeded", "messages", "", true, true},
+	provider.ContentPolicy:    {400, typeInvalid, "content_policy_violation", "", "", true, true},
+	provider.Credentials:      {401, "authentication_error", "invalid_api_key", "", textCredentials, true, true},
+	provider.Forbidden:        {403, "permission_error", "permission_denied", "", "", true, true},
+	provider.Quota:            {429, "rate_limit_error", "insufficient_quota", "", "", true, true},
+	provider.RateLimited:      {429, "rate_limit_error", "rate_limit_exceeded", "", "", true, false},
+	provider.RequestTimeout:   {408, typeServer, "provider_timeout", "", "", true, false},
+	provider.Timeout:          {504, typeServer, "provider_timeout", "", "", true, false},
+	provider.Unreachable:      {503, typeServer, "provider_unavailable", "", "", false, false},
+	provider.Cut:              {503, typeServer, "provider_unavailable", "", "", false, false},
+	provider.CircuitOpen:      {503, typeServer, "provider_unavailable", "", textLeftAlone, false, true},
+	provider.ForbiddenAddress: {503, typeServer, "provider_unavailable", "", textElsewhere, false, true},
+	provider.Redirected:       {503, typeServer, "provider_unavailable", "", textElsewhere, false, true},
+	provider.NotFound:         {404, typeNotFound, "model_not_found", "model", "", true, true},
+	provider.Invalid:          {400, typeInvalid, "invalid_request", "", "", true, true},
+	provider.Conflict:         {409, "conflict_error", "conflict", "", "", true, true},
+	provider.Unprocessable:    {422, "unprocessable_entity_error", "unprocessable_entity", "", "", true, true},
+	provider.ServerError:      {0, typeServer, "provider_error", "", "", true, false},
+	provider.Overloaded:       {0, typeServer, "provider_error", "", "", true, false},
+	provider.TooLarge:         {502, typeServer, "provider_error", "", "the answer of the model provider is larger than allowed", true, true},
+	provider.Unreadable:       {500, typeServer, "inference_error", "", "The answer of the model provider cannot be understood", true, true},
+	provider.Costly:           {500, typeServer, "inference_error", "", "The answer of the model provider cannot be understood", true, true},
+	provider.Unnamed:          {500, typeServer, "inference_error", "", "", true, true},
+	provider.Payment:          {500, typeServer, "inference_error", "", "", true, true},
+	provider.Other:            {500, typeServer, "inference_error", "", "", true, true},
 }
 
-// classify is the table of document 3, 10.4, in its order: the first that fits.
-func (s *signal) classify() outcome {
-	words := s.code + " " + s.kind + " " + s.message
-	refused := s.status == 0 || s.status == http.StatusBadRequest || s.status == http.StatusUnprocessableEntity ||
-		s.status == http.StatusRequestEntityTooLarge
-	switch {
-	case (refused || s.status == http.StatusForbidden) && !s.timeout && contextWording.MatchString(words):
-		return outcome{status: 400, kind: typeInvalid, code: "context_length_exceeded", param: "messages", ownCode: true}
-	case (refused || s.status == http.StatusForbidden) && !s.timeout && policyWording.MatchString(words):
-		return outcome{status: 400, kind: typeInvalid, code: "content_policy_violation", ownCode: true}
-	case s.status == http.StatusUnauthorized || (refused && keyWording.MatchString(words)):
-		return outcome{
-			status: 401, kind: "authentication_error", code: "invalid_api_key", ownCode: true,
-			fixed: "The model provider refused the credentials that this server has for it",
-		}
-	case s.status == http.StatusForbidden:
-		return outcome{status: 403, kind: "permission_error", code: "permission_denied", ownCode: true}
-	case s.status == http.StatusTooManyRequests && quotaWording.MatchString(words):
-		return outcome{status: 429, kind: "rate_limit_error", code: "insufficient_quota", ownCode: true}
-	case s.status == http.StatusTooManyRequests:
-		return outcome{status: 429, kind: "rate_limit_error", code: "rate_limit_exceeded", ownCode: true, repeating: true}
-	case s.status == http.StatusRequestTimeout:
-		return outcome{status: 408, kind: typeServer, code: "provider_timeout", ownCode: true, repeating: true}
-	case s.timeout || s.status == http.StatusGatewayTimeout:
-		return outcome{status: 504, kind: typeServer, code: "provider_timeout", ownCode: true, repeating: true}
-	case s.unreachable:
-		return outcome{status: 503, kind: typeServer, code: "provider_unavailable", repeating: true}
-	case s.status == http.StatusNotFound || (refused && modelWording.MatchString(words)):
-		return outcome{status: 404, kind: typeNotFound, code: "model_not_found", param: "model", ownCode: true}
-	case s.status == http.StatusBadRequest || (s.status == 0 && requestWording.MatchString(words)):
-		return outcome{status: 400, kind: typeInvalid, code: "invalid_request", ownCode: true}
-	case s.status == http.StatusConflict:
-		return outcome{status: 409, kind: "conflict_error", code: "conflict", ownCode: true}
-	case s.status == http.StatusUnprocessableEntity:
-		return outcome{status: 422, kind: "unprocessable_entity_error", code: "unprocessable_entity", ownCode: true}
-	case s.status >= http.StatusInternalServerError:
-		return outcome{status: s.status, kind: typeServer, code: "provider_error", ownCode: true, repeating: true}
-	default:
-		return outcome{status: 500, kind: typeServer, code: "inference_error", ownCode: true}
+// Messages in place of the provider's words.
+const (
+	textCredentials = "The model provider refused the credentials that this server has for it"
+	textLeftAlone   = "The model provider has failed too often and is left alone for a while"
+	textElsewhere   = "The model's base URL leads to where this server does not go"
+)
+
+// worded is a failed call as the caller is told of it.
+func worded(err error, callee *agentpb.Model) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
 	}
-}
-
-// toError words a failure for the caller.
-func (s *signal) toError(callee *agentpb.Model) *Error {
-	row := s.classify()
+	failed := provider.Judge(err, provider.RedactorOf(callee))
+	row := answers[failed.Class]
 	e := &Error{
-		Status: row.status, Type: row.kind, Code: row.code, Param: row.param, Err: s.cause,
-		RetryAfter: s.after, again: row.repeating,
-		outage:     s.unreachable || s.timeout || s.status >= http.StatusInternalServerError,
-		unanswered: s.unreachable || s.timeout || s.status == http.StatusGatewayTimeout,
+		Status: cmp.Or(row.status, failed.Status), Type: row.kind, Code: row.code, Param: row.param,
+		Message: row.message, RetryAfter: failed.After, Err: failed,
 	}
 	if e.Status > 599 { // no status of HTTP
 		e.Status = http.StatusBadGateway
 	}
-	if row.ownCode && namePattern.MatchString(s.code) && !strings.HasPrefix(s.code, "sk-") {
-		e.Code = s.code
+	if row.own && provider.IsName(failed.Code) {
+		e.Code = failed.Code
 	}
-	if namePattern.MatchString(s.param) {
-		e.Param = s.param
+	if provider.IsName(failed.Param) {
+		e.Param = failed.Param
 	}
 	switch {
-	case row.fixed != "":
-		e.Message = row.fixed
-	case s.message != "":
-		e.Message = model.Redact(callee, s.message, maxMessage)
-	case s.timeout:
+	case e.Message != "":
+	case failed.Message != "":
+		e.Message = failed.Message
+	case failed.Class == provider.Timeout && failed.Status == 0:
 		e.Message = "The model provider did not answer in time"
-	case s.unreachable:
+	case failed.Class == provider.Unreachable || failed.Class == provider.Cut:
 		e.Message = "The model provider is not available"
-	case s.status > 0:
-		e.Message = "The model provider answered with status " + strconv.Itoa(s.status)
+	case failed.Status > 0 && !failed.InStream:
+		e.Message = "The model provider answered with status " + strconv.Itoa(failed.Status)
 	default:
 		e.Message = "The model call failed"
 	}
 	return e
 }
 
-// readSignal finds what an error document says: {"error":{message,type,code,param}}, {"error":"..."}, {"message"}, {"detail"}.
-func readSignal(status int, document []byte) *signal {
-	s := &signal{status: status}
-	if !json.Valid(document) {
-		return s
-	}
-	outer, err := rawjson.Object(document)
-	if err != nil {
-		return s
-	}
-	inner, err := rawjson.Object(outer.Get("error"))
-	if err != nil {
-		inner = outer
-		s.message = outer.Text("error")
-	}
-	if s.message == "" {
-		s.message = inner.Text("message")
-	}
-	if s.message == "" {
-		s.message = outer.Text("detail")
-	}
-	s.kind, s.code, s.param = inner.Text("type"), inner.Text("code"), inner.Text("param")
-	if number, err := strconv.Atoi(string(inner.Get("code"))); err == nil && status == 0 && number >= 400 && number < 600 {
-		s.status = number
-	}
-	if s.status == 0 {
-		s.status = statusOf(s.kind + " " + s.code)
-	}
-	return s
-}
+// badAddress is a model whose base URL cannot be called.
+func badAddress(err error) *Error { return worded(fromModel(err), nil) }
 
-// statusOf gives the kinds of error that are named in mid-stream the status they have elsewhere; 0 = not known.
-func statusOf(kind string) int {
-	for _, known := range []struct {
-		word   string
-		status int
-	}{
-		{"rate_limit", 429},
-		{"insufficient_quota", 429},
-		{"authentication", 401},
-		{"invalid_api_key", 401},
-		{"permission", 403},
-		{"not_found", 404},
-		{"timeout", 504},
-		{"overloaded", 503},
-		{"unavailable", 503},
-		{"invalid_request", 400},
-		{"server_error", 502},
-	} {
-		if strings.Contains(kind, known.word) {
-			return known.status
-		}
-	}
-	return 0
-}
-
-// fromModel words an error of package model.
-func fromModel(err error, callee *agentpb.Model) *Error {
-	failed, ok := errors.AsType[*model.Error](err)
-	if !ok {
-		return broken(err, callee)
-	}
-	s := &signal{message: failed.Message, cause: failed}
-	switch failed.Code {
-	case model.CodeProviderTimeout:
-		s.timeout = true
-	case model.CodeRateLimited:
-		s.status = http.StatusTooManyRequests
-	case model.CodeOverloaded:
-		s.status = http.StatusServiceUnavailable
-	case model.CodeInvalidRequest:
-		s.status = http.StatusBadRequest
-	case model.CodeAuthentication:
-		s.status = http.StatusUnauthorized
-	case model.CodeCut:
-		s.unreachable = true
-	default:
-		s.status = http.StatusBadGateway
-	}
-	e := s.toError(callee)
-	e.again = false // package model has tried
-	return e
-}
-
-// broken is a call that ended without an answer that could be read.
-func broken(err error, callee *agentpb.Model) *Error {
-	if known, ok := errors.AsType[*Error](err); ok {
-		return known
-	}
-	if said, ok := errors.AsType[*signal](err); ok {
-		return said.toError(callee)
-	}
-	s := &signal{cause: errors.New(model.Redact(callee, err.Error(), maxMessage))}
-	switch {
-	case errors.Is(err, errTimeout), errors.Is(err, errIdle), errors.Is(err, context.DeadlineExceeded):
-		s.timeout = true
-	case errors.Is(err, errSize):
-		s.status, s.message = http.StatusBadGateway, "the answer of the model provider is larger than allowed"
-		e := s.toError(callee)
-		e.again, e.outage, e.unanswered = false, false, true
-		return e
-	case errors.Is(err, deliver.ErrForbiddenAddress), errors.Is(err, errRedirect):
-		s.unreachable, s.message = true, "The model's base URL leads to where this server does not go"
-		e := s.toError(callee)
-		e.again, e.outage, e.unanswered = false, false, false
-		return e
-	case errors.Is(err, errShape):
-		s.message = "The answer of the model provider cannot be understood"
-		e := s.toError(callee)
-		e.unanswered = true
-		return e
-	default:
-		s.unreachable = true
-	}
-	return s.toError(callee)
+// unreadable is an answer that is not of the form that it should have.
+func unreadable() error {
+	return &provider.Failure{Class: provider.Unreadable, Reason: provider.ErrUnreadable}
 }
 
 // invalid is a request that is refused here.
 func invalid(param, message string) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: param, Message: message, ours: true}
+	return &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: "invalid_request", Param: param, Message: message}
 }
 
 // cutShort is an answer that used up its tokens before it said anything.
@@ -291,18 +134,6 @@ func cutShort() *Error {
 		Status: http.StatusUnprocessableEntity, Type: typeOutputLimit, Code: typeOutputLimit, Param: "max_completion_tokens",
 		Message: "The model used up its output tokens before it answered: raise max_completion_tokens",
 	}
-}
-
-// retryAfter reads how long a provider wants to be left alone.
-func retryAfter(header http.Header) time.Duration {
-	const day = 24 * 60 * 60
-	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(min(ms, day*1000) * float64(time.Millisecond))
-	}
-	if s, err := strconv.ParseFloat(header.Get("Retry-After"), 64); err == nil && s > 0 {
-		return time.Duration(min(s, day) * float64(time.Second))
-	}
-	return 0
 }
 
 // shorten cuts a name of the caller's to what an error repeats.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 )
 
@@ -25,16 +26,16 @@ func (c *Caller) Moderate(ctx context.Context, call *Call) ([]byte, error) {
 func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *consumed) ([]byte, error) {
 	address, err := model.OpenAIURL(t.model, "/moderations")
 	if err != nil {
-		return nil, fromModel(err, t.model)
+		return nil, badAddress(err)
 	}
 	body := listed(t, call, moderateFields).finish(call)
 	var id, results []byte
-	err = c.attempts(ctx, t, "moderation", func(ctx context.Context) error {
+	err = c.attempts(ctx, t, provider.Moderation, func(ctx context.Context) error {
 		answer, failed := c.fetch(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
-		fields, failed := readAnswer(answer)
+		fields, failed := t.readAnswer(answer)
 		if failed != nil {
 			return failed
 		}
@@ -42,7 +43,7 @@ func (c *Caller) moderate(ctx context.Context, call *Call, t *target, used *cons
 			id = newModerationID()
 		}
 		if results = fields.Get("results"); results == nil {
-			return errShape
+			return unreadable()
 		}
 		*used, _ = readUsage(fields.Get("usage")) // most are free and say nothing
 		return nil

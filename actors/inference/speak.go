@@ -2,15 +2,17 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 )
 
 // speakChat asks a provider that does not speak the wire form.
 func (c *Caller) speakChat(ctx context.Context, call *Call, t *target) (*completion, error) {
-	spoken, err := c.speak(ctx, call, t, "chat", discard{})
+	spoken, err := c.speak(ctx, call, t, provider.Whole, discard{})
 	if err != nil && spoken == nil {
 		return nil, err
 	}
@@ -20,6 +22,37 @@ func (c *Caller) speakChat(ctx context.Context, call *Call, t *target) (*complet
 		err = cutShort()
 	}
 	return said, err
+}
+
+// fromModel is why a call of package model failed. That package has made all its attempts.
+func fromModel(err error) error {
+	failed, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		return err
+	}
+	once := &provider.Failure{Class: provider.ServerError, Status: http.StatusBadGateway, Message: failed.Message, Final: true, Reason: failed}
+	switch failed.Code {
+	case model.CodeProviderTimeout:
+		once.Class, once.Status = provider.Timeout, 0
+	case model.CodeRateLimited:
+		once.Class = provider.RateLimited
+	case model.CodeOverloaded:
+		once.Class, once.Status = provider.Overloaded, http.StatusServiceUnavailable
+	case model.CodeInvalidRequest:
+		once.Class = provider.Invalid
+	case model.CodeAuthentication:
+		once.Class = provider.Credentials
+	case model.CodeCut:
+		once.Class = provider.Cut
+	}
+	if cause, ok := errors.AsType[*provider.Failure](failed.Err); ok {
+		switch cause.Class {
+		case provider.ContextLength, provider.ContentPolicy, provider.NotFound, provider.Quota:
+			once.Class = cause.Class
+		default: // its code says as much
+		}
+	}
+	return once
 }
 
 // discard is the stream of a call whose answer is wanted whole.
@@ -36,11 +69,11 @@ type spoken struct{ answer *model.Answer }
 
 // speak makes the call. With an error there is a spoken only if the provider said something.
 func (c *Caller) speak(ctx context.Context, call *Call, t *target, kind string, stream model.Stream) (*spoken, error) {
-	provider, ok := c.parts.Providers[t.model.GetProvider()]
+	adapter, ok := c.parts.Providers[t.model.GetProvider()]
 	if !ok {
 		return nil, &Error{
 			Status: http.StatusInternalServerError, Type: typeServer, Code: "inference_error",
-			Message: "The model's provider cannot be called here", ours: true,
+			Message: "The model's provider cannot be called here",
 		}
 	}
 	request, refused := readChat(call, t)
@@ -51,9 +84,9 @@ func (c *Caller) speak(ctx context.Context, call *Call, t *target, kind string, 
 	var answer *model.Answer
 	err := c.attempts(ctx, t, kind, func(ctx context.Context) error {
 		var err error
-		answer, err = provider.Generate(ctx, request, stream)
+		answer, err = adapter.Generate(ctx, request, stream)
 		if err != nil {
-			return fromModel(err, t.model)
+			return fromModel(err)
 		}
 		return nil
 	})
@@ -126,7 +159,7 @@ func (c *Caller) speakStream(ctx context.Context, call *Call, t *target, out *ch
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	teller := &teller{out: out, cancel: cancel}
-	spoken, err := c.speak(ctx, call, t, "chat-stream", teller)
+	spoken, err := c.speak(ctx, call, t, provider.Streamed, teller)
 	if spoken != nil && spoken.answer.Usage.Known {
 		out.used = usageOf(spoken.answer)
 	}

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
-	"time"
 
 	"parley/actors/machine/rawjson"
-	"parley/actors/turn"
+	"parley/actors/provider"
 )
 
 // consumed is what a call used up.
@@ -72,8 +71,8 @@ func (u *consumed) guess(call *Call, answerBytes int) {
 
 // charge estimates a call that ended without an answer: a provider that has what was asked may charge for it, unless it refused.
 func (u *consumed) charge(call *Call, t *target, outcome string, err error) {
-	failed, ok := errors.AsType[*Error](err)
-	unsettled := outcome == outcomeCancelled || ok && failed.unanswered
+	failed, ok := errors.AsType[*provider.Failure](err)
+	unsettled := outcome == outcomeCancelled || ok && failed.Unanswered()
 	if unsettled && u.input+u.output == 0 && t.sent.Load() {
 		u.guess(call, 0)
 	}
@@ -108,15 +107,14 @@ const (
 )
 
 // book closes the books on a call.
-func (c *Caller) book(call *Call, t *target, used *consumed, outcome string, started time.Time) {
-	c.metrics.calls.WithLabelValues(t.service, outcome).Inc()
-	c.metrics.duration.WithLabelValues(t.service).Observe(time.Since(started).Seconds())
+func (c *Caller) book(call *Call, t *target, used *consumed, outcome string) {
+	t.made.End(outcome)
 	price := t.model.GetPrice()
 	c.parts.Book(Usage{
 		TenantID: call.TenantID, ProjectID: call.ProjectID, UserID: call.UserID, TokenID: call.TokenID,
 		Model: t.key, Service: t.service, Failed: outcome == outcomeError,
 		InputTokens: used.input, OutputTokens: used.output, CachedInputTokens: used.cached,
-		CostNanoUSD: turn.Cost(price, used.input, used.cached, used.output),
+		CostNanoUSD: provider.Cost(price, used.input, used.cached, used.output),
 		Priced:      price != nil && (used.known || used.input+used.output == 0),
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -51,7 +52,7 @@ type grant struct {
 func newMeter(count model.Meter, price *agentpb.Price, stepTokens int) *meter {
 	return &meter{
 		count: count, price: price, tokens: -1,
-		step: max(cost(price, 0, 0, int64(stepTokens)), 1), answers: make(chan grant, 1),
+		step: max(provider.Cost(price, 0, 0, int64(stepTokens)), 1), answers: make(chan grant, 1),
 	}
 }
 
@@ -64,7 +65,7 @@ func (m *meter) prompt() int64 {
 }
 
 // used is what the call has cost so far, by the meter.
-func (m *meter) used() int64 { return cost(m.price, m.prompt(), 0, m.count.Output()) }
+func (m *meter) used() int64 { return provider.Cost(m.price, m.prompt(), 0, m.count.Output()) }
 
 // room is how many tokens of output an amount buys beside the prompt, -1 when output is free.
 func (m *meter) room(amount int64) int64 {
@@ -72,7 +73,7 @@ func (m *meter) room(amount int64) int64 {
 	if rate <= 0 {
 		return -1
 	}
-	left := max(amount-cost(m.price, m.prompt(), 0, 0), 0)
+	left := max(amount-provider.Cost(m.price, m.prompt(), 0, 0), 0)
 	return left/rate*1_000_000 + left%rate*1_000_000/rate
 }
 

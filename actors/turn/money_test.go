@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -248,10 +249,10 @@ func TestSpendingHolds(t *testing.T) {
 		finish := l.whole(t)
 		usage := finish.GetUsage()
 		price := l.agent.GetModel().GetPrice()
-		require.Equal(rt, cost(price, usage.GetInputTokens(), 0, usage.GetOutputTokens()), usage.GetCostNanoUsd())
+		require.Equal(rt, provider.Cost(price, usage.GetInputTokens(), 0, usage.GetOutputTokens()), usage.GetCostNanoUsd())
 		require.Equal(rt, usage.GetCostNanoUsd(), l.book.spent)
 		// A piece of the answer is the least that can be cut off.
-		piece := cost(price, 0, 0, 1+l.agent.GetModel().GetScript().GetUsage().GetOutputTokens()/int64(tokens))
+		piece := provider.Cost(price, 0, 0, 1+l.agent.GetModel().GetScript().GetUsage().GetOutputTokens()/int64(tokens))
 		require.LessOrEqual(rt, l.book.spent, budget+piece)
 		if finish.GetStopReason() == conversationpb.StopReason_END_TURN {
 			require.Len(rt, strings.Fields(finish.GetContent()), int(tokens))

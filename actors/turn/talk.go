@@ -155,7 +155,7 @@ func (k *talk) hold(life, ctx context.Context) *ending {
 // open makes everything ready for the first model call.
 func (k *talk) open(ctx context.Context) error {
 	config, job := &k.runner.config, k.run.job
-	k.request = &model.Request{Agent: k.agent, RunID: job.RunID}
+	k.request = &model.Request{Agent: k.agent, RunID: job.RunID, ProjectID: job.ProjectID}
 	k.limited = job.Budget
 	if err := k.openContext(); err != nil {
 		return err

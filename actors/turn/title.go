@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -55,15 +56,15 @@ func newTitle(k *talk) *title {
 	if maker.GetProvider() == agentpb.Provider_CONNECTED {
 		return standIn(k, text)
 	}
-	provider := k.runner.config.Providers[maker.GetProvider()]
-	if provider == nil || k.limited && maker.GetPrice() == nil {
+	asked := k.runner.config.Providers[maker.GetProvider()]
+	if asked == nil || k.limited && maker.GetPrice() == nil {
 		return nil
 	}
-	t := &title{runner: k.runner, run: k.run, provider: provider, request: &model.Request{
+	t := &title{runner: k.runner, run: k.run, provider: asked, request: &model.Request{
 		Agent: &agentpb.Agent{Id: k.agent.GetId(), Instructions: titlePrompt, Model: maker},
-		RunID: k.run.job.RunID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
+		RunID: k.run.job.RunID, ProjectID: k.run.job.ProjectID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
 	}}
-	t.meter = model.NewMeter(provider, t.request)
+	t.meter = model.NewMeter(asked, t.request)
 	return t
 }
 
@@ -99,7 +100,7 @@ func (t *title) estimate() int64 {
 	if t == nil || t.done != nil {
 		return 0
 	}
-	return cost(t.request.Agent.GetModel().GetPrice(), t.meter.Input(), 0, titleTokens)
+	return provider.Cost(t.request.Agent.GetModel().GetPrice(), t.meter.Input(), 0, titleTokens)
 }
 
 // start begins to make it, once. It may outlive the answer, and not the run's life.

@@ -3,8 +3,8 @@ package turn
 import (
 	"cmp"
 	"math"
-	"math/bits"
 
+	"parley/actors/provider"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -41,21 +41,8 @@ func (u *usage) priced(by *agentpb.Model) *conversationpb.Usage {
 	if price == nil {
 		return total
 	}
-	total.CostNanoUsd, total.Priced = cost(price, u.input, u.cached, u.output), !u.unknown
+	total.CostNanoUsd, total.Priced = provider.Cost(price, u.input, u.cached, u.output), !u.unknown
 	return total
-}
-
-// cost is the price of so many tokens in nano-dollars, rounded up.
-func cost(price *agentpb.Price, input, cached, output int64) int64 {
-	cachedPrice := price.GetCachedInputNanoUsdPerMtok()
-	if cachedPrice == 0 {
-		cachedPrice = price.GetInputNanoUsdPerMtok()
-	}
-	var sum wide
-	sum.add(input-cached, price.GetInputNanoUsdPerMtok())
-	sum.add(cached, cachedPrice)
-	sum.add(output, price.GetOutputNanoUsdPerMtok())
-	return sum.perMillion()
 }
 
 // plus adds two usages; nil is none. The sum is put down to the first one's model.
@@ -83,29 +70,4 @@ func sumCosts(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// wide is an unsigned 128-bit sum of products: tokens times a price may leave 64 bits.
-type wide struct{ high, low uint64 }
-
-func (w *wide) add(tokens, price int64) {
-	if tokens <= 0 || price <= 0 {
-		return
-	}
-	high, low := bits.Mul64(uint64(tokens), uint64(price))
-	var carry uint64
-	w.low, carry = bits.Add64(w.low, low, 0)
-	w.high, _ = bits.Add64(w.high, high, carry)
-}
-
-// perMillion divides by a million, rounding up, and stops at the largest amount there is.
-func (w *wide) perMillion() int64 {
-	const million = 1_000_000
-	low, carry := bits.Add64(w.low, million-1, 0)
-	high := w.high + carry
-	if high >= million {
-		return math.MaxInt64
-	}
-	quotient, _ := bits.Div64(high, low, million)
-	return int64(min(quotient, math.MaxInt64))
 }

@@ -424,5 +424,5 @@ func TestClientGatewayBreaker(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return h.ask(t, "POST", "/chat/completions", chatBody(u.key, "hi")).status == http.StatusOK
 	}, 30*time.Second, 20*time.Millisecond)
-	require.Positive(t, h.p.metric(t, "parley_gateway_breaker_refusals_total"))
+	require.Positive(t, h.p.metric(t, "parley_gateway_breaker_refusals_total{service=\"chat\"}"))
 }

@@ -1,16 +1,16 @@
-// Package backup is the format of a shard's copy: a stream that can be checked without anything else.
+// Package backup is the format of a shard's copy: a stream that can be verified by itself.
 //
 //	magic     "prlybak1"
 //	frames    length uint32, crc32c uint32, payload
 //	payloads  a header (JSON), rows (key length uvarint, key, value length uvarint, value, ...), a footer (JSON)
 //
-// Numbers are big-endian. A checksum covers the frame's number and its payload, whose first byte says what it is, so a
-// frame that is damaged, missing, doubled or moved is found; the footer counts the rows, and nothing comes behind it.
+// Numbers are big-endian. A checksum covers the frame's number and its payload, whose first byte is its kind, so a
+// frame that is damaged, missing, duplicated or moved is detected. The footer counts the rows, and nothing follows it.
 //
-// Invariants: rows lie in the order of their keys; what [Read] has given to its caller is checked, but only its return
-// says that it was all; a stream of another format is refused by its number.
+// Invariants: rows are in the order of their keys; whatever [Read] passes to its caller has been checked, but only its
+// return says that the stream is complete; a stream of another format is refused by its number.
 //
-// It does not know what the rows mean, and neither compresses nor encrypts: whoever carries a stream may.
+// It does not interpret the rows, and neither compresses nor encrypts: whoever transports a stream may.
 package backup
 
 import (
@@ -40,13 +40,13 @@ const (
 	kindFooter byte = 'f'
 )
 
-// ErrDamaged is wrapped by what Read says of a stream that is not what Writer wrote.
+// ErrDamaged is wrapped by Read's error for a stream that is not what Writer wrote.
 var ErrDamaged = errors.New("backup is damaged")
 
-// ErrFormat is wrapped by what Read says of a stream of another release.
+// ErrFormat is wrapped by Read's error for a stream of another format.
 var ErrFormat = errors.New("backup format is not known to this release")
 
-// Header says what a stream is a copy of.
+// Header describes what a stream is a copy of.
 type Header struct {
 	Format    int       `json:"format"`
 	ClusterID string    `json:"cluster_id"`
@@ -57,7 +57,7 @@ type Header struct {
 	Taken     time.Time `json:"taken"`
 }
 
-// Info is what a whole stream held.
+// Info describes the contents of a complete stream.
 type Info struct {
 	Group uint32 `json:"group"`
 	Index uint64 `json:"index"`
@@ -66,7 +66,7 @@ type Info struct {
 	Bytes uint64 `json:"bytes"` // of keys and values
 }
 
-// footer counts what stands before it.
+// footer counts the rows and bytes of the stream.
 type footer struct {
 	Rows  uint64 `json:"rows"`
 	Bytes uint64 `json:"bytes"`
@@ -90,7 +90,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return out, out.json(kindHeader, h)
 }
 
-// Row writes a row. Keys must grow.
+// Row writes a row. Keys must be in ascending order.
 func (w *Writer) Row(key, value []byte) error {
 	if len(w.frame) == 0 {
 		w.frame = append(w.frame, kindRows)
@@ -107,7 +107,7 @@ func (w *Writer) Row(key, value []byte) error {
 	return w.flush()
 }
 
-// Close ends the stream, without which it is damaged, and says what it holds.
+// Close ends the stream and describes its contents. A stream that was not closed counts as damaged.
 func (w *Writer) Close() (Info, error) {
 	if len(w.frame) > 0 {
 		if err := w.flush(); err != nil {
@@ -155,8 +155,8 @@ func checksum(n uint32, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint32(nil, n), table), table, payload)
 }
 
-// Read reads a stream to its end. It gives the header to begin and each row to row, which must copy what it keeps; their
-// errors end it. What they have done counts only once Read returns nil. Either may be nil.
+// Read reads a stream to its end. It passes the header to begin and each row to row, which must copy what it keeps; an
+// error of either ends the reading. The stream is complete only once Read returns nil. Either function may be nil.
 func Read(r io.Reader, begin func(Header) error, row func(key, value []byte) error) (Info, error) {
 	in := &reader{r: bufio.NewReaderSize(r, bufferSize), row: row}
 	if err := in.begin(begin); err != nil {
@@ -201,7 +201,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// cut tells a stream that ends too early from one that cannot be read.
+// cut turns the end of the stream into ErrDamaged; other read errors it returns as they are.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return damaged("it is cut off")
@@ -238,7 +238,7 @@ func (r *reader) begin(begin func(Header) error) error {
 	return begin(h)
 }
 
-// next reads a frame. Its memory is used again by the next one.
+// next reads a frame. The next call reuses its memory.
 func (r *reader) next() (kind byte, payload []byte, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {

@@ -12,30 +12,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Window is how many pieces of one stream are on their way to the log at once.
+// Window is how many pieces of one stream are written to the log at the same time.
 const Window = 2
 
-// ErrTooLong is returned of a stream with more bytes than it may have.
+// ErrTooLong is the error for a stream with more bytes than Limits.Bytes.
 var ErrTooLong = errors.New("blob is longer than it may be")
 
-// Kept says what became of a stream.
+// Kept describes a stream that has been stored.
 type Kept struct {
 	Size   int64
 	Chunks uint32
 	SHA256 []byte
-	Head   []byte // the first bytes, as many as were asked for
+	Head   []byte // the first bytes, at most Limits.Head
 }
 
 // Limits of a stream.
 type Limits struct {
-	Bytes int64 // at most; what there can be at most when that is less
-	Head  int   // so many of the first bytes are given back, at most ChunkSize
+	Bytes int64 // upper limit of the stream's length; the format's own limit applies, too
+	Head  int   // how many of the first bytes to return, at most ChunkSize
 }
 
-// Cutter takes streams apart. It keeps the memory of some pieces for the next stream. The zero value is ready.
+// Cutter cuts streams into pieces. It reuses the memory of pieces. The zero value is ready to use.
 type Cutter struct{ buffers sync.Pool }
 
-// piece is the memory of one.
+// piece is a buffer for one piece.
 type piece [ChunkSize]byte
 
 func (c *Cutter) buffer() *piece {
@@ -45,9 +45,9 @@ func (c *Cutter) buffer() *piece {
 	return new(piece)
 }
 
-// Cut reads r to its end and gives each piece to put, Window at once, from several goroutines; put must not keep the
-// data. It returns once all puts have. Errors: ErrTooLong, those of r and of put, wrapped; the pieces that were put stay
-// where they are.
+// Cut reads r to its end and passes each piece to put, up to Window at the same time from several goroutines; put must
+// not keep the data. It returns when all puts have returned. Errors: ErrTooLong, and those of r and of put, wrapped.
+// Pieces that have been put are not removed.
 func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(ctx context.Context, index uint32, data []byte) error) (Kept, error) {
 	limits.Bytes = min(limits.Bytes, MaxChunks*ChunkSize)
 	puts, ctx := errgroup.WithContext(ctx)
@@ -67,7 +67,7 @@ func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(c
 			}
 			puts.Go(func() error {
 				if err := put(ctx, index, buf[:n]); err != nil {
-					return err // its place stays taken: nothing more is to be put
+					return err // its slot stays occupied: no more pieces are put
 				}
 				c.buffers.Put(buf)
 				<-free
@@ -87,7 +87,7 @@ func (c *Cutter) Cut(ctx context.Context, r io.Reader, limits Limits, put func(c
 	return s.kept, nil
 }
 
-// stream is a stream as far as it is read.
+// stream is a stream that is being read.
 type stream struct {
 	from   io.Reader
 	limits Limits
@@ -96,7 +96,7 @@ type stream struct {
 	ended  bool
 }
 
-// next reads the next piece. Nothing read is the end.
+// next reads the next piece. n is 0 at the end.
 func (s *stream) next(buf *piece) (index uint32, n int, err error) {
 	n, err = io.ReadFull(s.from, buf[:])
 	s.ended = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -118,18 +118,18 @@ func (s *stream) next(buf *piece) (index uint32, n int, err error) {
 	return index, n, nil
 }
 
-// ErrDamaged is returned of a piece that has not the length that it should have.
+// ErrDamaged is the error for a piece of the wrong length.
 var ErrDamaged = errors.New("piece of a blob is damaged")
 
 // Range is a part of a blob.
 type Range struct {
-	Size   int64 // of the whole
+	Size   int64 // of the whole blob
 	Offset int64
-	Length int64 // below 0 = to the end; what lies behind the end is left out
+	Length int64 // negative = to the end; a range beyond the end is shortened
 }
 
-// NewReader reads a part of a committed blob, a piece at a time, each in the memory of the one before. get returns a
-// piece, in buf if that has room. The reader is for one goroutine.
+// NewReader reads a part of a committed blob, piece by piece, into one buffer. get returns a piece, in buf if it fits.
+// The reader is for one goroutine.
 func NewReader(part Range, get func(index uint32, buf []byte) ([]byte, error)) io.Reader {
 	at := max(part.Offset, 0)
 	end := part.Size
@@ -143,11 +143,11 @@ type reader struct {
 	size, at, end int64
 	get           func(index uint32, buf []byte) ([]byte, error)
 	buf           []byte
-	rest          []byte // of the piece at hand, from at on
+	rest          []byte // of the current piece, from at on
 	err           error
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	switch {
 	case r.err != nil:

@@ -9,10 +9,10 @@ import (
 	"parley/proto/logpb"
 )
 
-// ErrLimit is wrapped by what the Validate functions say.
+// ErrLimit is wrapped by the errors of the Validate functions.
 var ErrLimit = errors.New("blob breaks a limit")
 
-// ValidateChunk refuses a piece that cannot be stored.
+// ValidateChunk checks a piece.
 func ValidateChunk(c *logpb.BlobChunk) error {
 	switch {
 	case c.GetIndex() >= MaxChunks:
@@ -23,7 +23,7 @@ func ValidateChunk(c *logpb.BlobChunk) error {
 	return nil
 }
 
-// ValidateChange refuses a change that cannot be.
+// ValidateChange checks a commit or removal.
 func ValidateChange(c *logpb.BlobChange) error {
 	switch {
 	case c.GetDelete():
@@ -38,8 +38,8 @@ func ValidateChange(c *logpb.BlobChange) error {
 	return nil
 }
 
-// Put notes a piece in a head, of which a new one is empty, and says whether its bytes are to be stored: the same piece
-// again changes nothing.
+// Put records a piece in a head (an empty one for a new blob) and reports whether its bytes are to be stored: repeating
+// a piece changes nothing.
 func Put(h *logpb.BlobHead, c *logpb.BlobChunk) (outcome logpb.Outcome, store bool) {
 	index := c.GetIndex()
 	switch {
@@ -62,7 +62,7 @@ func Put(h *logpb.BlobHead, c *logpb.BlobChunk) (outcome logpb.Outcome, store bo
 	return logpb.Outcome_APPLIED, true
 }
 
-// Commit makes a blob readable. The same commit again changes nothing.
+// Commit makes a blob readable. Repeating a commit changes nothing.
 func Commit(h *logpb.BlobHead, c *logpb.BlobChange, owner string) logpb.Outcome {
 	if h.GetCommitted() {
 		same := h.GetOwner() == owner && h.GetChunks() == c.GetChunks() && h.GetSize() == c.GetSize() && bytes.Equal(h.GetRecord(), c.GetRecord())
@@ -87,8 +87,8 @@ func Commit(h *logpb.BlobHead, c *logpb.BlobChange, owner string) logpb.Outcome 
 	return logpb.Outcome_APPLIED
 }
 
-// Removable says whether a change may remove a blob: what belongs to an entity goes with that entity only, and a
-// removal with a time is of what is due by then. One that is not there may be removed.
+// Removable reports whether a change may remove a blob. A blob that belongs to an entity is removed by that entity
+// only, and a removal with a time only applies to a blob that has expired by then. A missing blob may be removed.
 func Removable(h *logpb.BlobHead, c *logpb.BlobChange, owner string) logpb.Outcome {
 	switch {
 	case h.GetOwner() != "" && h.GetOwner() != owner:
@@ -99,7 +99,7 @@ func Removable(h *logpb.BlobHead, c *logpb.BlobChange, owner string) logpb.Outco
 	return logpb.Outcome_APPLIED
 }
 
-// Stored are the pieces that have a row.
+// Stored iterates over the pieces that have a row.
 func Stored(h *logpb.BlobHead) iter.Seq[uint32] {
 	if !h.GetCommitted() {
 		return members(h.GetPieces())
@@ -113,7 +113,7 @@ func Stored(h *logpb.BlobHead) iter.Seq[uint32] {
 	}
 }
 
-// Of is what a head says.
+// Of returns the description in a head.
 func Of(h *logpb.BlobHead) Blob {
 	b := Blob{
 		Chunks: h.GetChunks(), Size: h.GetSize(), Record: h.GetRecord(), Owner: h.GetOwner(), Committed: h.GetCommitted(),

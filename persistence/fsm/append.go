@@ -10,8 +10,8 @@ import (
 	"parley/proto/logpb"
 )
 
-// deleteScan is how many rows of a deleted entity are removed one by one; a bigger entity gets one range tombstone.
-// Range tombstones slow down reads beside them until compaction, so ordinary entities do without.
+// deleteScan is up to how many rows a deleted entity is removed row by row; a larger one gets a range tombstone. Range
+// tombstones slow down neighbouring reads until compaction, so ordinary entities do without.
 const deleteScan = 1000
 
 func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, result *logpb.Result) error {
@@ -39,7 +39,7 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 	}
 	result.Seq, result.Epoch = next.seq, next.epoch
 	if a.GetDeleteEntity() {
-		next = head{written: true} // as if it had never been: what later entries are told must not depend on the batch
+		next = head{written: true} // as if it had never existed: results of later entries must not depend on the batch
 		err = m.deleteEntity(batch, group, a.GetId(), stored)
 	} else {
 		err = m.writeEntity(batch, group, a, first, next.seq)
@@ -65,8 +65,8 @@ func (m *Machine) append(batch *pebble.Batch, group uint32, a *logpb.Append, res
 	return nil
 }
 
-// compare says whether the entity is where the owner thinks. The fence comes first: who has been succeeded must learn
-// that, and not try again with a newer seq.
+// compare checks whether the entity is where the owner expects it. The fence comes first: an owner that has been
+// replaced must learn that, and not retry with a newer seq.
 func compare(a *logpb.Append, stored head) logpb.Outcome {
 	switch {
 	case stored.exists && a.GetEpoch() < stored.epoch:
@@ -120,8 +120,8 @@ func set(batch *pebble.Batch, key, value []byte, remove bool) error {
 	return batch.Set(key, value, nil)
 }
 
-// deleteEntity removes all rows. Rows that this batch wrote cannot be listed, but a range tombstone covers what stands
-// before it in the batch.
+// deleteEntity removes all rows. Rows that this batch wrote cannot be listed, but a range tombstone also covers what
+// precedes it in the batch.
 func (m *Machine) deleteEntity(batch *pebble.Batch, group uint32, id string, stored head) (err error) {
 	if err = m.deleteOwned(batch, group, id); err != nil {
 		return err

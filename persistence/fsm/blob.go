@@ -14,20 +14,19 @@ import (
 	"parley/proto/logpb"
 )
 
-// ListBlobsDue is the list of the blobs of a shard that are to be removed at a time: score = that time in Unix ms,
-// member = id.
+// ListBlobsDue is the list of a shard's blobs that expire: score = the time of removal in Unix ms, member = id.
 const ListBlobsDue = "blob/due"
 
-// deletePieces is how many pieces of a removed blob are deleted one by one; a bigger one gets a range tombstone, with
-// which the space comes back soonest.
+// deletePieces is up to how many pieces a removed blob is deleted piece by piece; a larger one gets a range tombstone,
+// which frees the space soonest.
 const deletePieces = 16
 
-// blobState is a blob as the batch has made it. Its head and its row in the list of the due are written at the end,
-// once however many pieces came.
+// blobState is a blob as changed by the batch so far. Its head and its row in ListBlobsDue are written at the end, once
+// for any number of pieces.
 type blobState struct {
 	head *logpb.BlobHead // nil = there is none
-	was  bool            // there was one before the batch,
-	due  int64           // with this row in the list; 0 = none
+	was  bool            // it existed before the batch,
+	due  int64           // with this time in ListBlobsDue; 0 = not in it
 }
 
 func (m *Machine) blob(group uint32, id string) (*blobState, error) {
@@ -87,7 +86,7 @@ func (m *Machine) changeAlone(batch *pebble.Batch, group uint32, c *logpb.BlobCh
 	return m.changeBlob(batch, group, c, "")
 }
 
-// blobsFit says whether all that an append does to blobs can be done.
+// blobsFit checks whether all of an append's blob changes can be made.
 func (m *Machine) blobsFit(group uint32, a *logpb.Append) (logpb.Outcome, error) {
 	for _, c := range a.GetBlobs() {
 		if outcome, err := m.blobFits(group, c, a.GetId()); err != nil || outcome != logpb.Outcome_APPLIED {
@@ -108,7 +107,7 @@ func (m *Machine) blobFits(group uint32, c *logpb.BlobChange, owner string) (log
 	return blob.Commit(b.trial(), c, owner), nil
 }
 
-// trial is a head that a commit may be tried on.
+// trial returns a copy of the head to try a commit on.
 func (b *blobState) trial() *logpb.BlobHead {
 	if b.head == nil {
 		return &logpb.BlobHead{} // an empty file has no pieces
@@ -116,7 +115,7 @@ func (b *blobState) trial() *logpb.BlobHead {
 	return proto.CloneOf(b.head)
 }
 
-// changeBlobs does what fits.
+// changeBlobs makes an append's blob changes, which fit.
 func (m *Machine) changeBlobs(batch *pebble.Batch, group uint32, a *logpb.Append) error {
 	for _, c := range a.GetBlobs() {
 		if err := m.changeBlob(batch, group, c, a.GetId()); err != nil {
@@ -174,7 +173,8 @@ func (m *Machine) removeBlob(batch *pebble.Batch, group uint32, id string) error
 	return nil
 }
 
-// deleteOwned removes the blobs of an entity that goes. Its rows that name them go with the others.
+// deleteOwned removes the blobs of an entity that is being deleted. The rows that name them are deleted with the
+// entity's others.
 func (m *Machine) deleteOwned(batch *pebble.Batch, group uint32, id string) error {
 	ids, err := m.owned(group, id)
 	if err != nil {
@@ -195,7 +195,7 @@ func (m *Machine) deleteOwned(batch *pebble.Batch, group uint32, id string) erro
 	return nil
 }
 
-// owned are the blobs that an entity has or had when the batch began, and those that it got since.
+// owned returns the blobs that an entity owned when the batch began, and those that it has been given since.
 func (m *Machine) owned(group uint32, id string) (ids []string, err error) {
 	for one, b := range m.seen.blobs {
 		if b.head.GetOwner() == id {
@@ -218,7 +218,7 @@ func (m *Machine) owned(group uint32, id string) (ids []string, err error) {
 	return slices.Compact(ids), nil
 }
 
-// writeBlobs writes the heads of the batch's blobs and their rows in the list of the due.
+// writeBlobs writes the heads of the batch's blobs and their rows in ListBlobsDue.
 func (m *Machine) writeBlobs(batch *pebble.Batch, group uint32) error {
 	for _, id := range slices.Sorted(maps.Keys(m.seen.blobs)) {
 		if err := m.writeBlob(batch, group, id, m.seen.blobs[id]); err != nil {

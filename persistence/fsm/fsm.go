@@ -1,20 +1,20 @@
-// Package fsm is the state machine behind every shard's log: it compares and writes, and decides nothing else.
+// Package fsm is the state machine behind every shard's log: it compares and writes, and makes no other decisions.
 //
 // An entry is one logpb.Entry. Append is in append.go, Put (a directory record) in put.go, pieces of files and their
-// commits in blob.go, Sums (and those of an Append) in sum.go; what entries of one batch must see of each other is in overlay.go. The rows are those of package
-// keys.
+// commits in blob.go, Sums (and those of an Append) in sum.go; overlay.go holds what entries of one batch must see of
+// each other. Package keys defines the rows.
 //
 // Invariants:
 //
 //   - Deterministic: a result and the rows depend only on the group's rows and the entries, so every replica agrees.
 //     No clock, no randomness, no map order reaches the rows.
-//   - All or nothing: an entry that is refused writes nothing, and says why in its result.
+//   - All or nothing: an entry that is refused writes nothing; its result has the reason.
 //   - An entry whose format this release does not know stops the store with an error that names the format: guessing
 //     would make replicas differ.
-//   - Rows that no longer say anything go: a counter or a sum at zero, a deleted entity's rows.
+//   - Rows without information are removed: a counter or a sum at zero, a deleted entity's rows.
 //
-// It does not know what heads, events and items mean, commits nothing (the driver does, with the applied index in the
-// same batch), and is called from one goroutine.
+// It does not interpret heads, events and items, commits nothing (the driver does, with the applied index in the same
+// batch), and is called from one goroutine.
 package fsm
 
 import (
@@ -29,20 +29,20 @@ import (
 	"parley/proto/logpb"
 )
 
-// Format is the entry format that this release writes; OldestFormat is the oldest that it applies. Format 2 knows sums, which a
-// release of format 1 would leave out of its rows without a word; format 3 knows guards, which older ones would not ask.
+// Format is the entry format that this release writes; OldestFormat is the oldest that it applies. Format 2 has sums,
+// which a release of format 1 would silently ignore; format 3 has guards, which older releases would not check.
 const (
 	Format       = 3
 	OldestFormat = 1
 )
 
-// Directory is the group whose records Records hears of, and the only one that takes a Put.
+// Directory is the group of the directory records, the only one that takes a Put. Its changes are reported to Records.
 const Directory replica.GroupID = 0
 
-// ErrFormat is wrapped by what Apply returns for an entry of another release.
+// ErrFormat is wrapped by Apply's error for an entry of an unknown format.
 var ErrFormat = errors.New("entry format is not known to this release")
 
-// Records hears of every directory record that changed, in log order. The value is shared with the log: copy it.
+// Records is called for every change of a directory record, in log order. The value is shared with the log: copy it.
 type Records interface {
 	Put(collection, key string, version uint64, value []byte)
 	Delete(collection, key string, version uint64)
@@ -56,7 +56,7 @@ type Machine struct {
 	seen overlay
 	key  []byte
 
-	// OnPieces hears how many bytes of files an Apply wrote. Optional; set before the first Apply.
+	// OnPieces is called with the number of file bytes that an Apply wrote. Optional; set before the first Apply.
 	OnPieces func(bytes int)
 	pieces   int
 }
@@ -71,7 +71,7 @@ func (m *Machine) Span(group replica.GroupID) (start, end []byte) {
 	return keys.Span(uint32(group))
 }
 
-// Apply writes what the entries do into batch and returns a *logpb.Result for each.
+// Apply writes the effects of the entries into batch and returns a *logpb.Result for each.
 func (m *Machine) Apply(batch *pebble.Batch, group replica.GroupID, entries []replica.Entry) ([]any, error) {
 	defer m.seen.reset()
 	m.pieces = 0
@@ -119,12 +119,12 @@ func (m *Machine) apply(batch *pebble.Batch, group replica.GroupID, e *replica.E
 	}
 }
 
-// Encode returns the entry that appends.
+// Encode returns the entry of an append.
 func Encode(a *logpb.Append) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Append{Append: a}})
 }
 
-// EncodePut returns the entry that puts.
+// EncodePut returns the entry of a put.
 func EncodePut(p *logpb.Put) ([]byte, error) {
 	return encode(&logpb.Entry{Version: Format, Body: &logpb.Entry_Put{Put: p}})
 }

@@ -10,19 +10,19 @@ import (
 	"parley/proto/logpb"
 )
 
-// ErrLimit is wrapped by what the Validate functions say.
+// ErrLimit is wrapped by the errors of the Validate functions.
 var ErrLimit = errors.New("entry breaks a limit")
 
 // MaxRecord bounds a directory record: every node holds all of them in memory.
 const MaxRecord = 1 << 20
 
-// Limits of what is added at once.
+// Limits of sums.
 const (
-	MaxSums   = 4096 // of an entry
-	MaxDeltas = 16   // of a sum
+	MaxSums   = 4096 // in an entry
+	MaxDeltas = 16   // in a sum
 )
 
-// Validate refuses what cannot be stored. It is called before proposing, and again when applying.
+// Validate checks an append. It is called before proposing, and again when applying.
 func Validate(a *logpb.Append) error {
 	if err := name("id", a.GetId()); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Validate(a *logpb.Append) error {
 	return validateBlobs(a)
 }
 
-// ValidateSums refuses what cannot be added.
+// ValidateSums checks additions to sums.
 func ValidateSums(sums []*logpb.Sum) error {
 	if len(sums) > MaxSums {
 		return fmt.Errorf("%w: %d sums", ErrLimit, len(sums))
@@ -73,7 +73,8 @@ func ValidateSums(sums []*logpb.Sum) error {
 	return nil
 }
 
-// ValidateTrim refuses what removes nothing, or reaches further than a name or a member can.
+// ValidateTrim checks a removal of old sums: it must remove something, and its bounds must be possible names and
+// members.
 func ValidateTrim(t *logpb.TrimSums) error {
 	if err := name("prefix of sums", t.GetPrefix()); err != nil {
 		return err
@@ -109,7 +110,7 @@ func validateChange(c *logpb.BlobChange) error {
 	return nil
 }
 
-// ValidateBlob refuses an entry that can neither commit nor remove a blob.
+// ValidateBlob checks a commit or removal of a blob.
 func ValidateBlob(c *logpb.BlobChange) error {
 	if c.GetOwner() != "" {
 		return fmt.Errorf("%w: blob %s of an entity is committed by it", ErrLimit, c.GetId())
@@ -117,7 +118,7 @@ func ValidateBlob(c *logpb.BlobChange) error {
 	return validateChange(c)
 }
 
-// ValidateChunk refuses a piece of a blob that cannot be stored.
+// ValidateChunk checks a piece of a blob.
 func ValidateChunk(c *logpb.BlobChunk) error {
 	if err := name("blob", c.GetId()); err != nil {
 		return err
@@ -128,7 +129,7 @@ func ValidateChunk(c *logpb.BlobChunk) error {
 	return nil
 }
 
-// ValidatePut refuses a record that cannot be stored.
+// ValidatePut checks a directory record.
 func ValidatePut(p *logpb.Put) error {
 	if err := recordName(p.GetCollection(), p.GetKey()); err != nil {
 		return err
@@ -164,6 +165,6 @@ func name(what, s string) error {
 	return nil
 }
 
-// valid is for entries that are committed already. One that breaks a limit was never proposed by this release: it writes
-// nothing and its outcome stays unspecified, alike on every replica.
+// valid is for entries that have been committed. This release never proposes one that breaks a limit; such an entry
+// writes nothing and its outcome stays unspecified, on every replica alike.
 func valid(err error) bool { return err == nil }

@@ -12,18 +12,18 @@ import (
 	"parley/proto/logpb"
 )
 
-// head is what the machine compares.
+// head is the part of an entity's head that the machine compares.
 type head struct {
 	seq, epoch uint64
 	exists     bool
 	written    bool // by an entry of this batch: the database does not show it yet
 }
 
-// record is the version of a directory record, 0 = none.
+// record names a directory record.
 type record struct{ collection, key string }
 
-// overlay holds what earlier entries of the batch made of the group: the batch cannot be read, and an indexed one
-// costs more than all the rest.
+// overlay holds the effects of earlier entries of the batch: the batch itself cannot be read, and an indexed batch
+// costs more than everything else.
 type overlay struct {
 	heads   map[string]head
 	counts  map[string]int64
@@ -33,7 +33,7 @@ type overlay struct {
 	trims   []*logpb.TrimSums // of sums that the database still shows
 }
 
-// keep bounds the maps that are reused; a bigger one is let go.
+// keep bounds the maps that are reused; larger ones are dropped.
 const keep = 4096
 
 func newOverlay() overlay {
@@ -107,7 +107,7 @@ func (m *Machine) count(group uint32, name string, delta int64) error {
 	return nil
 }
 
-// writeCounts writes each counter once per batch, however often it moved.
+// writeCounts writes each counter once per batch, however often it changed.
 func (m *Machine) writeCounts(batch *pebble.Batch, group replica.GroupID) error {
 	if len(m.seen.counts) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (m *Machine) writeCounts(batch *pebble.Batch, group replica.GroupID) error 
 	return nil
 }
 
-// get hands the value of a key to visit, which is not called when there is none.
+// get passes the value of a key to visit, which is not called if there is none.
 func (m *Machine) get(key []byte, visit func(value []byte) error) error {
 	value, closer, err := m.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -10,8 +10,8 @@ import (
 	"parley/proto/logpb"
 )
 
-// put writes a directory record, and its guard if it has one. Its version is the entry's index: it only grows, so a record that
-// is deleted and made again never has a version it had before.
+// put writes a directory record, and its guard if it has one. Its version is the entry's index: it only grows, so a
+// record that is deleted and created again never repeats a version.
 func (m *Machine) put(batch *pebble.Batch, group replica.GroupID, index uint64, p *logpb.Put, result *logpb.Result) error {
 	if group != Directory || !valid(ValidatePut(p)) {
 		return nil
@@ -50,7 +50,7 @@ func (m *Machine) put(batch *pebble.Batch, group replica.GroupID, index uint64, 
 	if err != nil || guard == nil {
 		return err
 	}
-	// Last: who reads the guard's new version in memory is to find the record there.
+	// Last, so that whoever reads the guard's new version in memory finds the record there.
 	return m.writeRecord(batch, record{guard.GetCollection(), guard.GetKey()}, index, nil)
 }
 

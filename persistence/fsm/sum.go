@@ -16,7 +16,7 @@ import (
 // sum names a row of numbers.
 type sum struct{ name, member string }
 
-// sumsAlone adds what belongs to no entity's append.
+// sumsAlone adds sums that belong to no append.
 func (m *Machine) sumsAlone(group uint32, s *logpb.Sums, result *logpb.Result) error {
 	if !valid(ValidateSums(s.GetSums())) {
 		return nil
@@ -50,7 +50,7 @@ func (m *Machine) add(group uint32, to sum, deltas []int64) error {
 	return nil
 }
 
-// trimSums removes rows that the database has, and lets go those of this batch.
+// trimSums removes rows from the database, and drops those of this batch.
 func (m *Machine) trimSums(batch *pebble.Batch, group uint32, t *logpb.TrimSums, result *logpb.Result) error {
 	if !valid(ValidateTrim(t)) {
 		return nil
@@ -78,12 +78,12 @@ func trims(t *logpb.TrimSums, row sum) bool {
 	return strings.HasPrefix(row.name, t.GetPrefix()) && row.member < t.GetBefore()
 }
 
-// trimmed says that an entry of this batch removed what the database shows of a row.
+// trimmed reports whether an entry of this batch removed the row that the database still shows.
 func (o *overlay) trimmed(row sum) bool {
 	return slices.ContainsFunc(o.trims, func(t *logpb.TrimSums) bool { return trims(t, row) })
 }
 
-// writeSums writes each row once per batch, however often it was added to, and without the zeros at its end.
+// writeSums writes each row once per batch, however often it was added to, without trailing zeros.
 func (m *Machine) writeSums(batch *pebble.Batch, group uint32) error {
 	if len(m.seen.sums) == 0 {
 		return nil

@@ -1,14 +1,14 @@
 // Package index reads the lists, counters and sums that the state machine keeps beside the entities.
 //
 // A list is spread over all shards, each holding the rows of its own entities in order. Reading merges the shards: it
-// looks at a few rows of each and at more only where the page needs them, so a page costs by its length and the
-// number of shards, never by the length of the list (an offset costs the rows that it skips).
+// reads a few rows of each, and more only where the page needs them. So the cost of a page depends on its length and
+// the number of shards, never on the length of the list (an offset costs the rows that it skips).
 //
-// Rows are ordered by score, then member, then shard; descending is the exact reverse. A page is of one moment: all
-// shards of a node share one database and one iterator. Pages of shards that lie on different nodes are merged by who
-// read them: the first rows of the whole are among the first rows of each.
+// Rows are ordered by score, then member, then shard; descending is the exact reverse. A page is a consistent snapshot:
+// all shards of a node share one database and one iterator. Callers merge the pages of shards on different nodes: the
+// first rows of the whole are among the first rows of each.
 //
-// It writes nothing, and knows nothing of leaders: who calls it has made sure that this node may answer.
+// It writes nothing and knows nothing of leaders: the caller has checked that this node may answer.
 package index
 
 import (
@@ -27,10 +27,10 @@ import (
 type Query struct {
 	List       string
 	Descending bool
-	// After continues behind a row that was read before; nil starts at the list's end that comes first. Where shards
-	// share a member, all of its rows count as read.
+	// After continues behind the last row of the page before; nil starts at the beginning. Where shards share a member,
+	// all of its rows count as read.
 	After *Cursor
-	// Offset skips rows. It costs what it skips; a cursor does not.
+	// Offset skips rows. It reads what it skips; a cursor does not.
 	Offset int
 	// Limit bounds the page; 0 or less reads nothing.
 	Limit int
@@ -50,7 +50,7 @@ type Row struct {
 	Group  uint32
 }
 
-// List reads a page of a list, merged over the shards, each of which is named once.
+// List reads a page of a list, merged over the shards, which must be distinct.
 func List(db pebble.Reader, shards []uint32, q Query) (rows []Row, err error) {
 	if q.Limit <= 0 || len(shards) == 0 {
 		return nil, nil
@@ -87,8 +87,8 @@ func List(db pebble.Reader, shards []uint32, q Query) (rows []Row, err error) {
 	return m.page()
 }
 
-// firstRows is how many rows of a shard are read at first: its fair share of the page and some more, so that most
-// pages need no second look.
+// firstRows is how many rows of a shard are read at first: its fair share of the page and some more, so that most pages
+// need no second read.
 func firstRows(page, shards int) int {
 	if shards == 1 {
 		return min(page, maxRows)
@@ -96,7 +96,7 @@ func firstRows(page, shards int) int {
 	return min(page, page/shards*3/2+2, maxRows)
 }
 
-// maxRows bounds the rows of a shard that are held at once.
+// maxRows bounds the rows of a shard that are in memory at once.
 const maxRows = 256
 
 // merge is a heap of shards by their next row.
@@ -147,7 +147,7 @@ func (m *merge) down(i int) {
 	}
 }
 
-// before compares tails: their bytes are ordered as score and member are.
+// before compares tails, whose byte order is the order of score and member.
 func (m *merge) before(a, b *cursor) bool {
 	order := cmp.Or(bytes.Compare(a.tail(), b.tail()), cmp.Compare(a.group, b.group))
 	if m.query.Descending {
@@ -238,7 +238,7 @@ func (c *cursor) read(iter *pebble.Iterator) error {
 	return nil
 }
 
-// resume remembers where the next fill begins.
+// resume records where the next fill begins.
 func (c *cursor) resume(descending bool) {
 	last := c.rows[len(c.rows)-1]
 	c.seek = append(bytes.Clone(c.prefix), c.buf[last.start:last.value]...)

@@ -12,21 +12,21 @@ import (
 	"parley/persistence/keys"
 )
 
-// SumQuery selects rows of numbers of a name.
+// SumQuery selects rows of numbers of one name.
 type SumQuery struct {
 	Name     string
 	From, To string // members: From inclusive, To exclusive, empty To is open
-	// Limit bounds the rows; 0 or less reads nothing. To go on, ask From the last member with "\x00" behind it.
+	// Limit bounds the rows; 0 or less reads nothing. To continue, set From to the last member with "\x00" appended.
 	Limit int
 }
 
-// SumRow is a row of numbers. Zeros at its end are left out.
+// SumRow is a row of numbers, without trailing zeros.
 type SumRow struct {
 	Member string
 	Values []int64
 }
 
-// Value returns the number at an index, which is 0 where the row ends before.
+// Value returns the number at an index, 0 behind the end of the row.
 func (r SumRow) Value(i int) int64 {
 	if i >= len(r.Values) {
 		return 0
@@ -50,8 +50,8 @@ func Sums(db pebble.Reader, shards []uint32, q SumQuery) ([]SumRow, error) {
 	return MergeSums(parts, q.Limit), nil
 }
 
-// MergeSums adds up the first rows of several shards. As many rows of the whole as each part was asked for are complete: a
-// shard's rows before one of them are among the rows of the whole before it.
+// MergeSums adds up the first rows of several shards. If each part holds the first limit rows of its shards, the first
+// limit rows of the result are complete: any row of a shard that sorts before one of them is in that shard's part.
 func MergeSums(parts [][]SumRow, limit int) []SumRow {
 	if len(parts) == 1 {
 		return parts[0][:min(limit, len(parts[0]))]
@@ -97,7 +97,7 @@ func shardSums(db pebble.Reader, group uint32, q SumQuery) (rows []SumRow, err e
 	return rows, iter.Error()
 }
 
-// SumNames visits the names of a shard's sums that begin with a prefix, with the first member of each.
+// SumNames visits the names of a shard's sums with a prefix, with the first member of each.
 func SumNames(db pebble.Reader, group uint32, prefix string, visit func(name, first string) error) (err error) {
 	all := keys.AppendAllSums(nil, group)
 	iter, err := db.NewIter(&pebble.IterOptions{LowerBound: all, UpperBound: keys.Successor(all)})

@@ -1,7 +1,7 @@
 // Package keys is the layout of a shard's state on disk, and its codec.
 //
-// Every key begins with the space ('s', kept apart from the log's keys), the layout's version and the shard, so that
-// the state of one shard is one span: it is counted, streamed to another node and dropped as a range. Below that:
+// Every key begins with the space ('s', distinct from the log's keys), the layout's version and the shard, so the state
+// of one shard is one span, which is counted, streamed to another node and dropped as a range. Below that:
 //
 //	entity   id, then head | items by (table, key) | events by seq | ids of its blobs: all its rows lie side by side
 //	listing  list, score, member                                       ordered by score (negative too), then member
@@ -10,11 +10,11 @@
 //	blob     id, then head | pieces by index                           bytes of files
 //	sum      name, member                                              rows of numbers, ordered by member
 //
-// Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a
-// prefix of another and any bytes are allowed in it; what is ordered (item key, member, record key) stands raw at the
-// end. A layout never changes under its version: the golden test pins the bytes.
+// Invariants: numbers are big-endian, so byte order is number order; names are length-prefixed, so no name is a prefix
+// of another and it may hold any bytes; ordered parts (item key, member, record key) are raw and come last. The layout
+// of a version never changes: the golden test pins the bytes.
 //
-// It does no I/O and knows nothing of what the values mean, beyond the fixed fields in front of them (see value.go).
+// It does no I/O and does not interpret values, beyond their leading fixed fields (see value.go).
 package keys
 
 import (
@@ -41,14 +41,14 @@ const (
 	rowHead  = 0x01
 	rowItem  = 0x02
 	rowEvent = 0x03
-	rowOwned = 0x04 // a blob that goes with the entity
+	rowOwned = 0x04 // a blob that is deleted with the entity
 
 	// Rows of a blob.
 	rowBlobHead = 0x01
 	rowChunk    = 0x02
 )
 
-// Limits of what goes into a key. What is longer is refused before it is proposed.
+// Limits of the parts of a key. Longer ones are refused before they are proposed.
 const (
 	MaxName  = 255  // entity id, list, counter, collection, name of sums: length in one byte
 	MaxTable = 200  // item tables, 1..200
@@ -56,10 +56,10 @@ const (
 	MaxSum   = 255  // member of a sum
 )
 
-// Kind says what a row is.
+// Kind is the kind of a row.
 type Kind uint8
 
-// The kinds of rows.
+// Kinds of rows.
 const (
 	Head Kind = iota + 1
 	Item
@@ -127,7 +127,7 @@ func AppendListing(dst []byte, shard uint32, list string, score int64, member st
 	return append(AppendScore(AppendList(dst, shard, list), score), member...)
 }
 
-// AppendScore appends a score so that byte order is number order, below zero too.
+// AppendScore appends a score so that byte order is number order, also for negative numbers.
 func AppendScore(dst []byte, score int64) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(score)^(1<<63))
 }
@@ -147,7 +147,7 @@ func AppendRecord(dst []byte, shard uint32, collection, key string) []byte {
 	return append(appendName(AppendShard(dst, shard), kindRecord, collection), key...)
 }
 
-// AppendOwned appends the prefix of the rows that name an entity's blobs; an id behind it is one of them.
+// AppendOwned appends the prefix of the rows that name an entity's blobs; the blob's id follows it.
 func AppendOwned(dst []byte, shard uint32, id string) []byte {
 	return append(AppendEntity(dst, shard, id), rowOwned)
 }
@@ -200,7 +200,7 @@ func Successor(prefix []byte) []byte {
 	return nil
 }
 
-// ListingTail splits what follows a list's prefix into score and member. The member shares the tail's memory.
+// ListingTail splits the part behind a list's prefix into score and member. The member shares the tail's memory.
 func ListingTail(tail []byte) (score int64, member []byte, err error) {
 	if len(tail) < 8 {
 		return 0, nil, fmt.Errorf("%w: listing tail of %d bytes", errKey, len(tail))
@@ -208,7 +208,7 @@ func ListingTail(tail []byte) (score int64, member []byte, err error) {
 	return int64(binary.BigEndian.Uint64(tail) ^ (1 << 63)), tail[8:], nil
 }
 
-// EventTail reads what follows the prefix of an entity's events.
+// EventTail reads the part behind the prefix of an entity's events.
 func EventTail(tail []byte) (seq uint64, err error) {
 	if len(tail) != 8 {
 		return 0, fmt.Errorf("%w: event tail of %d bytes", errKey, len(tail))
@@ -216,7 +216,7 @@ func EventTail(tail []byte) (seq uint64, err error) {
 	return binary.BigEndian.Uint64(tail), nil
 }
 
-// Key is a decoded key. Which fields count depends on the kind; the rest is zero.
+// Key is a decoded key. Which fields are used depends on the kind; the others are zero.
 type Key struct {
 	Kind  Kind
 	Shard uint32

@@ -7,11 +7,11 @@ import (
 	"math"
 )
 
-// Values begin with what the state machine compares, in fixed places, so that it never parses the rest.
+// Values begin with the fields that the state machine compares, at fixed offsets, so it never parses the rest.
 
 var errValue = errors.New("keys: value cut off")
 
-// HeadPrefix is the length of what stands before an entity's own head bytes: seq and epoch.
+// HeadPrefix is the length of the fields before an entity's own head bytes: seq and epoch.
 const HeadPrefix = 16
 
 // AppendHeadValue appends a head's value: seq, epoch, the entity's own bytes.
@@ -34,7 +34,7 @@ func AppendRecordValue(dst []byte, version uint64, value []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, version), value...)
 }
 
-// RecordFields reads a directory record's value. The own bytes share its memory.
+// RecordFields reads a directory record's value. own shares its memory.
 func RecordFields(value []byte) (version uint64, own []byte, err error) {
 	if len(value) < 8 {
 		return 0, nil, fmt.Errorf("%w: record of %d bytes", errValue, len(value))
@@ -55,7 +55,7 @@ func CountField(value []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(value)), nil
 }
 
-// sumVersion is the form of a sum's value: the numbers as varints, one behind the other.
+// sumVersion is the format of a sum's value: the numbers as consecutive varints.
 const sumVersion = 1
 
 // AppendSumValue appends a sum's value.
@@ -82,8 +82,8 @@ func SumFields(dst []int64, value []byte) ([]int64, error) {
 	return dst, nil
 }
 
-// AddNumbers adds deltas to numbers element by element and returns numbers, longer when there are more deltas. What would
-// overflow stays at the largest or smallest number.
+// AddNumbers adds deltas to numbers element by element and returns numbers, extended if there are more deltas.
+// Overflows saturate.
 func AddNumbers(numbers, deltas []int64) []int64 {
 	for i, delta := range deltas {
 		if i == len(numbers) {

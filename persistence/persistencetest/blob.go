@@ -33,7 +33,7 @@ func (f *file) size() (n int64) {
 	return n
 }
 
-// fits says what a change must be answered.
+// fits returns the outcome that a change must have.
 func (f *file) fits(c *logpb.BlobChange, owner string) logpb.Outcome {
 	switch {
 	case c.GetDelete():
@@ -92,7 +92,7 @@ func drawChange(t *rapid.T, id string, remove bool) *logpb.BlobChange {
 	return c
 }
 
-// DrawBlob does something with a blob outside of an append, or nothing, to model and store, and compares the answers.
+// DrawBlob makes a random blob operation outside an append, or none, on model and store, and compares the results.
 func (m *Model) DrawBlob(ctx context.Context, t *rapid.T, s *persistence.Store) {
 	group := rapid.Uint32Range(1, m.shards).Draw(t, "file group")
 	id := rapid.SampledFrom(modelFiles()).Draw(t, "file")

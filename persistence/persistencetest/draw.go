@@ -6,7 +6,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// Draw makes an append to one of a few entities, such that most are accepted and all refusals happen too.
+// Draw returns a random append to one of a few entities. Most are accepted, and every kind of refusal occurs.
 func (m *Model) Draw(t *rapid.T) (group uint32, a *logpb.Append) {
 	letter := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	group = rapid.Uint32Range(1, m.shards).Draw(t, "group")

@@ -1,7 +1,7 @@
-// Package persistencetest holds what tests of storage share: a model of a store that is slow and obvious, and the
-// conformance suite that every way of opening a store must pass.
+// Package persistencetest holds what tests of storage share: a simple model of a store, and the conformance suite that
+// every kind of store must pass.
 //
-// It reads and writes stores only through their exported methods, so it also tells what those promise.
+// It uses stores only through their exported methods, so it also documents what those promise.
 package persistencetest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// Model is a store in memory: what a real one must look like from outside.
+// Model is a store in memory that a real one is compared with.
 type Model struct {
 	shards   uint32
 	entities map[uint32]map[string]*entity

@@ -32,7 +32,7 @@ func (m *Model) AddSums(group uint32, sums []*logpb.Sum) {
 	}
 }
 
-// DrawSums makes what is added to some rows.
+// DrawSums returns random additions to some rows.
 func (m *Model) DrawSums(t *rapid.T) (sums []*logpb.Sum) {
 	letter := rapid.SampledFrom([]string{"a", "b", "c"})
 	for range max(0, rapid.IntRange(-2, 2).Draw(t, "sums")) {
@@ -44,7 +44,7 @@ func (m *Model) DrawSums(t *rapid.T) (sums []*logpb.Sum) {
 	return sums
 }
 
-// numbers is a row as it reads: without zeros at the end.
+// numbers returns a row as it is read: without trailing zeros.
 func numbers(row []int64) []int64 {
 	for len(row) > 0 && row[len(row)-1] == 0 {
 		row = row[:len(row)-1]

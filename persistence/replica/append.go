@@ -27,13 +27,15 @@ type appendItem struct {
 type appender struct {
 	driver *Driver
 	batch  *pebble.Batch
-	// awaited: somebody waits for this batch. unsynced: entries, terms or votes were written since the last sync.
+	// awaited is set when someone waits for this batch; unsynced when entries, terms or votes have been written since
+	// the last sync.
 	awaited  bool
 	unsynced bool
 	entries  int
 	done     []appended
 	outgoing map[NodeID][]Message
-	// lazy are groups whose commit index moved and nothing else: it is not needed for safety, so it is written with the next batch.
+	// lazy are the groups whose hard state has yet to be written. If only the commit index moved, safety does not need
+	// it, and it is written with the next batch.
 	lazy []*group
 }
 
@@ -71,7 +73,7 @@ func (a *appender) stage(item appendItem) {
 	case item.cut.index != 0:
 		a.stageCut(g, item.cut)
 	case !raft.IsEmptySnap(item.msg.GetSnapshot()):
-		// What is staged for the group must not be written behind the snapshot.
+		// What is staged for the group must be written before the snapshot.
 		a.flush()
 		g.append.installing = true
 		a.driver.startInstall(g, item.msg)
@@ -80,7 +82,8 @@ func (a *appender) stage(item appendItem) {
 	}
 }
 
-// installed goes on where the snapshot stopped the group: with the rest of the message that brought it, then with what came behind.
+// installed resumes the group after a snapshot: with the rest of the message that brought it, then with the parked
+// items.
 func (a *appender) installed(g *group, msg *raftpb.Message) {
 	meta := msg.GetSnapshot().GetMetadata()
 	g.append.installing = false
@@ -97,7 +100,7 @@ func (a *appender) installed(g *group, msg *raftpb.Message) {
 	}
 }
 
-// stageDrop ends a group here: nothing of it is staged any more.
+// stageDrop ends a group in this goroutine: nothing of it is staged from now on.
 func (a *appender) stageDrop(g *group, reply chan<- error) {
 	a.lazy = slices.DeleteFunc(a.lazy, func(other *group) bool { return other == g })
 	g.append.lazy = false
@@ -160,7 +163,8 @@ func (a *appender) stageEntries(g *group, entries []*raftpb.Entry) {
 	}
 	last := entries[len(entries)-1].GetIndex()
 	if last < g.append.last {
-		// A new leader's entries replace a suffix: what was staged behind them, perhaps in this very batch, must go.
+		// A new leader's entries replace a suffix of the log: entries staged behind them, perhaps in this very batch,
+		// must be deleted.
 		a.deleteRange(g.keys.entry(last+1), g.keys.entry(g.append.last+1))
 	}
 	g.append.last = last
@@ -193,12 +197,12 @@ func (a *appender) deleteRange(start, end []byte) {
 	}
 }
 
-// flush commits what is staged, then tells everybody who waited for it.
+// flush commits what is staged, then reports it to the raft loop and sends the responses.
 func (a *appender) flush() {
 	d := a.driver
 	sync := a.awaited && a.unsynced
 	if sync && a.batch == nil {
-		// Rows of an earlier batch are awaited only now; an empty batch would sync nothing.
+		// Someone waits for rows of an earlier batch; an empty batch would sync nothing.
 		if err := a.open().LogData([]byte{rowFormat}, nil); err != nil {
 			d.Fail(fmt.Errorf("stage sync: %w", err))
 		}
@@ -245,7 +249,7 @@ func (a *appender) commit(sync bool) bool {
 	return ok
 }
 
-// finish writes the commit indexes that were put off.
+// finish writes the deferred commit indexes.
 func (a *appender) finish() {
 	if len(a.lazy) > 0 && a.driver.Err() == nil {
 		a.writeLazy()
@@ -253,8 +257,8 @@ func (a *appender) finish() {
 	}
 }
 
-// commit is the one place where batches of the driver become durable. After a failed one nothing is written any more. Pebble reports some failures only to
-// its logger, which calls Fail: so the failure is asked for too.
+// commit is the only place where batches of the driver become durable. After a failed commit nothing is written any
+// more. Pebble reports some failures only to its logger, which calls Fail, so Err is checked as well.
 func (d *Driver) commit(what string, batch *pebble.Batch, opts *pebble.WriteOptions) bool {
 	if d.Err() != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// maxApplyBatch is the size of entries at which a batch is committed although more is queued.
+// maxApplyBatch is the size of entries at which a batch is committed even if more are queued.
 const maxApplyBatch = 8 << 20
 
 // applyItem is work for the apply goroutine: committed entries of one group with those who wait for them, or a barrier.
@@ -20,7 +20,7 @@ type applyItem struct {
 	// conf is the membership after the last of confs membership changes among the entries.
 	conf  *raftpb.ConfState
 	confs int
-	// barrier is closed when everything before it is applied, or nothing will be.
+	// barrier is closed when everything before it has been applied, or will never be.
 	barrier chan struct{}
 }
 
@@ -30,7 +30,7 @@ type applier struct {
 	touched []*group
 	bytes   int
 	done    []applied
-	// items is what was taken from the queue and may hold waiters.
+	// items have been taken from the queue and may hold waiters.
 	items []applyItem
 }
 
@@ -139,14 +139,14 @@ func (a *applier) applyGroup(batch *pebble.Batch, g *group) ([]any, error) {
 	return results, nil
 }
 
-// batchEnd is the position of the newest entry that is being applied.
+// batchEnd is the position of the newest entry in the batch.
 func (g *group) batchEnd() position {
 	entries := g.apply.items[len(g.apply.items)-1].entries
 	last := entries[len(entries)-1]
 	return position{index: last.GetIndex(), term: last.GetTerm()}
 }
 
-// finishGroup answers the proposals of a committed batch and tells the loop.
+// finishGroup answers the proposals of a committed batch and reports the batch to the loop.
 func (a *applier) finishGroup(g *group, results []any) {
 	d := a.driver
 	end := g.batchEnd()
@@ -174,7 +174,7 @@ func (a *applier) finishGroup(g *group, results []any) {
 	g.apply.entries, g.apply.items = g.apply.entries[:0], g.apply.items[:0]
 }
 
-// abandon answers what will not be applied by this process.
+// abandon answers proposals that this process will not apply.
 func (a *applier) abandon() {
 	d := a.driver
 	d.applies.close()

@@ -13,73 +13,83 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is everything a Driver needs. Zero values of the optional fields take the default named beside them.
+// Config configures a Driver. Zero values of optional fields take the default given at the field.
 type Config struct {
-	// Node is this node's number. Required, never reused for another store: the store remembers it and refuses another.
+	// Node is this node's number. Required, and never reused for another store: the store records it and refuses any
+	// other.
 	Node NodeID
-	// DB holds the log rows and the state. Required; opened and closed by the caller, after Stop. Its Options.Logger must not end the process on
-	// Fatalf silently: it either panics or calls Driver.Fail, both of which the driver takes as the failure of the store.
+	// DB holds the log rows and the state. Required; opened and closed by the caller, after Stop. Its Options.Logger
+	// must not end the process on Fatalf: it either panics or calls Driver.Fail, which both fail the store.
 	DB *pebble.DB
-	// Groups are the groups a NEW store begins with; empty for a node that joins others: its replicas appear when the leader of a group sends it
-	// something. Ignored for a store that exists: it holds what it held.
+	// Groups are the groups a NEW store begins with. Empty for a node that joins others: its replicas are created when
+	// the leader of a group sends it a message. Ignored for an existing store.
 	Groups []GroupID
 	// Peers are the voters of the groups a NEW store begins with; they must be the same on every node. Default: this node alone.
 	Peers []NodeID
-	// MaxGroup is the highest group there is; what others say of higher ones is dropped. Default: the highest of Groups and of the store. At most 65,535.
+	// MaxGroup is the highest group number; messages for higher ones are dropped. Default: the highest of Groups and of
+	// the store. At most 65,535.
 	MaxGroup GroupID
-	// Machine is the state behind the logs. Required.
+	// Machine applies committed entries. Required.
 	Machine StateMachine
-	// Transport carries messages to other nodes. Nil is right for a node that is alone.
+	// Transport carries messages to other nodes. Nil for a node that is alone.
 	Transport Transport
 
-	// OnLeader tells that this node leads a group now (leader true: everything committed before its term is applied) or no longer does (false: term is
-	// that of the lost leadership). Called from the raft loop in order: it must not block, nor call the driver and wait. Optional.
+	// OnLeader is called when this node becomes the leader of a group (leader true: everything committed before its
+	// term has been applied) and when it no longer is (false: term is that of the lost leadership). Calls come in order
+	// from the raft loop: it must not block, nor call the driver and wait. Optional.
 	OnLeader func(group GroupID, term uint64, leader bool)
-	// OnChange tells that the leader or the members of a group, or the groups that are here, changed: a reason to ask for the Status. Changes that come
-	// together are told once. It must not block. Optional.
+	// OnChange is called when the leader or members of a group, or this node's replicas, have changed: a reason to call
+	// Status. Changes that come together are reported once. It must not block. Optional.
 	OnChange func()
-	// OnSnapshot tells that a group's whole state was replaced by a snapshot, so that caches built from it are void. It must not block. Optional.
+	// OnSnapshot is called when a snapshot has replaced a group's state, so caches built from it are invalid. It must
+	// not block. Optional.
 	OnSnapshot func(group GroupID)
-	// OnFatal tells, once, why the store failed. It must not call Stop and wait. Optional.
+	// OnFatal is called once, with the reason, when the store fails. It must not call Stop and wait. Optional.
 	OnFatal func(error)
-	// Writable is asked before a proposal is accepted; its error refuses it (a full disk, for instance). It must be cheap. Optional.
+	// Writable is called before a proposal is accepted; its error refuses the proposal (a full disk, for instance). It
+	// must be cheap. Optional.
 	Writable func() error
 
 	// KeyPrefix starts every row of the driver. Default "r". It must lie outside every Span of the Machine.
 	KeyPrefix []byte
-	// FS and SpoolDir say where a snapshot from another node is kept until it is installed. Without SpoolDir none is accepted. FS defaults to the real one.
+	// FS and SpoolDir are where a snapshot from another node is stored until it is installed. Without SpoolDir none is
+	// accepted. FS defaults to the real file system.
 	FS       vfs.FS
 	SpoolDir string
 
-	// TickInterval is raft's unit of time. Default 50ms. Shorter finds a dead leader sooner, and a slow one dead.
+	// TickInterval is raft's unit of time. Default 50ms. A shorter one detects a dead leader sooner, and mistakes a
+	// slow one for dead.
 	TickInterval time.Duration
-	// ElectionTicks without a word from the leader start an election. Default 10 (500ms to 1s at the default tick).
+	// ElectionTicks without a message from the leader start an election. Default 10 (500ms to 1s at the default tick).
 	ElectionTicks int
-	// HeartbeatTicks are the ticks between heartbeats. Default 2: of the five in an election timeout four may be lost.
+	// HeartbeatTicks are the ticks between heartbeats. Default 2: four of the five in an election timeout may be lost.
 	HeartbeatTicks int
 
-	// SnapshotEntries and SnapshotBytes bound a log: past either, it is cut behind the applied index. Defaults 20,000 and 64 MiB. Larger lets
-	// a follower be away for longer without a snapshot; smaller keeps the disk small.
+	// SnapshotEntries and SnapshotBytes bound a log: past either, it is cut below the applied index. Defaults 20,000
+	// and 64 MiB. Larger bounds let a follower be away for longer without needing a snapshot; smaller ones use less
+	// disk.
 	SnapshotEntries uint64
 	SnapshotBytes   uint64
-	// KeepEntries are left behind a cut for followers that are a little late. Default 5,000; must be less than SnapshotEntries.
+	// KeepEntries are kept behind a cut for followers that lag a little. Default 5,000; must be less than
+	// SnapshotEntries.
 	KeepEntries uint64
-	// SnapshotRate bounds each snapshot that is sent or installed, in bytes per second; two are sent at a time. Default 64 MiB. Larger makes a new replica sooner, smaller
-	// disturbs the others less.
+	// SnapshotRate bounds each snapshot that is sent or installed, in bytes per second; two are sent at a time. Default
+	// 64 MiB. A higher rate completes a new replica sooner, a lower one disturbs the others less.
 	SnapshotRate int
 	// TailBytes of each group's log are kept in memory to serve followers and the apply goroutine. Default 2 MiB.
 	TailBytes int
 
-	// MaxPending proposals of one group may be unanswered; more are refused with ErrBusy. Default 8,192.
+	// MaxPending bounds the unanswered proposals of a group; more are refused with ErrBusy. Default 8,192.
 	MaxPending int
 	// MaxProposalBytes bounds one proposal. Default 16 MiB, at most 32 MiB: a row must fit in a frame of a snapshot.
 	MaxProposalBytes int
-	// MaxInbox messages from other nodes may wait for the raft loop; more are dropped, which raft makes good. Default 16,384.
+	// MaxInbox bounds the messages from other nodes that wait for the raft loop; more are dropped, and raft sends them
+	// again. Default 16,384.
 	MaxInbox int
 
-	// Logger takes what an operator should know. Default: nothing is logged.
+	// Logger receives what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
-	// Registerer takes the metrics. Nil keeps them private.
+	// Registerer receives the metrics. Optional.
 	Registerer prometheus.Registerer
 }
 

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// fromLeader is true for messages that only the leader of a group sends, and only to its members.
+// fromLeader reports whether only the leader of a group sends such a message, and only to members.
 func fromLeader(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgApp, raftpb.MsgHeartbeat, raftpb.MsgSnap:
@@ -18,8 +18,9 @@ func fromLeader(m *raftpb.Message) bool {
 	}
 }
 
-// createFor makes the replica that a leader believes to be here: without state, members and the right to campaign, until the leader sends a snapshot.
-// It returns nil for a message that is no reason to. Runs in the raft loop.
+// createFor creates the replica that a leader expects here: without state or members, and not allowed to campaign,
+// until the leader sends a snapshot. It returns nil for a message that is no reason to create one. Runs in the raft
+// loop.
 func (d *Driver) createFor(id GroupID, m *raftpb.Message) *group {
 	if d.loop.dropping[id] || !fromLeader(m) || uint64(id) >= uint64(len(d.table)) {
 		return nil
@@ -46,7 +47,7 @@ func (d *Driver) createFor(id GroupID, m *raftpb.Message) *group {
 	return g
 }
 
-// ensure returns the replica that a snapshot is for, and makes it if need be.
+// ensure returns the replica that a snapshot is for, and creates it if necessary.
 func (d *Driver) ensure(ctx context.Context, id GroupID, m *raftpb.Message) (*group, error) {
 	g := d.table.get(id)
 	if g != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// stuckCommit is how long a commit of the log may take before this node gives its leaderships away: what it proposes is not
-	// applied here before it is on disk here, whatever the others have.
+	// stuckCommit is how long a commit of the log may take before this node transfers its leaderships away: it does not
+	// apply its proposals before they are on its own disk, whatever the others have.
 	stuckCommit = 2 * time.Second
 	// handOverEvery is the time between two attempts.
 	handOverEvery = time.Second
@@ -36,7 +36,7 @@ func (d *Driver) leaveStuckDisk() {
 	}
 }
 
-// heir is the voter that is least behind of those that answer, 0 when there is none.
+// heir is the active voter that is least behind, 0 if there is none.
 func (d *Driver) heir(g *group) NodeID {
 	var to NodeID
 	var best uint64

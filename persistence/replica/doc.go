@@ -16,10 +16,11 @@
 //
 // # Members
 //
-// A node that joins holds no group. The leader that adds it as a learner sends it something, which makes a replica without state ([Status].Initialised is
-// false); a snapshot gives it one; once it has caught up it may be promoted to a voter. A node that was removed hears nothing more, and not always
-// of its removal: whoever decides about members tells it to Drop the replica. Term and vote stay behind, see rows.go. Steps are compared and swapped
-// ([Change].Expect), one at a time, and refused where they would leave no majority that answers.
+// A joining node holds no groups. The first message of the leader that adds it as a learner creates a replica without
+// state ([Status].Initialised is false); a snapshot brings the state; once the replica has caught up it may be promoted
+// to a voter. A removed node receives nothing more, and may not learn of its removal: whoever manages the members tells
+// it to Drop the replica. Term and vote are kept, see rows.go. Membership changes go one at a time, compare and swap
+// ([Change].Expect), and are refused where they would leave no majority that answers.
 //
 // # Invariants
 //
@@ -27,13 +28,17 @@
 //   - Entries become visible to raft only after the batch that holds them is committed.
 //   - The applied index and the state it belongs to are one batch; an entry is never applied twice, not even across restarts.
 //   - A log is cut only behind state that precedes the cut in the write-ahead log.
-//   - After one failed commit nothing is written any more until restart: what is waiting is answered [ErrOutcomeUnknown], what comes [ErrFailed].
+//   - After a failed commit nothing is written until restart: waiting proposals are answered [ErrOutcomeUnknown], new
+//     ones [ErrFailed].
 //   - A replica without state votes for nobody: it could elect a leader that lacks what this node helped to commit before it was dropped.
-//   - A replica is dropped only if its log ends before the leader was rid of this node, and no leader sends it anything: what a leader heard from it stays true.
-//   - Installing a snapshot either happens whole or is redone at the next start; the vote and the log are never forgotten half way.
+//   - A replica is dropped only if its log ends before the removal of this node and no leader sends it anything, so
+//     whatever it acknowledged to a leader stays true.
+//   - Installing a snapshot either completes or is redone at the next start; the vote and the log are never lost in
+//     between.
 //
 // # Not its job
 //
-// It does not know what an entry means, who may propose it, where a conversation lives, how bytes travel between nodes (see [Transport]), nor
-// how Pebble is opened. It never retries a proposal: the caller does, and its compare-and-append decides.
+// It does not know what an entry means, who may propose it, where a conversation lives, how bytes travel between nodes
+// (see [Transport]), or how Pebble is opened. It never retries a proposal: the caller does, and relies on
+// compare-and-append.
 package replica

@@ -8,9 +8,10 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// ReportDown tells that the process of a node is gone for certain: nobody listens at its address, say. The groups that it led forget it and elect another
-// at once, instead of after an election timeout. A mistake does little harm: who still hears from the leader refuses its vote, and the leader's next
-// heartbeat is believed again. It never blocks; not for every lost message, that is ReportUnreachable.
+// ReportDown reports that the process of a node is certainly gone, for instance because its port refuses connections.
+// The groups that it led elect a new leader at once, instead of after an election timeout. A mistake does little harm:
+// nodes that still hear from the leader refuse their votes, and the leader's next heartbeat restores it. It never
+// blocks. For lost messages use ReportUnreachable.
 func (d *Driver) ReportDown(node NodeID) {
 	if d.running.Load() {
 		d.inbox.call(func() { d.stepDown(node) })
@@ -32,8 +33,8 @@ func (d *Driver) stepDown(node NodeID) {
 	}
 }
 
-// turn is how many voters stand before this node does when the leader is down. One after the other they do not split the vote, and each group begins
-// with another one, so that the groups of a dead leader spread.
+// turn is how many voters campaign before this node when the leader is down. They take turns so as not to split the
+// vote, and each group begins with a different voter, so that the groups of a dead leader spread.
 func turn(g *group, voters []NodeID, down NodeID) int {
 	rest := slices.Sorted(slices.Values(voters))
 	rest = slices.DeleteFunc(rest, func(v NodeID) bool { return v == down })
@@ -41,7 +42,7 @@ func turn(g *group, voters []NodeID, down NodeID) int {
 	return (own - first + len(rest)) % len(rest)
 }
 
-// standIn campaigns when it is this node's turn and nobody leads yet.
+// standIn campaigns when it is this node's turn and there is still no leader.
 func (d *Driver) standIn(g *group) {
 	if g.role.campaignAt == 0 || d.loop.now < g.role.campaignAt {
 		return

@@ -123,8 +123,8 @@ func (d *Driver) Start() {
 	}()
 }
 
-// Stop answers what is waiting, finishes what is queued for the disk and waits for every goroutine. Safe twice and before Start. Proposals that were
-// not yet applied are answered ErrOutcomeUnknown: stop the callers first.
+// Stop answers waiting calls, completes queued writes and waits for every goroutine. It may be called twice and before
+// Start. Proposals that have not been applied are answered ErrOutcomeUnknown: stop the callers first.
 func (d *Driver) Stop() {
 	d.life.mu.Lock()
 	defer d.life.mu.Unlock()
@@ -174,7 +174,8 @@ func (d *Driver) join(name string, done <-chan struct{}) bool {
 	}
 }
 
-// Fail marks the store as failed, as a failed commit does: for a Pebble logger whose Fatalf must not end the process.
+// Fail marks the store as failed, like a failed commit. It is for a Pebble logger whose Fatalf must not end the
+// process.
 func (d *Driver) Fail(err error) {
 	if err == nil {
 		err = errors.New("failed without a reason")
@@ -192,7 +193,7 @@ func (d *Driver) Fail(err error) {
 	d.cfg.OnFatal(f.err)
 }
 
-// Err is why the store failed (it is an ErrFailed), nil while it has not.
+// Err returns why the store failed (an ErrFailed), nil if it has not.
 func (d *Driver) Err() error {
 	if f := d.failure.Load(); f != nil {
 		return f.err
@@ -200,7 +201,7 @@ func (d *Driver) Err() error {
 	return nil
 }
 
-// closedErr is what a caller hears once the loop takes no mail.
+// closedErr is the error for callers once the loop accepts no more mail.
 func (d *Driver) closedErr() error {
 	if err := d.Err(); err != nil {
 		return err
@@ -212,7 +213,8 @@ func (d *Driver) unknownErr() error {
 	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, d.closedErr())
 }
 
-// guard turns a panic into the failure of the store: raft panics on a log that cannot be, and a Pebble logger may on a failed write.
+// guard turns a panic into the failure of the store: raft panics on an inconsistent log, and a Pebble logger may panic
+// on a failed write.
 func (d *Driver) guard(name string, f func()) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -227,13 +229,14 @@ func (d *Driver) guard(name string, f func()) {
 	f()
 }
 
-// Ready is true once every group that this node is a member of has a known leader and this node has applied what it knew to be committed when it
-// started. Replicas without a state yet, and those that know of their removal, do not count.
+// Ready reports whether every group that this node is a member of has a known leader and this node has applied
+// everything it knew to be committed when it started. Replicas that have no state yet or know of their removal do not
+// count.
 func (d *Driver) Ready() bool {
 	return d.all(func(g *group) bool { return g.shared.settled.Load() && g.shared.view.Load() != nil })
 }
 
-// Settled is Ready without the leaders: one may be known to others that this node does not hear.
+// Settled is Ready without the condition on leaders, which this node may not hear of while others do.
 func (d *Driver) Settled() bool {
 	return d.all(func(g *group) bool { return g.shared.settled.Load() })
 }
@@ -250,7 +253,7 @@ func (d *Driver) all(fine func(*group) bool) bool {
 	return true
 }
 
-// tickClock turns real time into ticks: none is lost when the loop is late, but no more than maxTicks come at once.
+// tickClock turns real time into ticks. When the loop is late it catches up, but by no more than maxTicks at once.
 type tickClock struct {
 	ticker *time.Ticker
 	last   time.Time
@@ -278,7 +281,7 @@ func (c *tickClock) disable() {
 	}
 }
 
-// due returns how many ticks to give and how many were dropped.
+// due returns how many ticks are due and how many were dropped.
 func (c *tickClock) due(now time.Time, interval time.Duration) (ticks, dropped int) {
 	n := int((now.Sub(c.last) + interval/2) / interval)
 	if n > maxTicks {

@@ -11,10 +11,11 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// Drop destroys the replica of a group that this node is no member of any more: its state and its log. Term and vote stay, so that a replica that is
-// made here later does not vote twice. asOf is an index up to which the leader had applied the log when this node was not among its members: a
-// replica whose log goes further was added again since, or will be let go with a later asOf. Returns nil once the rows are gone for good, or when there is no replica; ErrStillMember refuses.
-// When ctx ends first, it goes on. Calls for one group at a time: ErrBusy.
+// Drop deletes the replica of a group that this node is no longer a member of: its state and its log. Term and vote are
+// kept, so that a later replica does not vote twice. asOf is an index up to which the leader had applied the log when
+// this node was not among its members: a replica whose log goes further has been added again since, or can be dropped
+// with a later asOf. Drop returns nil once the deletion is durable, or when there is no replica; ErrStillMember
+// refuses. It goes on when ctx ends first. One call per group at a time: ErrBusy.
 func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
 	return d.ask(ctx, func(reply chan<- error) {
 		g := d.table.get(group)
@@ -36,8 +37,8 @@ func (d *Driver) Drop(ctx context.Context, group GroupID, asOf uint64) error {
 	})
 }
 
-// mayDrop refuses while this node may count as a member. A leader that adds it again may hear from it, and count on what it said, before it has
-// applied anything: so who hears from a leader is a member, whatever it has applied.
+// mayDrop refuses while this node may still be a member. A leader that adds it again may rely on its responses before
+// it has applied anything, so a replica that hears from a leader counts as a member, whatever it has applied.
 func (d *Driver) mayDrop(g *group, asOf uint64) error {
 	switch silence := d.electionTimeout(); {
 	case g.role.state == raft.StateLeader:
@@ -54,7 +55,8 @@ func (d *Driver) electionTimeout() time.Duration {
 	return time.Duration(d.cfg.ElectionTicks) * d.cfg.TickInterval
 }
 
-// remove takes a replica from the raft loop: nobody finds it, nothing steps it, and none can take its place before its rows are gone.
+// remove takes a replica out of the raft loop: it cannot be found or stepped any more, and no other can be created
+// before its rows are gone.
 func (d *Driver) remove(g *group) {
 	g.gone = true
 	d.loop.dropping[g.id] = true
@@ -73,7 +75,8 @@ func (d *Driver) remove(g *group) {
 	d.loop.changed = true
 }
 
-// startDestroy deletes the rows of a replica behind everything the apply goroutine still writes for it. The append goroutine has nothing more of it.
+// startDestroy deletes the rows of a replica, after everything that the apply goroutine still writes for it. The append
+// goroutine has finished with it.
 func (d *Driver) startDestroy(g *group, hard hardState, reply chan<- error) {
 	d.background(func(context.Context) {
 		if !d.applyBarrier() {
@@ -95,7 +98,7 @@ func (d *Driver) startDestroy(g *group, hard hardState, reply chan<- error) {
 	})
 }
 
-// applyBarrier waits until everything that was handed to the apply goroutine is committed. False when that will not be.
+// applyBarrier waits until everything handed to the apply goroutine is committed. It is false if that will not happen.
 func (d *Driver) applyBarrier() bool {
 	barrier := make(chan struct{})
 	if !d.applies.push(applyItem{barrier: barrier}) {

@@ -6,27 +6,30 @@ import (
 )
 
 var (
-	// ErrNotLeader answers what only the leader of a group may do; nothing was written. The error is a *NotLeaderError, which names the leader if it is known.
+	// ErrNotLeader answers a call that only the leader of a group can serve; nothing was written. The error is a
+	// *NotLeaderError, which names the leader if it is known.
 	ErrNotLeader = errors.New("not the leader of the group")
-	// ErrOutcomeUnknown answers a proposal that was taken and may or may not be applied: leadership was lost, the wait was cut short, or the store failed.
+	// ErrOutcomeUnknown answers a proposal that was accepted and may or may not be applied: leadership was lost, the
+	// wait was cut short, or the store failed.
 	ErrOutcomeUnknown = errors.New("outcome of the proposal is unknown")
 	// ErrStopped answers everything after Stop, or before Start.
 	ErrStopped = errors.New("replica driver is stopped")
 	// ErrFailed answers every write after a failed commit, until the node is restarted.
 	ErrFailed = errors.New("store failed, no writes until restart")
-	// ErrBusy answers a proposal that does not fit in the bounded queue of its group, or a membership change while another is under way; nothing was written.
+	// ErrBusy answers a proposal that does not fit into the bounded queue of its group, or a membership change while
+	// another is in progress; nothing was written.
 	ErrBusy = errors.New("too many proposals in flight")
 	// ErrUnknownGroup answers a group that this node does not hold.
 	ErrUnknownGroup = errors.New("unknown group")
 	// ErrTooLarge answers a proposal above Config.MaxProposalBytes; nothing was written.
 	ErrTooLarge = errors.New("proposal too large")
-	// ErrConflict answers a membership change whose Change.Expect is not what the members are; nothing was done.
+	// ErrConflict answers a membership change whose Change.Expect does not match the members; nothing was done.
 	ErrConflict = errors.New("members are not the expected ones")
-	// ErrUnsafe answers a membership change after which those voters that are up would be no majority; nothing was done.
+	// ErrUnsafe answers a membership change that would leave no majority of active voters; nothing was done.
 	ErrUnsafe = errors.New("change would leave no majority of live voters")
-	// ErrStillMember answers a Drop of a replica that leads, hears from a leader, or has a log beyond the removal it was dropped for.
+	// ErrStillMember answers a Drop of a replica that leads, hears from a leader, or has a log that goes beyond asOf.
 	ErrStillMember = errors.New("replica is still in use")
-	// ErrInconsistent is returned by Open for a store that cannot be what this driver left behind.
+	// ErrInconsistent is returned by Open for a store that this driver cannot have written.
 	ErrInconsistent = errors.New("inconsistent store")
 )
 

@@ -153,7 +153,7 @@ func nodeIDs(ids []uint64) []NodeID {
 	return out
 }
 
-// publish tells callers what the loop knows. This node is the leader for them only once leading is set.
+// publish updates the leader as callers see it. To them this node is the leader only once leading is set.
 func (g *group) publish() {
 	leading := g.shared.leading.Load()
 	g.shared.aloneLead.Store(leading && g.conf.alone)
@@ -181,26 +181,26 @@ func (g *group) notLeader() error {
 	return err
 }
 
-// needsTicks is false for a group that has nobody to hear from and nothing to wait for, or nothing to elect a leader for.
+// needsTicks is false for a group that leads alone, and for one without a state.
 func (g *group) needsTicks() bool {
 	return g.shared.initialised.Load() && (!g.conf.alone || g.role.state != raft.StateLeader)
 }
 
-// aloneEntries is the length at which the log of a group with one member is cut. Short enough that over all groups most
-// of the log is cut while it still lies in the write buffer: then it never reaches a table, and costs no compaction.
+// aloneEntries is the length at which the log of a group with one member is cut. It is short enough that most entries
+// of all groups are cut while they are still in the write buffer, so they never reach a table and cost no compaction.
 const aloneEntries = 256
 
-// aloneBytes is the size at which it is, for the same reason: entries that carry files would fill the buffer long before.
+// aloneBytes is the same as a size: entries with pieces of files would fill the write buffer much sooner.
 const aloneBytes = 1 << 20
 
-// cutTo is how far the log may be cut now; 0 when it need not be.
+// cutTo returns the index up to which the log should be cut now, 0 for no cut.
 func (d *Driver) cutTo(g *group) uint64 {
 	cfg := &d.cfg
 	behind := g.applied.index - g.log.start.index
 	keep := cfg.KeepEntries
 	switch {
 	case g.conf.alone:
-		// Nobody will ask for what is applied. Cut early, most entries die in the memtable and are never written to a table.
+		// Applied entries are not needed any more. Cut early, most of them die in the memtable and never reach a table.
 		if behind < min(aloneEntries, cfg.SnapshotEntries) && g.log.bytes < min(aloneBytes, cfg.SnapshotBytes) {
 			return 0
 		}
@@ -223,11 +223,12 @@ func (d *Driver) cutTo(g *group) uint64 {
 	return to
 }
 
-// patience is how many times its bound a log may grow while a follower that answers still needs what would be cut: right behind a
-// snapshot, for instance, which it would have to get again.
+// patience is to how many times its bound a log may grow while an active follower still needs the entries, for instance
+// right after a snapshot, which would have to be sent again.
 const patience = 4
 
-// needed is the oldest position from which a follower that answers can be served by the log: where it is, or where the snapshot ends that it got.
+// needed is the lowest index that an active follower has reached, or that the snapshot sent to it ends at, among the
+// followers that the log can still serve.
 func (d *Driver) needed(g *group) uint64 {
 	oldest := g.applied.index
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
@@ -242,7 +243,7 @@ func (d *Driver) needed(g *group) uint64 {
 	return oldest
 }
 
-// holds is true for the members.
+// holds reports whether a node is a member.
 func (g *group) holds(node NodeID) bool {
 	m := g.shared.members.Load()
 	return slices.Contains(m.Voters, node) || slices.Contains(m.Learners, node)

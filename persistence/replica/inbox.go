@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// mail is everything that waits for the raft loop.
+// mail is the work that waits for the raft loop.
 type mail struct {
 	appended []appended
 	applied  []applied
@@ -19,7 +19,7 @@ type mail struct {
 	proposals   []*proposal
 }
 
-// appended tells the loop that a storage message of a group is durable.
+// appended reports to the loop that a storage message of a group is durable.
 type appended struct {
 	group     *group
 	entries   []*raftpb.Entry
@@ -27,7 +27,7 @@ type appended struct {
 	responses []*raftpb.Message
 }
 
-// applied tells the loop how far a group's state is.
+// applied reports to the loop how far a group's state has advanced.
 type applied struct {
 	group     *group
 	at        position
@@ -71,7 +71,7 @@ func (b *inbox) take(into *mail) {
 	b.mu.Unlock()
 }
 
-// close refuses all further mail; what is there can still be taken.
+// close refuses further mail; what is queued can still be taken.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -127,7 +127,7 @@ func (b *inbox) reportUnreachable(node NodeID) {
 	b.signal()
 }
 
-// deliver returns how many messages found no room.
+// deliver returns how many messages did not fit.
 func (b *inbox) deliver(msgs []Message) int {
 	b.mu.Lock()
 	room := max(b.maxMessages-len(b.mail.messages), 0)

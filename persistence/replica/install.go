@@ -24,8 +24,8 @@ const (
 	spoolSync = 1 << 20
 )
 
-// Deliver takes messages from other nodes. It never blocks; what does not fit, or is not for this node, is dropped. A message from the leader of a group
-// that is not here makes a replica of it.
+// Deliver takes messages from other nodes. It never blocks; messages that do not fit or are not for this node are
+// dropped. A message from the leader of a group without a replica here creates one.
 func (d *Driver) Deliver(msgs ...Message) {
 	if !d.running.Load() {
 		return
@@ -39,7 +39,8 @@ func (d *Driver) Deliver(msgs ...Message) {
 	d.metrics.dropped.Add(float64(len(msgs) - len(kept) + d.inbox.deliver(kept)))
 }
 
-// acceptable lets through what another node's raft has to say to this one's. Snapshots come by ReceiveSnapshot, proposals and reads are not forwarded.
+// acceptable lets through the kinds of messages that raft nodes exchange here. Snapshots come by ReceiveSnapshot;
+// proposals and reads are not forwarded.
 func (d *Driver) acceptable(m Message) bool {
 	if m.raft == nil || m.To() != d.cfg.Node || m.From() == 0 || m.From() == d.cfg.Node || m.raft.GetTerm() == 0 {
 		return false
@@ -58,8 +59,8 @@ func (d *Driver) acceptable(m Message) bool {
 	}
 }
 
-// ReceiveSnapshot takes the stream of a snapshot, makes it durable and hands it to the group, which installs it unless it has moved on. One
-// at a time per group: ErrBusy otherwise.
+// ReceiveSnapshot takes the stream of a snapshot, makes it durable and passes it to the group, which installs it unless
+// its log has advanced beyond it. One at a time per group: ErrBusy otherwise.
 func (d *Driver) ReceiveSnapshot(ctx context.Context, header Message, r io.Reader) error {
 	switch {
 	case header.Group > d.cfg.MaxGroup:
@@ -112,7 +113,7 @@ func (d *Driver) spool(ctx context.Context, g *group, name string, r io.Reader) 
 	if err != nil {
 		return fmt.Errorf("create spool: %w", err)
 	}
-	// In one go at the end, the sync would keep the logs waiting.
+	// One large sync at the end would delay the logs.
 	file = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: spoolSync})
 	start, end := d.cfg.Machine.Span(g.id)
 	if err := copySnapshot(file, contextReader{ctx: ctx.Err, r: r}, start, end); err != nil {
@@ -157,7 +158,7 @@ func (d *Driver) removeSpool(name string) error {
 	return nil
 }
 
-// dropSpool removes the file of a snapshot that raft did not want.
+// dropSpool removes the file of a snapshot that raft refused.
 func (d *Driver) dropSpool(g *group) {
 	if g.snapshots.spool == "" {
 		return
@@ -174,7 +175,8 @@ func (d *Driver) discardSpool(name string) {
 	})
 }
 
-// cleanSpool removes what a crash left in the spool directory. Intents are redone by then.
+// cleanSpool removes files that a crash left in the spool directory. Interrupted installations have been completed by
+// then.
 func (d *Driver) cleanSpool() error {
 	if d.cfg.SpoolDir == "" {
 		return nil
@@ -182,7 +184,8 @@ func (d *Driver) cleanSpool() error {
 	if err := d.cfg.FS.MkdirAll(d.cfg.SpoolDir, 0o700); err != nil {
 		return fmt.Errorf("create spool directory: %w", err)
 	}
-	// Without its own entry the directory would be lost in a power failure, with the file that an intent counts on.
+	// Without a durable directory entry a power failure would lose the directory, and with it the file that an intent
+	// relies on.
 	if err := d.syncDir(d.cfg.FS.PathDir(d.cfg.SpoolDir)); err != nil {
 		return err
 	}
@@ -216,7 +219,7 @@ func (d *Driver) startInstall(g *group, m *raftpb.Message) {
 		case d.Err() != nil:
 			return
 		case ctx.Err() != nil:
-			// Stopped half way: the intent is redone at the next start.
+			// Stopped half way: the next start redoes the installation.
 			return
 		case err != nil:
 			d.Fail(fmt.Errorf("install snapshot of group %d: %w", g.id, err))
@@ -231,7 +234,8 @@ func (d *Driver) startInstall(g *group, m *raftpb.Message) {
 
 var errCommit = errors.New("commit failed")
 
-// recordIntent makes it certain that a state that is about to be torn down will be built up again. The spool file is durable already.
+// recordIntent makes an installation durable before the old state is deleted, so that a crash in between redoes it. The
+// spool file is durable already.
 func (d *Driver) recordIntent(g *group, snapshot *raftpb.Snapshot) error {
 	row, err := encodeMessage(snapshot)
 	if err != nil {
@@ -264,7 +268,8 @@ func (d *Driver) redoInstall(g *group) error {
 	return nil
 }
 
-// install replaces state, then, in one synced batch, log, membership and hard state. Until that batch the intent says to start over.
+// install replaces the state, then log, membership and hard state in one synced batch. Until that batch the intent
+// makes a restart start over.
 func (d *Driver) install(ctx context.Context, g *group, snapshot *raftpb.Snapshot) error {
 	name := string(snapshot.GetData())
 	if err := d.restore(ctx, g, name); err != nil {
@@ -292,12 +297,12 @@ func (d *Driver) stageInstalled(batch *pebble.Batch, g *group, meta *raftpb.Snap
 	}
 	var hard hardState
 	if row != nil {
-		// None yet: the snapshot is the first that this node hears of the group.
+		// There is none if the snapshot is the first thing this node has of the group.
 		if hard, err = parseHardState(row); err != nil {
 			return err
 		}
 	}
-	// The vote stands unless the snapshot is from a newer term, in which this node cannot have voted yet.
+	// The vote is kept unless the snapshot is from a newer term, in which this node cannot have voted.
 	if at.term > hard.term {
 		hard.term, hard.vote = at.term, 0
 	}

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// ErrTransferFailed answers a transfer to a node that is down or far behind, and one that raft gave up, usually because the other node did not catch up
-// within an election timeout.
+// ErrTransferFailed answers a transfer to a node that is down or far behind, or one that raft aborted, usually because
+// the other node did not catch up within an election timeout.
 var ErrTransferFailed = errors.New("leadership was not taken over")
 
 // transfer is one call waiting for a change of leader.
@@ -20,7 +20,8 @@ type transfer struct {
 	reply chan<- error
 }
 
-// Leader is the node that leads a group and its term, as far as this node knows. This node is named only once it may be read and proposed to.
+// Leader returns the leader of a group and its term, as far as this node knows. It returns this node only once this
+// node can serve reads and proposals.
 func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
 	g := d.table.get(group)
 	if g == nil {
@@ -33,7 +34,7 @@ func (d *Driver) Leader(group GroupID) (node NodeID, term uint64, ok bool) {
 	return v.node, v.term, true
 }
 
-// announce makes this node the leader for its callers once it has applied everything from before its term.
+// announce makes this node the leader for callers once it has applied everything from before its term.
 func (d *Driver) announce(g *group) {
 	if g.role.state != raft.StateLeader || g.role.ownFirst == 0 || g.applied.index < g.role.ownFirst || g.shared.leading.Load() {
 		return
@@ -44,7 +45,7 @@ func (d *Driver) announce(g *group) {
 	d.cfg.OnLeader(g.id, g.role.term, true)
 }
 
-// loseLeadership answers everybody who counted on it.
+// loseLeadership fails everything that depended on the leadership.
 func (d *Driver) loseLeadership(g *group, cause error) {
 	g.role.ownFirst = 0
 	term := g.role.term
@@ -62,7 +63,8 @@ func (d *Driver) loseLeadership(g *group, cause error) {
 	g.cancelSends(nobody)
 }
 
-// TransferLeader hands the leadership of a group to another voter and returns when this node knows of it. Proposals are refused with ErrNotLeader meanwhile.
+// TransferLeader transfers the leadership of a group to another voter and returns when this node knows of it. Proposals
+// are refused with ErrNotLeader meanwhile.
 func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) error {
 	g := d.table.get(group)
 	if g == nil {
@@ -77,7 +79,7 @@ func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) e
 		case !slices.Contains(g.shared.members.Load().Voters, to):
 			reply <- fmt.Errorf("node %d is not a voter of group %d", to, group)
 		case !d.active(g, to) || g.lag(to) > maxLag:
-			// It would refuse proposals for an election timeout, and lead on.
+			// This node would refuse proposals for an election timeout, and then go on leading.
 			reply <- fmt.Errorf("%w: node %d does not answer or is far behind", ErrTransferFailed, to)
 		default:
 			g.transfers = append(g.transfers, transfer{to: to, reply: reply})
@@ -87,7 +89,7 @@ func (d *Driver) TransferLeader(ctx context.Context, group GroupID, to NodeID) e
 	})
 }
 
-// ask runs f in the raft loop, which answers once on reply.
+// ask runs f in the raft loop and waits for its one answer on reply.
 func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
 	reply := make(chan error, 1)
 	if !d.running.Load() || !d.inbox.call(func() { f(reply) }) {
@@ -105,7 +107,7 @@ func (d *Driver) ask(ctx context.Context, f func(reply chan<- error)) error {
 	}
 }
 
-// checkTransfers answers transfers that are decided: somebody leads, or raft gave up.
+// checkTransfers answers transfers that have been decided: there is a leader, or raft has given up.
 func (d *Driver) checkTransfers(g *group) {
 	if len(g.transfers) == 0 {
 		return
@@ -124,7 +126,7 @@ func (d *Driver) checkTransfers(g *group) {
 	})
 }
 
-// ReportUnreachable tells that messages to a node were lost. It never blocks.
+// ReportUnreachable reports that messages to a node were lost. It never blocks.
 func (d *Driver) ReportUnreachable(node NodeID) {
 	if d.running.Load() {
 		d.inbox.reportUnreachable(node)

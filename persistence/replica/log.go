@@ -18,11 +18,11 @@ type groupLog struct {
 	db   *pebble.DB
 	keys groupKeys
 
-	// What raft asks for when it starts.
+	// What raft reads when it starts.
 	hard hardState
 	conf *raftpb.ConfState
 
-	// start is the last position that was cut away, last the newest one.
+	// start is the last position that has been cut, last the newest one.
 	start, last position
 	// tail ends at last. Slices of it are handed out, so its elements are never overwritten in place.
 	tail      []*raftpb.Entry
@@ -136,7 +136,7 @@ func (l *groupLog) read(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	return entries, nil
 }
 
-// committed makes entries visible whose batch is committed. They may replace a conflicting suffix.
+// committed makes entries visible after their batch has been committed. They may replace a conflicting suffix.
 func (l *groupLog) committed(entries []*raftpb.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func (l *groupLog) committed(entries []*raftpb.Entry) error {
 	return nil
 }
 
-// trimTail forgets the oldest entries of the tail; the memory goes when append next moves the slice.
+// trimTail drops the oldest entries of the tail; their memory is freed when append next moves the slice.
 func (l *groupLog) trimTail(limit int) {
 	n := 0
 	for ; n < len(l.tail) && l.tailBytes > limit; n++ {
@@ -179,7 +179,7 @@ func (l *groupLog) trimTail(limit int) {
 	l.tail = l.tail[n:]
 }
 
-// cut forgets everything up to and including index.
+// cut drops everything up to and including index.
 func (l *groupLog) cut(to position) {
 	total := l.last.index - l.start.index
 	l.bytes = l.bytes / max(total, 1) * (l.last.index - to.index)
@@ -190,7 +190,7 @@ func (l *groupLog) cut(to position) {
 	l.start = to
 }
 
-// reset makes the log empty behind an installed snapshot.
+// reset empties the log after a snapshot has been installed.
 func (l *groupLog) reset(to position) {
 	l.start, l.last = to, to
 	l.tail, l.tailBytes, l.bytes = nil, 0, 0
@@ -200,7 +200,7 @@ func (l *groupLog) tailFirst() uint64 { return l.last.index + 1 - uint64(len(l.t
 
 func entrySize(e *raftpb.Entry) uint64 { return uint64(len(e.GetData())) + entryOverhead }
 
-// trimApplied forgets what nobody will ask for again, on a node that has no followers.
+// trimApplied drops applied entries from the tail, on a node without followers.
 func (l *groupLog) trimApplied(index uint64) {
 	if index >= l.last.index {
 		l.tail, l.tailBytes = nil, 0

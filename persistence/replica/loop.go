@@ -9,10 +9,11 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// maxProposalBatch bounds the bytes that are appended in one step, so that a log that is nearly full refuses only what does not fit.
+// maxProposalBatch bounds the bytes that are proposed in one step, so that raft, when it is near its limit, refuses
+// only what does not fit.
 const maxProposalBatch = 1 << 20
 
-// loop steps the raft nodes until Stop or failure.
+// runLoop steps the raft nodes until Stop or failure.
 func (d *Driver) runLoop() {
 	defer d.loop.ticks.disable()
 	for _, g := range d.loop.order {
@@ -39,7 +40,8 @@ func (d *Driver) runLoop() {
 	}
 }
 
-// step feeds one round of mail to raft. Proposals come last: nothing can take leadership away between their step and the Ready that places them.
+// step passes one round of mail to raft. Proposals come last, so that leadership cannot be lost between their step and
+// the Ready that gives them positions.
 func (d *Driver) step() {
 	for _, a := range d.loop.round.appended {
 		d.stepAppended(a)
@@ -76,7 +78,7 @@ func (d *Driver) step() {
 	}
 }
 
-// touch remembers that a group has something to do in this round.
+// touch marks a group as having something to do in this round.
 func (d *Driver) touch(g *group) {
 	if !g.dirty {
 		g.dirty = true
@@ -84,7 +86,8 @@ func (d *Driver) touch(g *group) {
 	}
 }
 
-// finishRound lets every touched group propose, takes what its raft node has ready, and sends what goes to other nodes.
+// finishRound lets every touched group propose, handles what its raft node has ready, and sends messages to other
+// nodes.
 func (d *Driver) finishRound() {
 	for _, g := range d.loop.dirty {
 		g.dirty = false
@@ -213,8 +216,8 @@ func (d *Driver) stepMessage(m Message) {
 		return
 	}
 	if !g.shared.initialised.Load() && !fromLeader(m.raft) {
-		// It has nothing to judge a candidate by. A voter that dropped its log and is here again would elect one that lacks what it once
-		// helped to commit.
+		// Without a log it cannot judge a candidate. A voter that dropped its log and has been added again would elect
+		// one that lacks entries it once helped to commit.
 		return
 	}
 	d.touch(g)
@@ -233,7 +236,7 @@ func (d *Driver) stepMessage(m Message) {
 	}
 }
 
-// stepProposals appends what came in for a group in as few steps as its size allows.
+// stepProposals proposes what came in for a group, in as few steps as its size allows.
 func (d *Driver) stepProposals(g *group) {
 	for len(g.proposals.incoming) > 0 {
 		n, size := 0, 0
@@ -276,7 +279,7 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 	if err == nil {
 		return
 	}
-	// Dropped whole: too much uncommitted, or leadership is being handed over.
+	// The whole batch was dropped: too much is uncommitted, or leadership is being transferred.
 	refusal := ErrBusy
 	if status := g.node.BasicStatus(); status.RaftState != raft.StateLeader || status.LeadTransferee != raft.None {
 		refusal = &NotLeaderError{Group: g.id, Leader: NodeID(status.LeadTransferee)}
@@ -285,7 +288,8 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 	g.proposals.stepped = g.proposals.stepped[:before]
 }
 
-// closeLoop answers everything the loop holds. A node that is alone goes on answering reads of a store that failed.
+// closeLoop answers everything the loop holds. A node that is alone continues to serve reads after the store has
+// failed.
 func (d *Driver) closeLoop() {
 	d.inbox.close()
 	var rest mail
@@ -303,7 +307,7 @@ func (d *Driver) closeLoop() {
 	d.standDown(func(g *group) bool { return !g.conf.alone || d.Err() == nil })
 }
 
-// standDown ends the leaderships of the groups that match.
+// standDown ends the leadership of the groups that match.
 func (d *Driver) standDown(match func(*group) bool) {
 	defer d.cfg.OnChange()
 	for _, g := range d.loop.order {

@@ -13,10 +13,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxLag is how many entries a member may be behind that a majority counts on: a learner that is promoted, the voters that stay when one is removed.
+// maxLag is how many entries a member may be behind to be relied on for a majority: a learner that is promoted, or the
+// remaining voters when one is removed.
 const maxLag = 1_000
 
-// ChangeKind is what happens to a member. A new voter comes in two steps: AddLearner, and Promote once it has caught up.
+// ChangeKind is a kind of membership change. A new voter is added in two steps: AddLearner, then Promote once it has
+// caught up.
 type ChangeKind int
 
 // Kinds of membership changes.
@@ -30,11 +32,12 @@ const (
 type Change struct {
 	Kind ChangeKind
 	Node NodeID
-	// Expect, when not nil, are the members without which the change is refused with ErrConflict: what the caller saw when it decided.
+	// Expect, when not nil, is what the members must be; otherwise the change is refused with ErrConflict.
 	Expect *Members
 }
 
-// Members are the nodes of a group, as far as this node has heard; false when it holds no replica, or one without a state.
+// Members returns the members of a group as far as this node knows; false when it holds no replica, or one without a
+// state.
 func (d *Driver) Members(group GroupID) (Members, bool) {
 	g := d.table.get(group)
 	if g == nil || !g.shared.initialised.Load() {
@@ -48,8 +51,9 @@ func (m *Members) clone() Members {
 	return Members{Voters: slices.Clone(m.Voters), Learners: slices.Clone(m.Learners)}
 }
 
-// ChangeMembers makes one change to the members of a group and returns once it is in force here. One change at a time: ErrBusy asks to come back, also
-// while a learner that is to be promoted is silent or still behind. ErrConflict and ErrUnsafe refuse. Otherwise its errors are those of Propose.
+// ChangeMembers makes one change to the members of a group and returns once it is in effect here. One change at a time:
+// ErrBusy asks to retry later, also while a learner that is to be promoted is silent or still behind. ErrConflict and
+// ErrUnsafe refuse the change. The other errors are those of Propose.
 func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change) error {
 	kind, ok := map[ChangeKind]raftpb.ConfChangeType{
 		AddLearner: raftpb.ConfChangeAddLearnerNode,
@@ -79,7 +83,8 @@ func (d *Driver) ChangeMembers(ctx context.Context, group GroupID, change Change
 	return err
 }
 
-// checkChange runs in the raft loop: raft would panic on a change that empties a group, and stall on a voter that is far behind.
+// checkChange validates a change in the raft loop: raft would panic on one that empties a group, and stall on a voter
+// that is far behind.
 func (d *Driver) checkChange(g *group, change Change) error {
 	m := g.shared.members.Load()
 	voter, learner := slices.Contains(m.Voters, change.Node), slices.Contains(m.Learners, change.Node)
@@ -102,7 +107,7 @@ func (d *Driver) checkChange(g *group, change Change) error {
 	return nil
 }
 
-// safeWithout is true when the other voters that answer this leader, and are not far behind, are a majority by themselves.
+// safeWithout reports whether the other voters that are active and not far behind form a majority by themselves.
 func (d *Driver) safeWithout(g *group, voters []NodeID, node NodeID) bool {
 	live, all := 0, 0
 	for _, v := range voters {
@@ -117,7 +122,7 @@ func (d *Driver) safeWithout(g *group, voters []NodeID, node NodeID) bool {
 	return live > all/2
 }
 
-// equal compares sets.
+// equal compares the members as sets.
 func (m *Members) equal(other Members) bool {
 	same := func(a, b []NodeID) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
@@ -125,15 +130,16 @@ func (m *Members) equal(other Members) bool {
 	return same(m.Voters, other.Voters) && same(m.Learners, other.Learners)
 }
 
-// caughtUp is true for a learner that is hardly behind, and has on disk that it is a learner: so that Drop finds out when it is asked, late, to drop
-// what this node was before.
+// caughtUp reports whether a learner is hardly behind, and has the change that made it a learner on disk, so that a
+// late Drop meant for an earlier replica of this node is refused.
 func (g *group) caughtUp(learner NodeID) bool {
 	lag := g.lag(learner)
 	return lag <= maxLag && g.log.last.index-lag >= g.conf.newest
 }
 
-// lag is how many entries a node is known to be behind. One that has nothing on disk yet, not even the snapshot it waits for, is behind without
-// bound, however short the log: were it counted on, a crash would leave a member that never was, and no majority without it.
+// lag is how many entries a node is known to be behind. For a node that has nothing on disk yet, not even a snapshot,
+// it is unbounded, however short the log: relying on such a node could leave the group without a majority after a
+// crash.
 func (g *group) lag(node NodeID) uint64 {
 	lag := uint64(math.MaxUint64)
 	g.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {

@@ -2,7 +2,7 @@ package replica
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of the driver. They say how well batches fill, how slow the disk is, and what was turned away.
+// metrics of the driver. They show how well batches fill, how slow the disk is, and what was refused.
 type metrics struct {
 	applied, refused, unknown prometheus.Counter
 	appendEntries             prometheus.Histogram

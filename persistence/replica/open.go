@@ -21,8 +21,8 @@ const (
 	maxCommittedSizePerTake = 4 << 20
 )
 
-// Open recovers the groups from cfg.DB, or creates them in an empty one. It refuses a store that does not fit with ErrInconsistent. Nothing runs before
-// Start, but a snapshot that was being installed when the node went down is installed now.
+// Open recovers the groups from cfg.DB, or creates them in an empty one. It refuses an inconsistent store with
+// ErrInconsistent. Nothing runs before Start, but an interrupted snapshot installation is completed now.
 func Open(cfg Config) (*Driver, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -48,7 +48,7 @@ func Open(cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// openStore returns the groups that are here.
+// openStore returns the groups in the store.
 func (d *Driver) openStore() ([]GroupID, error) {
 	row, err := d.get(storeKey(d.cfg.KeyPrefix))
 	if err != nil {
@@ -74,7 +74,8 @@ func (d *Driver) openStore() ([]GroupID, error) {
 		}
 	}
 	if len(listed) > 0 {
-		// From the time when a node held the same groups for ever. A program of that time must not take a dropped group for a lost one.
+		// The row is of an old format, from when a node always held the same groups. An old release must not take a
+		// dropped group for a lost one.
 		if err := d.cfg.DB.Set(storeKey(d.cfg.KeyPrefix), encodeStore(node), pebble.Sync); err != nil {
 			return nil, fmt.Errorf("write store row: %w", err)
 		}
@@ -92,7 +93,7 @@ func (d *Driver) openStore() ([]GroupID, error) {
 	return groups, nil
 }
 
-// findGroups returns the groups that have more rows than the vote that a dropped replica leaves behind.
+// findGroups returns the groups that have more rows than the hard state that a dropped replica leaves behind.
 func (d *Driver) findGroups() ([]GroupID, error) {
 	start, end := groupArea(d.cfg.KeyPrefix)
 	it, err := d.cfg.DB.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
@@ -119,7 +120,8 @@ func (d *Driver) findGroups() ([]GroupID, error) {
 	return groups, nil
 }
 
-// createStore makes all groups in one batch: as if a snapshot at index 1, term 1, with the first voters existed, so that every replica begins alike.
+// createStore creates all groups in one batch, as if a snapshot at index 1, term 1, with the first voters had been
+// installed, so that all replicas begin alike.
 func (d *Driver) createStore() error {
 	if err := d.checkEmpty(d.cfg.KeyPrefix, prefixEnd(d.cfg.KeyPrefix)); err != nil {
 		return err
@@ -202,7 +204,7 @@ func (d *Driver) newGroup(id GroupID) *group {
 	return g
 }
 
-// startNode makes the raft node of a group whose log is loaded.
+// startNode creates the raft node of a group whose log has been loaded.
 func (d *Driver) startNode(g *group) error {
 	node, err := d.newNode(g)
 	if err != nil {
@@ -245,12 +247,12 @@ func (d *Driver) loadGroup(g *group) error {
 		return fmt.Errorf("estimate log size: %w", err)
 	}
 	l.bytes = size
-	// What is applied was committed, even if the hard state that says so was not yet written.
+	// Applied entries were committed, even if the hard state with that commit index has not been written.
 	l.hard.commit = max(l.hard.commit, g.applied.index)
 	return nil
 }
 
-// loadEnds finds the newest entry, and that the oldest one is where the start row says.
+// loadEnds finds the newest entry, and checks that the oldest one is where the start row says.
 func (l *groupLog) loadEnds() error {
 	start, end := l.keys.entries()
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pacer spreads the bytes of a snapshot over time, so that it leaves the disks and the network to others.
+// pacer limits the rate of a snapshot, so that it leaves disk and network bandwidth to others.
 type pacer struct {
 	stop  <-chan struct{}
 	rate  float64
@@ -18,7 +18,7 @@ func newPacer(ctx context.Context, bytesPerSecond int) *pacer {
 	return &pacer{stop: ctx.Done(), rate: float64(bytesPerSecond), begin: time.Now()}
 }
 
-// wait returns when n more bytes are due, or when the context is over.
+// wait returns when the rate permits n more bytes, or when the context ends.
 func (p *pacer) wait(n int) {
 	p.bytes += float64(n)
 	early := time.Duration(p.bytes/p.rate*float64(time.Second)) - time.Since(p.begin)
@@ -29,7 +29,7 @@ func (p *pacer) wait(n int) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.stop: // who goes on finds out why
+	case <-p.stop: // the caller checks the context
 	}
 }
 

@@ -10,14 +10,15 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// proposal is one call waiting for its entry to be applied. Whoever holds it when its fate is known answers it, exactly once.
+// proposal is one call waiting for its entry to be applied. It is answered exactly once, by whoever holds it when its
+// outcome is known.
 type proposal struct {
 	group *group
 	data  []byte
 	kind  raftpb.EntryType
 	// check runs in the raft loop just before a membership change is proposed.
 	check func() error
-	// at is the place of the entry, once it has one.
+	// at is the position of the entry, once it has one.
 	at position
 
 	result any
@@ -61,7 +62,7 @@ func (d *Driver) Propose(ctx context.Context, group GroupID, data []byte) (any, 
 	return d.await(ctx, p)
 }
 
-// admit decides, without the loop, whether a proposal may enter.
+// admit decides, outside the loop, whether a proposal is accepted.
 func (d *Driver) admit(ctx context.Context, id GroupID, size int) (*group, error) {
 	g := d.table.get(id)
 	switch {
@@ -91,7 +92,7 @@ func (d *Driver) admit(ctx context.Context, id GroupID, size int) (*group, error
 
 var errEmptyProposal = errors.New("empty proposal")
 
-// await hands the proposal to the loop and waits for its answer.
+// await passes the proposal to the loop and waits for its answer.
 func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 	g := p.group
 	g.shared.pending.Add(1)
@@ -109,7 +110,7 @@ func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
 		}
 	case <-d.failed:
-		// Whoever holds the proposal may be stuck in a commit.
+		// The goroutine that holds the proposal may be stuck in a commit.
 		if p.abandon() {
 			d.metrics.unknown.Inc()
 			return nil, d.unknownErr()
@@ -128,7 +129,7 @@ func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 	return result, err
 }
 
-// abandon stops waiting, unless the answer has come; then it waits for it.
+// abandon gives the proposal up and is true, unless the answer is coming; then it waits for the answer.
 func (p *proposal) abandon() bool {
 	if p.state.CompareAndSwap(proposalWaiting, proposalAbandoned) {
 		return true

@@ -2,8 +2,8 @@ package replica
 
 import "sync"
 
-// queue hands batches from any goroutine to one. It holds no more than raft allows in flight: the bounds are on proposals
-// (Config.MaxPending, the uncommitted size) and on messages (Config.MaxInbox), before anything gets here.
+// queue hands batches from any goroutine to one. It is bounded indirectly: proposals (Config.MaxPending, the
+// uncommitted size) and messages (Config.MaxInbox) are bounded before they get here.
 type queue[T any] struct {
 	mu     sync.Mutex
 	filled sync.Cond
@@ -18,7 +18,7 @@ func newQueue[T any]() *queue[T] {
 	return q
 }
 
-// push reports whether the items were taken; a closed queue takes none.
+// push reports whether the items were accepted; a closed queue accepts none.
 func (q *queue[T]) push(items ...T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -42,7 +42,7 @@ func (q *queue[T]) take() []T {
 	return items
 }
 
-// recycle gives a slice that take returned back for reuse.
+// recycle returns a slice from take for reuse.
 func (q *queue[T]) recycle(items []T) {
 	clear(items)
 	q.mu.Lock()

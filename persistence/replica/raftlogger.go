@@ -8,10 +8,11 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// levelTrace is below debug: raft has much to say there.
+// levelTrace is below debug, for raft's most verbose messages.
 const levelTrace = slog.LevelDebug - 4
 
-// raftLogger passes on what raft says. Its chatter about elections is for debugging; what matters of it the driver logs itself.
+// raftLogger passes on raft's messages. Those about elections are debug messages; the driver itself logs the important
+// events.
 type raftLogger struct{ logger *slog.Logger }
 
 var _ raft.Logger = (*raftLogger)(nil)

@@ -32,8 +32,9 @@ type readBatch struct {
 	reads     []*read
 }
 
-// ReadBarrier returns nil once a read of this node's state sees everything acknowledged before the call. Only the leader can give it. On a node that is
-// the only member it costs two atomic loads: what was acknowledged is applied, and nobody else can lead.
+// ReadBarrier returns nil once a read of this node's state sees everything acknowledged before the call. Only the
+// leader can do that. On a node that is the only member it costs two atomic loads: everything acknowledged has been
+// applied, and no other node can lead.
 func (d *Driver) ReadBarrier(ctx context.Context, group GroupID) error {
 	r, err := d.askRead(group)
 	if r == nil {
@@ -42,7 +43,8 @@ func (d *Driver) ReadBarrier(ctx context.Context, group GroupID) error {
 	return d.awaitRead(ctx, r)
 }
 
-// ReadBarriers is ReadBarrier for several groups: it asks for all of them before it waits, so that it takes one round trip and not one for each.
+// ReadBarriers is ReadBarrier for several groups. It asks for all of them before it waits, so it takes one round trip
+// in all.
 func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
 	var asked []*read
 	var first error
@@ -58,7 +60,7 @@ func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
 	}
 	for _, r := range asked {
 		if first != nil {
-			r.group.shared.asked.Add(-1) // its answer has room, and nobody reads it
+			r.group.shared.asked.Add(-1) // the answer is buffered, and not read
 			continue
 		}
 		first = d.awaitRead(ctx, r)
@@ -66,7 +68,7 @@ func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
 	return first
 }
 
-// askRead asks the loop for a read point. Without error and read there is nothing to wait for.
+// askRead asks the loop for a read point. If both results are nil there is nothing to wait for.
 func (d *Driver) askRead(group GroupID) (*read, error) {
 	g := d.table.get(group)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// handleReady hands out what the raft node of a group wants done.
+// handleReady distributes the work that the raft node of a group has ready.
 func (d *Driver) handleReady(g *group, rd raft.Ready) {
 	newTerm := !raft.IsEmptyHardState(rd.HardState) && rd.GetTerm() != g.role.term
 	if newTerm {
@@ -61,7 +61,7 @@ func (d *Driver) changeRole(g *group, rd raft.Ready) {
 	d.checkTransfers(g)
 }
 
-// place gives the proposals of this round the positions raft gave their entries: they are the newest ones.
+// place assigns the proposals of this round the positions of their entries, which are the newest ones.
 func (d *Driver) place(g *group, entries []*raftpb.Entry) {
 	if len(g.proposals.stepped) == 0 {
 		return
@@ -76,7 +76,7 @@ func (d *Driver) place(g *group, entries []*raftpb.Entry) {
 		g.proposals.stepped[i] = nil
 		e := entries[n+i]
 		if p.kind != e.GetType() {
-			// Raft put an empty entry in the place of a membership change that came too early.
+			// Raft replaced a membership change that came too early by an empty entry.
 			d.answer(p, nil, ErrBusy)
 			continue
 		}
@@ -87,8 +87,8 @@ func (d *Driver) place(g *group, entries []*raftpb.Entry) {
 	g.proposals.stepped = g.proposals.stepped[:0]
 }
 
-// handOut gives committed entries, and the proposals that wait for them, to the apply goroutine. Membership changes among them take effect in raft here,
-// and become durable there, in the batch with the applied index.
+// handOut passes committed entries, and the proposals that wait for them, to the apply goroutine. Membership changes
+// take effect in raft here, and become durable there, in the batch with the applied index.
 func (d *Driver) handOut(g *group, m *raftpb.Message) {
 	entries := m.GetEntries()
 	item := applyItem{group: g, entries: entries, responses: m.GetResponses()}
@@ -137,7 +137,7 @@ func applyConfEntry(node *raft.RawNode, e *raftpb.Entry) (*raftpb.ConfState, err
 	return node.ApplyConfChange(change), nil
 }
 
-// cutLog shortens a log that has grown past its bounds. The cut is written behind the state it depends on.
+// cutLog shortens a log that has grown past its bounds. The cut is written after the state it depends on.
 func (d *Driver) cutLog(g *group) {
 	to := d.cutTo(g)
 	if to == 0 {

@@ -15,8 +15,8 @@ import (
 //	prefix 1 group kind         one row per group and kind
 //	prefix 1 group kind index   the log entries
 //
-// Numbers are big-endian, so entries lie in log order. Every value starts with the row format. A group that has no row but its hard state is not here: it
-// was dropped, or never got a state, and the row keeps it from voting twice in one term.
+// Numbers are big-endian, so entries are in log order. Every value starts with the row format. A group with only a hard
+// state row has no replica: it was dropped, or never got a state, and the row prevents voting twice in one term.
 const (
 	areaStore byte = 0
 	areaGroup byte = 1
@@ -29,11 +29,11 @@ const (
 	kindEntry     byte = 16
 
 	rowFormat byte = 1
-	// storeFormat is the format of the store row. In format 1 it listed the groups, which were the same for the life of a store.
+	// storeFormat is the format of the store row. In format 1 it listed the groups, which were fixed.
 	storeFormat byte = 2
 )
 
-// entryHeader is what precedes the data in an entry row: format and type in one byte, and the term.
+// entryHeader is the length of what precedes the data in an entry row: format and type in one byte, and the term.
 const entryHeader = 9
 
 // position is a place in a log.
@@ -49,7 +49,7 @@ func keysOf(prefix []byte, group GroupID) groupKeys {
 
 func storeKey(prefix []byte) []byte { return append(slices.Clone(prefix), areaStore) }
 
-// groupArea is the range of all rows of all groups.
+// groupArea returns the range of all rows of all groups.
 func groupArea(prefix []byte) (start, end []byte) {
 	start = append(slices.Clone(prefix), areaGroup)
 	return start, prefixEnd(start)
@@ -96,7 +96,7 @@ func putEntryRow(row []byte, e *raftpb.Entry) {
 	copy(row[entryHeader:], e.GetData())
 }
 
-// parseEntryRow copies what it needs of row.
+// parseEntryRow does not keep row.
 func parseEntryRow(index uint64, row []byte) (*raftpb.Entry, error) {
 	if len(row) < entryHeader || row[0]>>4 != rowFormat {
 		return nil, inconsistent("entry %d is not a log entry", index)

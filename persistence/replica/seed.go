@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// GroupSeed is where a group begins whose state was not made by its log: a new one, or one from a backup.
+// GroupSeed is the starting point of a group whose state does not come from its log: a new group, or one from a backup.
 type GroupSeed struct {
 	Group GroupID
 	// Index and Term are the position of the state; at least 1. The first entry is Index+1, and the first leader's term is above Term.
@@ -17,7 +17,8 @@ type GroupSeed struct {
 	Voters []NodeID
 }
 
-// SeedStore stages the row by which Open knows a store of this node. prefix is Config.KeyPrefix, nil for its default.
+// SeedStore stages the row by which Open recognises a store of this node. prefix is Config.KeyPrefix, nil for its
+// default.
 func SeedStore(batch *pebble.Batch, prefix []byte, node NodeID) error {
 	if node == 0 {
 		return fmt.Errorf("seed store: node must not be 0")
@@ -25,8 +26,8 @@ func SeedStore(batch *pebble.Batch, prefix []byte, node NodeID) error {
 	return set(batch, storeKey(orDefault(prefix)), encodeStore(node))
 }
 
-// Seed stages the rows of a group, as if a snapshot at its position had been installed. The state belongs into the group's Span, in the same batch or
-// made durable before it.
+// Seed stages the rows of a group, as if a snapshot at its position had been installed. The state must be in the
+// group's Span, in the same batch or made durable before it.
 func Seed(batch *pebble.Batch, prefix []byte, seed GroupSeed) error {
 	if seed.Index == 0 || seed.Term == 0 || len(seed.Voters) == 0 || slices.Contains(seed.Voters, 0) {
 		return fmt.Errorf("seed group %d: index %d, term %d, voters %v", seed.Group, seed.Index, seed.Term, seed.Voters)

@@ -34,7 +34,8 @@ const (
 	sendTimeout = 30 * time.Minute
 )
 
-// snapshotMeta tells raft which snapshot a follower could get. The state on disk is the snapshot; its exact index is known when it is sent.
+// snapshotMeta describes to raft the snapshot that a follower would get. The state on disk is the snapshot; its exact
+// index is known when it is sent.
 func (d *Driver) snapshotMeta(g *group) (*raftpb.Snapshot, error) {
 	if g.conf.pending > 0 || d.loop.sends >= maxSends {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
@@ -52,7 +53,7 @@ func (d *Driver) snapshotMeta(g *group) (*raftpb.Snapshot, error) {
 	}}, nil
 }
 
-// sending is a snapshot on its way to a node. It is of use while this node leads and that one is a member.
+// sending is a snapshot being sent to a node. It is useful while this node leads and that one is a member.
 type sending struct {
 	to     NodeID
 	index  uint64
@@ -69,7 +70,7 @@ func (g *group) cancelSends(unless func(NodeID) bool) {
 
 func nobody(NodeID) bool { return false }
 
-// startSend sends the state of a group as it is now to a follower that the log no longer reaches.
+// startSend sends the current state of a group to a follower that has fallen behind the start of the log.
 func (d *Driver) startSend(g *group, m *raftpb.Message) {
 	view := d.cfg.DB.NewSnapshot()
 	at := m.GetSnapshot().GetMetadata().GetIndex()
@@ -111,7 +112,7 @@ func (d *Driver) send(ctx context.Context, g *group, view *pebble.Snapshot, m *r
 	})
 }
 
-// snapshotHeader is the message to the follower, with the place and the members as they are in view.
+// snapshotHeader is the message to the follower, with position and members as of view.
 func (g *group) snapshotHeader(view *pebble.Snapshot, m *raftpb.Message) (*raftpb.Message, error) {
 	row, err := getRow(view, g.keys.row(kindApplied))
 	if err != nil {
@@ -215,12 +216,13 @@ func writeFrame(w io.Writer, check uint32, payload []byte) error {
 	return err
 }
 
-// castagnoli returns the table the crc32 package keeps for this polynomial.
+// castagnoli returns the crc32 package's table for this polynomial.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 var errBadSnapshot = errors.New("malformed snapshot stream")
 
-// readSnapshot checks a stream and gives each frame, which it reuses, to take. It reads nothing behind the last frame.
+// readSnapshot checks a stream and passes each frame to take; it reuses the frame's memory. It reads nothing behind the
+// last frame.
 func readSnapshot(r io.Reader, take func(frame []byte) error) error {
 	var magic [len(snapshotMagic)]byte
 	if _, err := io.ReadFull(r, magic[:]); err != nil {
@@ -258,7 +260,7 @@ func readSnapshot(r io.Reader, take func(frame []byte) error) error {
 	}
 }
 
-// eachRow gives the rows of a frame to take; they are parts of it.
+// eachRow passes the rows of a frame to take; they share its memory.
 func eachRow(frame []byte, take func(key, value []byte) error) error {
 	for len(frame) > 0 {
 		var key, value []byte
@@ -284,7 +286,7 @@ func cutBytes(b []byte) (field, rest []byte, ok bool) {
 	return b[used : used+int(n)], b[used+int(n):], true
 }
 
-// copySnapshot checks a stream, and that its rows lie in [start, end), while copying it.
+// copySnapshot copies a stream, checking it and that its rows are in [start, end).
 func copySnapshot(w io.Writer, r io.Reader, start, end []byte) error {
 	buffered := bufio.NewWriterSize(w, snapshotFrame)
 	if _, err := buffered.WriteString(snapshotMagic); err != nil {

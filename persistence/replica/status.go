@@ -10,41 +10,42 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// Status is what this node knows of one group, at one moment of the raft loop.
+// Status is this node's knowledge of one group, at one moment of the raft loop.
 type Status struct {
 	Group GroupID
-	// Leading is true while this node serves as the leader; Leader is who leads as far as it has heard, 0 when nobody is known to.
+	// Leading is true while this node serves as the leader. Leader is the leader as far as this node knows, 0 = not
+	// known.
 	Leading bool
 	Leader  NodeID
 	Term    uint64
 	// Applied is the index of the newest entry in the state, First and Last are the ends of the log: it is empty when First is above Last.
 	Applied, First, Last uint64
-	// LogBytes is about the size of the log.
+	// LogBytes is the approximate size of the log.
 	LogBytes uint64
 	// Initialised is false for a replica that has no state yet and waits for a snapshot.
 	Initialised bool
-	// Members are those this node has heard of; none before Initialised.
+	// Members are the members as far as this node knows; none before Initialised.
 	Members Members
-	// Lags are the other members as their leader sees them, by node. Only the leader has them.
+	// Lags are the other members as seen by their leader, by node; empty elsewhere.
 	Lags []Lag
 }
 
 // Lag is how far a member is behind its leader.
 type Lag struct {
 	Node NodeID
-	// Entries are those of the leader's log that the member is not known to have on disk.
+	// Entries counts the entries of the leader's log that the member is not known to have on disk.
 	Entries uint64
 	// Active is true when the member answered within the election timeout.
 	Active bool
 }
 
-// peer is a node that answers this leader.
+// peer is a node that has answered this leader.
 type peer struct {
 	node  NodeID
 	heard time.Duration
 }
 
-// Status returns the groups of this node by number. It asks the raft loop: not for every request.
+// Status returns the groups of this node by number. It goes through the raft loop, so it is not for every request.
 func (d *Driver) Status(ctx context.Context) ([]Status, error) {
 	var all []Status
 	err := d.ask(ctx, func(reply chan<- error) {
@@ -82,10 +83,10 @@ func (d *Driver) status(g *group) Status {
 	return s
 }
 
-// behind is how many entries are above match.
+// behind returns how many entries are above match.
 func (g *group) behind(match uint64) uint64 { return g.log.last.index - min(match, g.log.last.index) }
 
-// hear notes that a node answered this leader.
+// hear records that a node answered this leader.
 func (g *group) hear(node NodeID, now time.Duration) {
 	for i := range g.peers {
 		if g.peers[i].node == node {
@@ -96,7 +97,7 @@ func (g *group) hear(node NodeID, now time.Duration) {
 	g.peers = append(g.peers, peer{node: node, heard: now})
 }
 
-// active is true for this node itself and for those that answered it lately.
+// active is true for this node itself and for nodes that answered it within an election timeout.
 func (d *Driver) active(g *group, node NodeID) bool {
 	if node == g.self {
 		return true

@@ -10,29 +10,31 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Transport carries messages to the same groups on other nodes. What it carries on the far side goes into Driver.Deliver and
-// Driver.ReceiveSnapshot. Messages may be lost, doubled, delayed and reordered; they must not be altered. Its methods are called from several goroutines.
+// Transport carries messages to the same groups on other nodes, into their Driver.Deliver and Driver.ReceiveSnapshot.
+// Messages may be lost, duplicated, delayed and reordered, but not altered. Its methods are called from several
+// goroutines.
 type Transport interface {
-	// Send queues messages for a node and never blocks; it may keep msgs. What does not fit is dropped, and told with Driver.ReportUnreachable.
+	// Send queues messages for a node and never blocks; it may keep msgs. What does not fit is dropped, and reported
+	// with Driver.ReportUnreachable.
 	Send(to NodeID, msgs []Message)
 	// SendSnapshot streams a snapshot over a connection of its own and returns nil once the receiver's ReceiveSnapshot has returned nil. write
 	// produces the bytes; it may be called once.
 	SendSnapshot(ctx context.Context, to NodeID, header Message, write func(io.Writer) error) error
 }
 
-// Message is one raft message of one group. Its contents are this package's business; others move it as bytes.
+// Message is one raft message of one group. Only this package knows its contents; others carry it as bytes.
 type Message struct {
 	Group GroupID
 	raft  *raftpb.Message
 }
 
-// To is the node a message is for.
+// To is the receiver of the message.
 func (m Message) To() NodeID { return NodeID(m.raft.GetTo()) }
 
-// From is the node a message comes from.
+// From is the sender of the message.
 func (m Message) From() NodeID { return NodeID(m.raft.GetFrom()) }
 
-// Size is about the number of bytes AppendTo adds.
+// Size is the approximate number of bytes that AppendTo adds.
 func (m Message) Size() int { return proto.Size(m.raft) + 4 }
 
 // AppendTo appends the wire form of the message to b.

@@ -1,6 +1,5 @@
-// Package yardstick measures what a disk gives to writers that each wait for their own write to be durable: the
-// number every durable operation of this project is compared with. It shares no data and no settings with a store
-// but the engine itself.
+// Package yardstick measures how many durable writes a disk completes for writers that each wait for their own write.
+// Every durable operation of this project is compared with that number. It shares nothing with a store but the engine.
 package yardstick
 
 import (
@@ -32,7 +31,7 @@ type Result struct {
 }
 
 // Measure runs writers at once for a duration, then one writer of raw fsyncs for as long, in a new folder below dir
-// that it removes. Each writer writes once at least, however short the duration: what was never written has no speed.
+// that it removes. Each writer writes at least once, however short the duration.
 func Measure(ctx context.Context, dir string, writers int, duration time.Duration) (result *Result, err error) {
 	folder, err := os.MkdirTemp(dir, "parley-yardstick-")
 	if err != nil {
@@ -137,16 +136,16 @@ func quantile(h *hdrhistogram.Histogram, q float64) time.Duration {
 	return time.Duration(h.ValueAtQuantile(q)) * time.Microsecond
 }
 
-// silent keeps the engine's own words out of the report; what goes wrong comes back as an error.
+// silent discards the engine's log messages; failures are returned as errors.
 type silent struct{}
 
 // Infof drops chatter.
 func (silent) Infof(string, ...any) {}
 
-// Errorf drops what comes back as an error anyway.
+// Errorf drops errors, which are returned as well.
 func (silent) Errorf(string, ...any) {}
 
 // Fatalf is called when the write-ahead log fails: the measurement is void.
 func (silent) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf(format, args...)) //nolint:forbidigo // nothing useful can follow, and nothing is at stake
+	panic(fmt.Sprintf(format, args...)) //nolint:forbidigo // there is nothing useful left to do
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"parley/actors/provider"
 )
 
 // defaultAnthropicOutput is the output cap when nobody sets one: the Messages API insists on a number, and refuses one above
@@ -135,9 +137,9 @@ func anthropicOptions(question *question) []option.RequestOption {
 }
 
 // anthropicError finds an error event in what the client made of it; the client's own text quotes the URL.
-func anthropicError(err error, secrets redactor) error {
+func anthropicError(err error, secrets provider.Redactor) error {
 	if event, ok := errors.AsType[*anthropic.Error](err); ok {
-		return readComplaint([]byte(event.RawJSON()), secrets).fault()
+		return provider.Complaint(0, []byte(event.RawJSON()), secrets)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"parley/actors/deliver"
+	"parley/actors/provider"
 	"parley/actors/turn/runtimecontext"
 	"parley/proto/agentpb"
 )
@@ -25,6 +26,10 @@ const (
 	maxReply = 4 << 20
 	// maxReplyValues bounds the values of a reply, which is decoded: one of two bytes takes more than a hundred then.
 	maxReplyValues = 50_000
+	// maxErrorBody is how much of a refusal is read, drainBytes how much of an answer that is not needed any more: its connection
+	// can serve again then.
+	maxErrorBody = 64 << 10
+	drainBytes   = 4 << 10
 	// maxComplaint is how many characters of a refusal an error repeats.
 	maxComplaint = 500
 )
@@ -81,15 +86,13 @@ func (c *connected) Generate(ctx context.Context, request *Request, stream Strea
 }
 
 // connectionSecrets is a redactor of all that is secret of a connection and of one call of it.
-func connectionSecrets(connection *agentpb.Connection, runtime http.Header) redactor {
-	known := newRedactor(connection.GetApiKey(), connection.GetUrl())
+func connectionSecrets(connection *agentpb.Connection, runtime http.Header) provider.Redactor {
 	own := http.Header{}
 	for name, value := range connection.GetHeaders() {
 		own.Add(name, value)
 	}
-	known.secrets = append(known.secrets, runtimecontext.Secrets(own)...)
-	known.secrets = append(known.secrets, runtimecontext.Secrets(runtime)...)
-	return known
+	return provider.NewRedactor(connection.GetApiKey(), connection.GetUrl(),
+		append(runtimecontext.Secrets(own), runtimecontext.Secrets(runtime)...)...)
 }
 
 // inquiry is the request of a call, and its body, which a redirect repeats.
@@ -141,7 +144,7 @@ func setHeaders(request *http.Request, connection *agentpb.Connection, runtime h
 	}
 	if key := connection.GetApiKey(); key != "" && request.Header.Get("Authorization") == "" {
 		if !httpguts.ValidHeaderFieldValue(key) {
-			return fault(CodeAuthentication, "the connected agent's credential cannot be sent", false, nil)
+			return &Error{Code: CodeAuthentication, Message: "the connected agent's credential cannot be sent"}
 		}
 		request.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -157,7 +160,7 @@ func setHeaders(request *http.Request, connection *agentpb.Connection, runtime h
 }
 
 // exchange sends the inquiry, follows redirects as far as the guard allows, and gives the document in reply.
-func (c *connected) exchange(asked *inquiry, secrets redactor) ([]byte, error) {
+func (c *connected) exchange(asked *inquiry, secrets provider.Redactor) ([]byte, error) {
 	response, err := c.send(asked, secrets)
 	if err != nil {
 		return nil, err
@@ -165,19 +168,19 @@ func (c *connected) exchange(asked *inquiry, secrets redactor) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }() // it was read, or is of no use
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
 		document, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // as much as came
-		return nil, refused(response, document, secrets)
+		return nil, c.refused(response, document, secrets)
 	}
 	document, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
 	switch {
 	case err != nil:
 		return nil, unreachable(err, asked.URL, secrets)
 	case len(document) > maxReply:
-		return nil, fault(CodeProviderError, "the connected agent's reply is too long", false, nil)
+		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply is too long"}
 	}
 	return document, nil
 }
 
-func (c *connected) send(asked *inquiry, secrets redactor) (*http.Response, error) {
+func (c *connected) send(asked *inquiry, secrets provider.Redactor) (*http.Response, error) {
 	var before []*http.Request
 	request := asked.Request
 	for {
@@ -237,36 +240,30 @@ func (i *inquiry) redirected(last *http.Request, response *http.Response) (*http
 }
 
 // unreachable is a request that got no answer, or none to its end.
-func unreachable(err error, asked *url.URL, secrets redactor) *attemptFault {
-	cause := errors.New(secrets.clean(deliver.WithoutURL(err).Error()))
+func unreachable(err error, asked *url.URL, secrets provider.Redactor) *Error {
+	cause := errors.New(secrets.Clean(deliver.WithoutURL(err).Error(), maxShownText))
 	switch {
 	case errors.Is(err, deliver.ErrForbiddenAddress):
-		return forbidden(asked.Hostname(), cause)
+		return &Error{Code: CodeInvalidRequest, Message: wording(&provider.Failure{Class: provider.ForbiddenAddress}, asked.Hostname()), Err: cause}
 	case errors.Is(err, deliver.ErrRedirect):
-		return fault(CodeProviderError, "the connected agent answered with a redirect that is not followed", false, cause)
+		return &Error{Code: CodeProviderError, Message: "the connected agent answered with a redirect that is not followed", Err: cause}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fault(CodeCut, "the connected agent closed the connection without a whole answer", true, cause)
+		return &Error{Code: CodeCut, Message: "the connected agent closed the connection without a whole answer", Retryable: true, Err: cause}
 	default:
-		return fault(CodeProviderError, "the connected agent could not be reached", true, cause)
+		return &Error{Code: CodeProviderError, Message: "the connected agent could not be reached", Retryable: true, Err: cause}
 	}
 }
 
-// forbidden is an address that tenants must not reach (document 3, 14.1).
-func forbidden(host string, cause error) *attemptFault {
-	return fault(CodeInvalidRequest, "Refusing outbound request to private/loopback host: "+host, false, cause)
-}
-
 // refused is an answer with another status than 2xx, in the words of document 3.
-func refused(response *http.Response, document []byte, secrets redactor) *attemptFault {
-	said := complaint{status: response.StatusCode, after: retryAfter(response.Header)}
-	failed := said.fault()
-	failed.failure.Message = fmt.Sprintf("External agent returned %d: %s", response.StatusCode, firstOf(string(document), secrets))
+func (c *connected) refused(response *http.Response, document []byte, secrets provider.Redactor) *Error {
+	failed := c.caller.worded(provider.Complaint(response.StatusCode, nil, secrets), &call{})
+	failed.Message = fmt.Sprintf("External agent returned %d: %s", response.StatusCode, firstOf(string(document), secrets))
 	return failed
 }
 
 // firstOf is the beginning of a foreign text, without secrets.
-func firstOf(text string, secrets redactor) string {
-	text = secrets.cleanTo(text, maxErrorBody)
+func firstOf(text string, secrets provider.Redactor) string {
+	text = secrets.Clean(text, maxErrorBody)
 	if runes := []rune(text); len(runes) > maxComplaint {
 		text = string(runes[:maxComplaint])
 	}

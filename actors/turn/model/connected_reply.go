@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/actors/machine/rawjson"
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -18,15 +19,15 @@ type connectedReply struct {
 }
 
 // readReply takes the text from where the connection says that it is, or the protocol.
-func readReply(document []byte, connection *agentpb.Connection, secrets redactor) (*connectedReply, error) {
+func readReply(document []byte, connection *agentpb.Connection, secrets provider.Redactor) (*connectedReply, error) {
 	if !rawjson.Modest(document, maxDepth, maxReplyValues) {
-		return nil, fault(CodeProviderError, "the connected agent's reply nests too deep or has too many values", false, nil)
+		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply nests too deep or has too many values"}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	var reply any
 	if decoder.Decode(&reply) != nil {
-		return nil, fault(CodeProviderError, "the connected agent's reply is not JSON", false, nil)
+		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply is not JSON"}
 	}
 	if connection.GetProtocol() == "a2a" {
 		if failure := at(reply, "error"); failure != nil {
@@ -34,7 +35,7 @@ func readReply(document []byte, connection *agentpb.Connection, secrets redactor
 			if !isText {
 				message = "it does not say why"
 			}
-			return nil, fault(CodeProviderError, "A2A error: "+firstOf(message, secrets), false, nil)
+			return nil, &Error{Code: CodeProviderError, Message: "A2A error: " + firstOf(message, secrets)}
 		}
 	}
 	speak := protocols[connection.GetProtocol()]
@@ -49,7 +50,7 @@ func readReply(document []byte, connection *agentpb.Connection, secrets redactor
 	made := &connectedReply{usage: usageIn(reply), stop: stopIn(reply)}
 	var found bool
 	if made.text, found = read(reply); !found && made.stop != StopFilter {
-		return nil, fault(CodeProviderError, "the connected agent's reply has no text where it should be", false, nil)
+		return nil, &Error{Code: CodeProviderError, Message: "the connected agent's reply has no text where it should be"}
 	}
 	return made, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/deliver"
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -73,7 +74,7 @@ func askConnected(tb testing.TB, config Config, request *Request) (*Answer, *hea
 		config.Guard = homeGuard(tb)
 	}
 	listener := &heard{}
-	answer, err := provider(tb, agentpb.Provider_CONNECTED, config).Generate(tb.Context(), request, listener)
+	answer, err := adapterOf(tb, agentpb.Provider_CONNECTED, config).Generate(tb.Context(), request, listener)
 	listener.requireKept(tb, answer)
 	return answer, listener, err
 }
@@ -445,7 +446,7 @@ func TestConnectedCancelAndTimeout(t *testing.T) {
 		<-asked
 		cancel(stopped)
 	}()
-	agent := provider(t, agentpb.Provider_CONNECTED, Config{Guard: homeGuard(t)})
+	agent := adapterOf(t, agentpb.Provider_CONNECTED, Config{Guard: homeGuard(t)})
 	require.True(t, agent.NeedsHistory())
 	request := connectedRequest(&agentpb.Connection{Protocol: "a2a", Url: server.URL})
 	_, err := agent.Generate(ctx, request, &heard{})
@@ -524,9 +525,9 @@ func FuzzConnectedReply(f *testing.F) {
 		if _, known := protocols[protocol]; !known {
 			return
 		}
-		reply, err := readReply(document, &agentpb.Connection{Protocol: protocol, ResponsePath: path}, redactor{})
+		reply, err := readReply(document, &agentpb.Connection{Protocol: protocol, ResponsePath: path}, provider.Redactor{})
 		if err != nil {
-			require.NotEmpty(t, asFault(err, redactor{}).failure.Message)
+			require.NotEmpty(t, newCaller(DefaultConfig()).worded(err, &call{}).Message)
 			return
 		}
 		require.NotEmpty(t, reply.stop)

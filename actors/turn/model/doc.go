@@ -1,7 +1,8 @@
 // Package model is the door to language models: one Provider interface and one file per adapter. It is the only importer of
 // the official model clients (openai-go for the two OpenAI-compatible APIs, anthropic-sdk-go for Messages): they know every
 // wire form of their service and are kept current by its makers. Everything else about a call is ours and the same for all
-// providers, because the clients decide it each in their own way: time limits, retries, size limits, what an error may say.
+// providers, because the clients decide it each in their own way: time limits, retries, size limits, what an error may say. That is
+// the business of package provider. An adapter writes the request and reads the answer; failure.go words what goes wrong for turns.
 //
 // # The scripted provider is not a language model
 //
@@ -18,6 +19,8 @@
 //   - What a Stream heard, put together, is Answer.Text, on success and on failure.
 //   - A ToolCall is heard, and is in Answer.ToolCalls, only after the provider has ended the answer; its Arguments are a JSON object.
 //   - Nothing is asked again once a piece of text or of a tool call has arrived: an attempt is repeated only before that.
+//   - A service whose circuit is open is waited for until it is tried again, within the call's total time: an outage that ends soon
+//     fails no turn.
 //   - A call ends by itself: first token, silence between two chunks and the whole call have a time limit, and the bytes of
 //     a line, of a response and of an answer a size limit.
 //   - No error and no log record holds a key, a header, or the userinfo or query of a URL. Redirects are refused, so a key

@@ -92,7 +92,7 @@ func TestUnsaidIsOverheard(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			server, _ := w.serve(t, func(_ int, response http.ResponseWriter, _ *http.Request) { stream(response, events[w.name]...) })
 			listener := &overheard{}
-			answer, err := provider(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
+			answer, err := adapterOf(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
 			require.NoError(t, err)
 			require.Len(t, answer.ToolCalls, 1)
 			require.Equal(t, `Hmm.weather{"city":"Bern"}`, listener.unsaid.String())

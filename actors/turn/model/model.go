@@ -33,11 +33,13 @@ type Overhearer interface {
 
 // Request is one model call.
 type Request struct {
-	Agent    *agentpb.Agent
-	RunID    string
-	Step     int // number of this call in its turn, from 0
-	Messages []Message
-	Tools    []Tool
+	Agent *agentpb.Agent
+	RunID string
+	// ProjectID is whose circuits are looked at: one that is open is waited for. "" = the caller looks at them.
+	ProjectID string
+	Step      int // number of this call in its turn, from 0
+	Messages  []Message
+	Tools     []Tool
 	// MaxOutputTokens caps the answer; 0 = the agent's own.
 	MaxOutputTokens int
 	// Extra are further fields of the provider's own wire form, over what the request says otherwise.

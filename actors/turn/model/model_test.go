@@ -73,8 +73,8 @@ func requireNoSecret(tb testing.TB, failure *Error) {
 	}
 }
 
-// provider is an adapter with test-sized pauses, and its clean-up.
-func provider(tb testing.TB, kind agentpb.Provider, config Config) Provider {
+// adapterOf is an adapter with test-sized pauses, and its clean-up.
+func adapterOf(tb testing.TB, kind agentpb.Provider, config Config) Provider {
 	tb.Helper()
 	if config.RetryBase == 0 {
 		config.RetryBase = time.Millisecond
@@ -180,7 +180,7 @@ func (w *wire) ask(tb testing.TB, config Config, request *Request) (*Answer, *he
 func (w *wire) askContext(tb testing.TB, ctx context.Context, config Config, request *Request) (*Answer, *heard, error) {
 	tb.Helper()
 	listener := &heard{}
-	answer, err := provider(tb, w.kind, config).Generate(ctx, request, listener)
+	answer, err := adapterOf(tb, w.kind, config).Generate(ctx, request, listener)
 	listener.requireKept(tb, answer)
 	return answer, listener, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -37,8 +38,8 @@ type question struct {
 	extra     map[string]any
 	base      string
 	query     url.Values // parameters of the base URL, which the clients drop
-	http      *exchange
-	secrets   redactor
+	http      *provider.Exchange
+	secrets   provider.Redactor
 }
 
 // toolSpec is a Tool whose schema was taken apart one level deep; the values stay as they were written.
@@ -55,10 +56,15 @@ func (n *network) NeedsHistory() bool { return true }
 func (n *network) Generate(ctx context.Context, request *Request, stream Stream) (*Answer, error) {
 	model := request.Agent.GetModel()
 	this := &call{
-		provider: n.name, request: request, limits: n.caller.limits(model),
-		secrets: secretsOf(model),
+		provider: n.name, request: request, limits: n.caller.limits(model), secrets: provider.RedactorOf(model),
+	}
+	if request.ProjectID != "" {
+		this.circuit = provider.CircuitID(provider.Streamed, request.ProjectID, model)
 	}
 	ready, refused := n.prepare(request)
+	if refused == nil {
+		this.host = hostOf(ready.base)
+	}
 	client := n.client
 	if model.GetGuarded() {
 		client = n.guarded
@@ -67,17 +73,32 @@ func (n *network) Generate(ctx context.Context, request *Request, stream Stream)
 		if refused != nil {
 			return refused
 		}
-		http := &exchange{client: client, out: out, secrets: this.secrets, idle: this.limits.idle, config: &n.caller.config}
-		ctx = http.open(ctx, this.limits.firstToken)
-		defer http.close()
+		out.exchange = &provider.Exchange{Client: client, Secrets: this.secrets, Limits: n.bounds(this.limits), Events: true}
+		ctx = out.exchange.Open(ctx)
+		defer out.exchange.Close()
 		asked := *ready
-		asked.http, asked.secrets = http, this.secrets
-		err := http.verdict(ctx, n.dialect.ask(ctx, &asked, out))
+		asked.http, asked.secrets = out.exchange, this.secrets
+		err := out.exchange.Verdict(ctx, n.dialect.ask(ctx, &asked, out))
 		if err != nil {
 			return err
 		}
 		return out.deliver()
 	})
+}
+
+const (
+	// maxDepth and maxValues bound the JSON of one event: the official clients make some four kilobytes of a value of three
+	// bytes. The last event of the Responses API repeats the tools that were offered.
+	maxDepth  = 200
+	maxValues = 20_000
+)
+
+func (n *network) bounds(own limits) provider.Limits {
+	config := &n.caller.config
+	return provider.Limits{
+		First: own.firstToken, Idle: own.idle, MaxStreamBytes: config.MaxStreamBytes, MaxLineBytes: config.MaxLineBytes,
+		MaxDepth: maxDepth, MaxValues: maxValues,
+	}
 }
 
 // prepare checks the request and makes it ready.
@@ -91,10 +112,10 @@ func (n *network) prepare(request *Request) (*question, error) {
 		return nil, err
 	}
 	if model.GetBaseUrl() == "" && model.GetApiKey() == "" {
-		return nil, fault(CodeAuthentication, "the agent's model has no api_key", false, nil)
+		return nil, &Error{Code: CodeAuthentication, Message: "the agent's model has no api_key"}
 	}
 	if strings.ContainsAny(model.GetApiKey(), "\r\n\x00") {
-		return nil, fault(CodeAuthentication, "the agent's api_key holds a line break", false, nil)
+		return nil, &Error{Code: CodeAuthentication, Message: "the agent's api_key holds a line break"}
 	}
 	tools, err := toolSpecs(request.Tools)
 	if err != nil {
@@ -125,6 +146,14 @@ func maxOutput(request *Request) int64 {
 		return asked
 	}
 	return max(own, 0)
+}
+
+func hostOf(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return parsed.Hostname()
 }
 
 // baseURL checks an agent's base URL and parts it from its query.

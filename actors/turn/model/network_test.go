@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -59,7 +60,7 @@ func TestNormalAnswer(t *testing.T) {
 			require.Equal(t, StopEnd, answer.Stop)
 			require.Equal(t, Usage{InputTokens: 11, OutputTokens: 7, CachedInputTokens: 5, Known: true}, answer.Usage)
 			require.Equal(t, w.path, seen.path)
-			require.True(t, provider(t, w.kind, Config{}).NeedsHistory())
+			require.True(t, adapterOf(t, w.kind, Config{}).NeedsHistory())
 		})
 	}
 }
@@ -82,7 +83,7 @@ func TestPiecesArriveAtOnce(t *testing.T) {
 				stream(response, w.end)
 			})
 			listener := &heard{onText: func() { heardIt <- struct{}{} }}
-			answer, err := provider(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
+			answer, err := adapterOf(t, w.kind, Config{}).Generate(t.Context(), w.request(server), listener)
 			require.NoError(t, err)
 			listener.requireKept(t, answer)
 			require.Equal(t, []string{"0", "1", "2"}, listener.pieces)
@@ -391,7 +392,7 @@ func TestCancellation(t *testing.T) {
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				listener := &heard{onText: func() { cancel(reason) }}
-				answer, err := provider(t, w.kind, Config{}).Generate(ctx, w.request(server), listener)
+				answer, err := adapterOf(t, w.kind, Config{}).Generate(ctx, w.request(server), listener)
 				require.ErrorIs(t, err, reason)
 				listener.requireKept(t, answer)
 				require.Equal(t, "some", answer.Text)
@@ -515,7 +516,7 @@ func TestConnectionsServeAgain(t *testing.T) {
 			}
 			server.Start()
 			t.Cleanup(server.Close)
-			p := provider(t, w.kind, Config{})
+			p := adapterOf(t, w.kind, Config{})
 			for range 20 {
 				before := opened.Load()
 				for range 5 {
@@ -622,7 +623,7 @@ func TestHeadersOfTheModel(t *testing.T) {
 			request := w.request(server)
 			request.Agent.Model.Headers = map[string]string{"X-Team": value}
 			_, _, err := w.ask(t, Config{MaxRetries: -1}, request)
-			require.ErrorContains(t, err, "what is "+hidden)
+			require.ErrorContains(t, err, "what is "+provider.Hidden)
 			require.NotContains(t, err.Error(), value)
 			require.Equal(t, value, seen.header.Get("X-Team"))
 		})

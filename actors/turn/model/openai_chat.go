@@ -10,6 +10,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
+
+	"parley/actors/provider"
 )
 
 const openAIHome = "https://api.openai.com/v1"
@@ -121,9 +123,9 @@ func openAIOptions(question *question) []option.RequestOption {
 }
 
 // openAIError finds an error event in what the client made of it.
-func openAIError(err error, secrets redactor) error {
+func openAIError(err error, secrets provider.Redactor) error {
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		return readComplaint(event.Event.Data, secrets).fault()
+		return provider.Complaint(0, event.Event.Data, secrets)
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+
+	"parley/actors/provider"
 )
 
 // openAIResponses speaks the Responses API. Nothing is left with the provider (store is false): the conversation is ours, and
@@ -45,10 +47,9 @@ func (openAIResponses) ask(ctx context.Context, question *question, out *recorde
 			err = responseEnd(&event.Response, refused, out)
 		case "response.failed":
 			// The object of a failed response is quoted by an error event's name for the same thing.
-			said := readComplaint([]byte(event.Response.Error.RawJSON()), question.secrets)
-			return said.fault()
+			return provider.Complaint(0, []byte(event.Response.Error.RawJSON()), question.secrets)
 		case "error":
-			return readComplaint([]byte(event.RawJSON()), question.secrets).fault()
+			return provider.Complaint(0, []byte(event.RawJSON()), question.secrets)
 		}
 		if err != nil {
 			return err

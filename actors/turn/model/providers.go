@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/actors/deliver"
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -70,6 +71,9 @@ type Config struct {
 	// WordsPerSecond is the pace of the scripted provider's canned replies; default 25.
 	WordsPerSecond float64
 
+	// Circuits keep calls away from services that failed too often, together with other callers of the process; default: none do.
+	Circuits *provider.Circuits
+
 	// Jitter gives numbers in [0,1) for the pauses between retries; default math/rand. Tests set it.
 	Jitter func() float64
 	// Logger hears of retries; default: nobody.
@@ -115,6 +119,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Guard == nil {
 		c.Guard = deliver.NewGuard(deliver.GuardConfig{})
+	}
+	if c.Circuits == nil {
+		c.Circuits = provider.NewCircuits(0, 0)
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
@@ -169,7 +176,7 @@ type Providers map[agentpb.Provider]Provider
 // New builds all adapters.
 func New(config Config) Providers {
 	config = config.withDefaults()
-	calls := &caller{config: config, metrics: newMetrics(config.Registerer)}
+	calls := newCaller(config)
 	client, guarded := newHTTPClient(config), config.Guard.Client(0)
 	guarded.CheckRedirect = noRedirect
 	over := func(kind agentpb.Provider, speak dialect) Provider {
@@ -187,8 +194,8 @@ func New(config Config) Providers {
 // Close closes the connections that no call is using, except those of the guard. Calls that run are their contexts'
 // business. It is safe twice.
 func (p Providers) Close() {
-	for _, provider := range p {
-		if over, ok := provider.(*network); ok {
+	for _, adapter := range p {
+		if over, ok := adapter.(*network); ok {
 			over.client.CloseIdleConnections()
 		}
 	}
@@ -251,4 +258,4 @@ func newHTTPClient(config Config) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
 
-func noRedirect(*http.Request, []*http.Request) error { return errRedirect }
+func noRedirect(*http.Request, []*http.Request) error { return provider.ErrRedirect }

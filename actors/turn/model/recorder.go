@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"parley/actors/provider"
 )
 
 // maxToolCalls bounds how many tool calls one answer may hold.
@@ -26,7 +28,7 @@ type recorder struct {
 	finished bool // the provider has ended the answer
 
 	onFirst  func()             // the first piece of all attempts
-	onAlive  func()             // the model works on the answer, be it in thoughts that are not shown
+	exchange *provider.Exchange // is told how far the answer is; nil without one
 	onUnsaid func(piece string) // nil when nobody wants to hear
 }
 
@@ -39,8 +41,8 @@ type toolDraft struct {
 
 // alive says that the model is at work.
 func (r *recorder) alive() {
-	if r.onAlive != nil {
-		r.onAlive()
+	if r.exchange != nil {
+		r.exchange.Alive()
 	}
 }
 
@@ -71,7 +73,7 @@ func (r *recorder) grow(bytes int) error {
 	r.begin()
 	r.size += bytes
 	if r.size > r.limit {
-		return errAnswerSize
+		return provider.ErrAnswerSize
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (r *recorder) toolPiece(key int64, id, name, arguments string) error {
 	draft := r.draft(key)
 	if draft == nil || (id != "" && draft.id != "" && id != draft.id) {
 		if len(r.calls) == maxToolCalls {
-			return errAnswerSize
+			return provider.ErrAnswerSize
 		}
 		draft = &toolDraft{key: key}
 		r.calls = append(r.calls, draft)
@@ -127,6 +129,9 @@ func (r *recorder) draft(key int64) *toolDraft {
 // finish notes why the provider ended the answer.
 func (r *recorder) finish(stop Stop) {
 	r.finished, r.stop = true, stop
+	if r.exchange != nil {
+		r.exchange.Finish()
+	}
 }
 
 // deliver passes the tool calls on once the answer has ended. An answer cut by its length may end inside the arguments of a

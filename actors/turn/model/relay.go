@@ -2,7 +2,6 @@ package model
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 
 	"parley/proto/agentpb"
@@ -18,18 +17,9 @@ func OpenAIURL(model *agentpb.Model, path string) (string, error) {
 	}
 	base, err := url.Parse(model.GetBaseUrl())
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return "", invalid("the model's base URL is not an http or https URL").failure
+		return "", invalid("the model's base URL is not an http or https URL")
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/") + path
 	base.RawPath, base.Fragment = "", ""
 	return base.String(), nil
-}
-
-var dataURLPattern = regexp.MustCompile(`data:[a-zA-Z0-9.+/\-]*[;,][^\s"'<>]*`)
-
-// Redact makes a provider's words fit to show: on one line, at most limit bytes, without what is secret of the model, without
-// what looks like a key, and without the data of data URLs.
-func Redact(model *agentpb.Model, text string, limit int) string {
-	text = dataURLPattern.ReplaceAllString(text, hidden)
-	return secretsOf(model).cleanTo(text, limit)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/actors/provider"
 	"parley/proto/agentpb"
 )
 
@@ -44,9 +45,9 @@ type part struct {
 	interval time.Duration // between two words
 	cap      int           // words; 0 = no cap
 
-	failure   *attemptFault // nil = it does not fail
-	failAfter int           // after so many words
-	failTimes int           // in so many attempts; 0 = in all
+	failure   *scriptFailure // nil = it does not fail
+	failAfter int            // after so many words
+	failTimes int            // in so many attempts; 0 = in all
 
 	inputWords int
 	usage      *agentpb.Script_Usage
@@ -133,7 +134,7 @@ func stepText(request *Request, script *agentpb.Script, step *agentpb.Script_Ste
 }
 
 // stepFailure is the failure that a step asks for, in the words of the script.
-func stepFailure(step *agentpb.Script_Step) *attemptFault {
+func stepFailure(step *agentpb.Script_Step) *scriptFailure {
 	code, message := step.GetErrorCode(), step.GetErrorMessage()
 	if code == "" {
 		return nil
@@ -141,16 +142,17 @@ func stepFailure(step *agentpb.Script_Step) *attemptFault {
 	if message == "" {
 		message = "the script of this agent fails here"
 	}
+	result := &scriptFailure{failure: &Error{Code: code, Message: message, Retryable: true}}
 	switch code {
 	case CodeInvalidRequest, CodeAuthentication:
-		return fault(code, message, false, nil)
+		result.failure.Retryable = false
 	case CodeProviderTimeout:
-		return late(message, nil)
 	case CodeRateLimited, CodeOverloaded, CodeCut:
-		return fault(code, message, true, nil)
+		result.again = true
 	default: // server_error
-		return fault(CodeProviderError, message, true, nil)
+		result.failure.Code, result.again = CodeProviderError, true
 	}
+	return result
 }
 
 // play waits, says the words, and then fails, asks for tools or just ends.
@@ -161,7 +163,7 @@ func (p *part) play(ctx context.Context, number int, limits limits, out *recorde
 		return err
 	}
 	if p.delay >= limits.firstToken {
-		return errFirstToken
+		return provider.ErrFirstToken
 	}
 	most := math.MaxInt
 	if p.cap > 0 {
@@ -175,8 +177,7 @@ func (p *part) play(ctx context.Context, number int, limits limits, out *recorde
 	case err != nil:
 		return err
 	case failing && (rest == "" || words == p.failAfter):
-		failure := *p.failure.failure // each call its own: whether it may be repeated is noted in it
-		return &attemptFault{failure: &failure, again: p.failure.again}
+		return p.failure
 	case rest != "":
 		p.end(out, words, StopLength)
 		return nil
@@ -202,7 +203,7 @@ func (p *part) say(ctx context.Context, pace *pacer, idle time.Duration, most in
 				return words, rest, err
 			}
 			if p.interval >= idle {
-				return words, rest, errIdle
+				return words, rest, provider.ErrIdle
 			}
 		}
 		end := nextPiece(rest)

@@ -43,7 +43,8 @@ type Gateway struct {
 	MaxAttempts int `key:"max_attempts" default:"3" range:"1..20"`
 	// First pause before a call is made again; it doubles, up to 5s.
 	RetryDelay time.Duration `key:"retry_delay" default:"200ms" range:"1ms..5s"`
-	// Failures in a row after which a provider is left alone for a while. 0 = never.
+	// Failures in a row after which a provider is left alone for a while, by calls of one project; turns wait until it
+	// is tried again. 0 = never.
 	BreakerThreshold int `key:"breaker_threshold" default:"5" range:"0..1_000_000"`
 	// How long it is left alone.
 	BreakerReset time.Duration `key:"breaker_reset" default:"30s" range:"1ms..1h"`

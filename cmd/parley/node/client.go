@@ -69,7 +69,6 @@ func inferenceConfig(c *config.Config) inference.Config {
 	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
 	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
 	settings.RetryDelay = c.Gateway.RetryDelay
-	settings.BreakerThreshold, settings.BreakerReset = c.Gateway.BreakerThreshold, c.Gateway.BreakerReset
 	settings.MaxConcurrent = c.Gateway.MaxConcurrent
 	return settings
 }
@@ -83,7 +82,7 @@ func (n *Node) mountClient(conversations *runtime, reads *routed, mint ids, hook
 		return err
 	}
 	caller := inference.New(calls, inference.Parts{
-		Catalog: n.agents, Providers: n.providers, Client: n.guard.Client(0), Book: bookInference(meter.Add),
+		Catalog: n.agents, Providers: n.providers, Circuits: n.circuits, Client: n.guard.Client(0), Book: bookInference(meter.Add),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	n.gateway = gateway.New(gatewayConfig(n.config), gatewayModels{caller}, n.log)

@@ -23,6 +23,7 @@ import (
 	"parley/actors/core/identity"
 	"parley/actors/deliver"
 	"parley/actors/idempotency"
+	"parley/actors/provider"
 	"parley/actors/turn"
 	"parley/actors/turn/document"
 	"parley/actors/turn/model"
@@ -67,6 +68,7 @@ type Node struct {
 	seal                  *sealer
 	guard                 *deliver.Guard
 	providers             model.Providers
+	circuits              *provider.Circuits                // of all calls of models
 	accounts              atomic.Pointer[identity.Accounts] // nil until the directory is open
 	tokens                *token.Authenticator
 	gateway               *gateway.API
@@ -303,7 +305,8 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	providers := model.New(model.Config{Guard: guard, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
+	n.circuits = provider.NewCircuits(n.config.Gateway.BreakerThreshold, n.config.Gateway.BreakerReset)
+	providers := model.New(model.Config{Guard: guard, Circuits: n.circuits, MaxStreamBytes: int64(n.config.Turn.MaxStream), Logger: n.log, Registerer: n.metrics})
 	n.later(func(context.Context) { providers.Close() })
 	box, err := n.newTools(guard)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package replicatest holds what tests of replicated state need: a small state machine and a network in memory that can be cut, slowed and made
-// to lose messages. It knows nothing of raft.
+// Package replicatest helps to test replicated state: it has a small state machine and a network in memory that can be
+// cut, slowed down and made to lose messages. It knows nothing of raft.
 package replicatest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"parley/persistence/replica"
 )
 
-// Machine is a key-value state: an entry made by Put sets a key. It counts the entries of each group in its state, so that one that is applied
-// twice shows.
+// Machine is a key-value state: an entry made by Put sets a key. It counts the entries of each group in its state, so
+// that an entry applied twice is detected.
 type Machine struct {
 	DB *pebble.DB
-	// OnApply sees every call before it does anything; its error is the machine's.
+	// OnApply is called at the start of every Apply; its error becomes Apply's.
 	OnApply func(group replica.GroupID, entries []replica.Entry) error
 }
 
@@ -71,7 +71,7 @@ func (m *Machine) Count(group replica.GroupID) (uint64, error) {
 	return n, closer.Close()
 }
 
-// Value is what a key of a group is set to, "" when it is not.
+// Value returns the value of a key of a group, "" if it is not set.
 func (m *Machine) Value(group replica.GroupID, key string) (string, error) {
 	row, closer, err := m.DB.Get(Key(group, key))
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -84,7 +84,7 @@ func (m *Machine) Value(group replica.GroupID, key string) (string, error) {
 	return value, closer.Close()
 }
 
-// Rows are all keys and values of a group.
+// Rows returns all keys and values of a group.
 func (m *Machine) Rows(group replica.GroupID) (map[string]string, error) {
 	start, end := m.Span(group)
 	it, err := m.DB.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
@@ -98,7 +98,7 @@ func (m *Machine) Rows(group replica.GroupID) (map[string]string, error) {
 	return rows, errors.Join(it.Error(), it.Close())
 }
 
-// Key is the row of a key of a group.
+// Key returns the database key of a key of a group.
 func Key(group replica.GroupID, key string) []byte {
 	return append(append(groupPrefix(group), 'k'), key...)
 }

@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"parley/actors/machine/rawjson"
+)
+
+// maxEventHead is what an event may have beside its longest line.
+const maxEventHead = 4 << 10
+
+// watchedBody is the body of a streamed response under the limits of its exchange.
+type watchedBody struct {
+	*Exchange
+	body    io.ReadCloser
+	total   int64
+	line    int // bytes of the line that is being read
+	event   int // bytes since the last empty line
+	last    byte
+	gauge   rawjson.Gauge
+	settled time.Time // when the rest must be there, zero before the answer has ended
+	closed  bool
+}
+
+func newWatchedBody(x *Exchange, body io.ReadCloser) *watchedBody {
+	return &watchedBody{
+		Exchange: x, body: body,
+		gauge: rawjson.Gauge{MaxDepth: x.Limits.MaxDepth, MaxValues: x.Limits.MaxValues, Events: true},
+	}
+}
+
+// Read counts only the time in which the provider is waited for: a slow listener is not its fault.
+func (b *watchedBody) Read(p []byte) (int, error) {
+	if b.alive.Load() {
+		b.timer.Reset(b.patience())
+		defer b.timer.Stop()
+	}
+	n, err := b.body.Read(p)
+	if b.total += int64(n); b.Limits.MaxStreamBytes > 0 && b.total > b.Limits.MaxStreamBytes {
+		n, err = 0, ErrStreamSize
+	}
+	if wrong := b.count(p[:n]); wrong != nil {
+		n, err = 0, wrong
+	} else if b.Limits.MaxValues > 0 && b.gauge.Take(p[:n]) != nil {
+		n, err = 0, ErrEventShape
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.broken = err
+	}
+	return n, err
+}
+
+// patience is how long the provider is waited for.
+func (b *watchedBody) patience() time.Duration {
+	if !b.finished {
+		return b.Limits.Idle
+	}
+	if b.settled.IsZero() {
+		b.settled = time.Now().Add(settleWait)
+	}
+	return min(b.Limits.Idle, max(time.Until(b.settled), 0))
+}
+
+// count measures lines and events, and says which is too long.
+func (b *watchedBody) count(piece []byte) error {
+	for len(piece) > 0 {
+		end := bytes.IndexByte(piece, '\n')
+		whole := end >= 0
+		if !whole {
+			end = len(piece) - 1
+		}
+		b.line += end + 1
+		b.event += end + 1
+		switch most := b.Limits.MaxLineBytes; {
+		case most == 0:
+		case b.line > most:
+			return ErrLineSize
+		case b.event > most+maxEventHead:
+			return ErrEventSize
+		}
+		if end > 0 {
+			b.last = piece[end-1]
+		}
+		switch {
+		case whole && (b.line == 1 || b.line == 2 && b.last == '\r'):
+			b.event = 0
+			fallthrough
+		case whole:
+			b.line = 0
+		}
+		b.last = piece[end]
+		piece = piece[end+1:]
+	}
+	return nil
+}
+
+// Close reads a finished answer's body to its end, shortly, because a connection whose body was left unread is lost for the next
+// call.
+func (b *watchedBody) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	if b.finished && b.broken == nil {
+		b.timer.Reset(drainWait)
+		_, _ = io.CopyN(io.Discard, b.body, drainBytes) // only the connection's fate depends on it
+		b.timer.Stop()
+	}
+	return b.body.Close()
+}

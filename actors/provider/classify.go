@@ -1,0 +1,114 @@
+package provider
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley/actors/machine/rawjson"
+)
+
+var (
+	contextWording = regexp.MustCompile(`(?i)context[ _]?(length|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long`)
+	policyWording  = regexp.MustCompile(`(?i)content[ _](policy|filter|management)|content_filtered|safety system|responsible ai`)
+	keyWording     = regexp.MustCompile(`(?i)(invalid|incorrect|missing|expired|no)[ _]?api[ _]?key|api[ _]key.{0,20}(invalid|incorrect|missing)|invalid[ _]authentication`)
+	quotaWording   = regexp.MustCompile(`(?i)insufficient[ _]quota|exceeded your current quota|billing`)
+	modelWording   = regexp.MustCompile(`(?i)model[ _]not[ _]found|model .{0,80}(does not exist|not found)|no such model`)
+	requestWording = regexp.MustCompile(`(?i)invalid[ _](request|parameter|value|type)|validation|unsupported[ _](parameter|value)|missing required`)
+	namePattern    = regexp.MustCompile(`^[a-zA-Z0-9_.\-]{1,64}$`)
+)
+
+// statusOverloaded is a status of the Messages API that net/http has no name for.
+const statusOverloaded = 529
+
+// IsName says whether a provider's name for a failure looks like one, and not like a text or a key.
+func IsName(name string) bool {
+	return namePattern.MatchString(name) && !strings.HasPrefix(name, "sk-")
+}
+
+// classify is the table of statuses and wordings (document 3, 10.4): the first that fits.
+func (f *Failure) classify(message string) Class {
+	words := f.Code + " " + f.Kind + " " + message
+	refused := f.Status == 0 || f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity ||
+		f.Status == http.StatusRequestEntityTooLarge
+	worded := refused || f.Status == http.StatusForbidden
+	switch {
+	case worded && contextWording.MatchString(words):
+		return ContextLength
+	case worded && policyWording.MatchString(words):
+		return ContentPolicy
+	case f.Status == http.StatusUnauthorized || (refused && keyWording.MatchString(words)):
+		return Credentials
+	case f.Status == http.StatusTooManyRequests && quotaWording.MatchString(words):
+		return Quota
+	case f.Status == http.StatusNotFound || (refused && modelWording.MatchString(words)):
+		return NotFound
+	case f.Status == 0 && requestWording.MatchString(words):
+		return Invalid
+	case f.Status >= http.StatusInternalServerError && f.Status != http.StatusServiceUnavailable &&
+		f.Status != http.StatusGatewayTimeout && f.Status != statusOverloaded:
+		return ServerError
+	}
+	return map[int]Class{
+		0: Unnamed, http.StatusForbidden: Forbidden, http.StatusPaymentRequired: Payment, http.StatusTooManyRequests: RateLimited,
+		http.StatusRequestTimeout: RequestTimeout, http.StatusGatewayTimeout: Timeout, http.StatusBadRequest: Invalid,
+		http.StatusConflict: Conflict, http.StatusUnprocessableEntity: Unprocessable,
+		http.StatusServiceUnavailable: Overloaded, statusOverloaded: Overloaded,
+	}[f.Status] // else Other
+}
+
+// Complaint reads what a provider says about a failure, in the forms of all known providers: {"error":{message,type,code,param}},
+// {"error":"..."}, {"message"}, {"detail"}, or the inner object alone. The status is 0 for an error in an answer.
+func Complaint(status int, document []byte, secrets Redactor) *Failure {
+	f := &Failure{Status: status, InStream: status == 0}
+	message := ""
+	if outer, err := rawjson.Object(document); err == nil && json.Valid(document) {
+		inner, err := rawjson.Object(outer.Get("error"))
+		if err != nil || inner.Get("message") == nil && inner.Get("type") == nil && inner.Get("code") == nil {
+			inner = outer
+		}
+		for _, words := range []string{inner.Text("message"), outer.Text("error"), outer.Text("detail")} {
+			if message == "" {
+				message = words
+			}
+		}
+		f.Kind, f.Code, f.Param = inner.Text("type"), inner.Text("code"), inner.Text("param")
+		if number, err := strconv.Atoi(string(inner.Get("code"))); err == nil && status == 0 && number >= 400 && number < 600 {
+			f.Status = number
+		}
+		if f.Status == 0 {
+			f.Status = statusOf(f.Kind + " " + f.Code)
+		}
+	}
+	f.Class = f.classify(message)
+	f.Message = secrets.Clean(message, maxWords)
+	return f
+}
+
+// statusOf gives the kinds of errors that are named without a status the one they have elsewhere; 0 = not known.
+func statusOf(kind string) int {
+	for _, known := range []struct {
+		word   string
+		status int
+	}{
+		{"rate_limit", http.StatusTooManyRequests},
+		{"insufficient_quota", http.StatusTooManyRequests},
+		{"authentication", http.StatusUnauthorized},
+		{"invalid_api_key", http.StatusUnauthorized},
+		{"permission", http.StatusForbidden},
+		{"not_found", http.StatusNotFound},
+		{"timeout", http.StatusGatewayTimeout},
+		{"overloaded", http.StatusServiceUnavailable},
+		{"unavailable", http.StatusServiceUnavailable},
+		{"invalid_", http.StatusBadRequest},
+		{"context_length", http.StatusBadRequest},
+		{"server_error", http.StatusBadGateway},
+	} {
+		if strings.Contains(kind, known.word) {
+			return known.status
+		}
+	}
+	return 0
+}

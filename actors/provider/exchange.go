@@ -1,0 +1,222 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"parley/actors/deliver"
+)
+
+const (
+	// maxErrorBody is how much of an error document is read.
+	maxErrorBody = 64 << 10
+	// settleWait is how long the rest of a response may take in all once the answer has ended: usage, end mark, end of the body.
+	settleWait = 2 * time.Second
+	// drainWait and drainBytes bound reading to the end of a body that is not needed any more, so that its connection can serve
+	// again.
+	drainWait  = 50 * time.Millisecond
+	drainBytes = 4 << 10
+)
+
+// Limits bound one attempt. A limit that is zero is none.
+type Limits struct {
+	First, Idle    time.Duration // until the first piece of the answer; between two reads after it
+	MaxStreamBytes int64         // of the response
+	MaxLineBytes   int           // of a line, and of an event, which is lines up to an empty one
+	MaxDepth       int           // of the JSON of an event
+	MaxValues      int           // in the JSON of an event
+}
+
+// Exchange is one HTTP request of one attempt. It is a client as the official model clients take one, so that the limits hold
+// below whatever they do, and a refusal becomes a Failure before it becomes an error of theirs, which quotes URLs.
+type Exchange struct {
+	Client  *http.Client
+	Secrets Redactor
+	Limits  Limits
+	// Events says that only a stream of events is let through.
+	Events bool
+	// Sent, if there is one, is set when the head of the request has been written to a connection.
+	Sent *atomic.Bool
+
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // armed while the provider owes something
+	alive  atomic.Bool // the first token, or a thought, has arrived
+
+	finished bool     // the provider has ended the answer
+	failed   *Failure // why there is no answer to read
+	answered bool     // there is an answer to read
+	broken   error    // why it could not be read on
+}
+
+// Open starts the time of the first piece. The caller closes the exchange, and uses the context for the request.
+func (x *Exchange) Open(ctx context.Context) context.Context {
+	ctx, x.cancel = context.WithCancelCause(ctx)
+	x.timer = time.AfterFunc(x.Limits.First, func() {
+		if x.alive.Load() {
+			x.cancel(ErrIdle)
+			return
+		}
+		x.cancel(ErrFirstToken)
+	})
+	return ctx
+}
+
+// Close ends the exchange.
+func (x *Exchange) Close() {
+	x.timer.Stop()
+	x.cancel(context.Canceled)
+}
+
+// Alive says that the model is at work on the answer, be it in thoughts that are not shown.
+func (x *Exchange) Alive() {
+	if !x.alive.Swap(true) && x.timer != nil {
+		x.timer.Stop()
+	}
+}
+
+// Finish says that the provider has ended the answer.
+func (x *Exchange) Finish() { x.finished = true }
+
+// Do sends the request and lets only an answer through. The error is a *Failure, or of a context that has ended.
+func (x *Exchange) Do(request *http.Request) (*http.Response, error) {
+	request.Header.Set("Accept-Encoding", "identity") // what packs a stream delays it, and unpacking needs a limit of its own
+	if x.Sent != nil {
+		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+			WroteHeaders: func() { x.Sent.Store(true) },
+		}))
+	}
+	response, err := x.Client.Do(request)
+	if err != nil {
+		if request.Context().Err() != nil && x.timer == nil {
+			return nil, context.Cause(request.Context())
+		}
+		x.failed = unreachable(err, x.Secrets)
+		return nil, x.failed
+	}
+	if x.failed = x.refusal(response); x.failed != nil {
+		_ = response.Body.Close() // the refusal is what counts
+		return nil, x.failed
+	}
+	x.answered = true
+	if x.timer != nil {
+		response.Body = newWatchedBody(x, response.Body)
+	}
+	return response, nil
+}
+
+// unreachable is a request that got no response. The URL, which may hold secrets, is taken out of the cause.
+func unreachable(err error, secrets Redactor) *Failure {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	reason := &redacted{text: secrets.Clean(err.Error(), maxWords), err: err}
+	switch {
+	case IsTimeLimit(err):
+		return &Failure{Class: Timeout, Reason: reason}
+	case errors.Is(err, deliver.ErrForbiddenAddress):
+		return &Failure{Class: ForbiddenAddress, Reason: reason}
+	case errors.Is(err, ErrRedirect), errors.Is(err, deliver.ErrRedirect):
+		return &Failure{Class: Redirected, Reason: reason}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &Failure{Class: Cut, Reason: reason}
+	}
+	return &Failure{Class: Unreachable, Reason: reason}
+}
+
+// refusal is the failure that a response stands for, nil if it is an answer.
+func (x *Exchange) refusal(response *http.Response) *Failure {
+	wanted := response.StatusCode < http.StatusMultipleChoices
+	packed := response.Header.Get("Content-Encoding")
+	if x.Events {
+		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an unreadable type is no event stream
+		wanted = response.StatusCode == http.StatusOK && kind == "text/event-stream"
+	}
+	if wanted {
+		if x.Events && packed != "" && packed != "identity" {
+			return &Failure{Class: Unreadable, Message: "it compressed its stream though it was asked not to"}
+		}
+		return nil
+	}
+	document, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	if err != nil && response.Request.Context().Err() != nil {
+		return unreachable(err, x.Secrets)
+	}
+	said := Complaint(response.StatusCode, document, x.Secrets)
+	if response.StatusCode < http.StatusBadRequest {
+		said.Class = Unreadable
+		if said.Message == "" {
+			said.Message = "it answered with a document and not with a stream of events"
+		}
+		return said
+	}
+	said.After = retryAfter(response.Header)
+	if hint := response.Header.Get("X-Should-Retry"); hint == "true" || hint == "false" {
+		said.Retry = hint
+	}
+	return said
+}
+
+// Verdict turns what an adapter returned into the attempt's error. The words of an official client come last, because they
+// tell least: a time limit shows there as a closed connection, a refusal as a complaint about a URL.
+func (x *Exchange) Verdict(ctx context.Context, err error) error {
+	if err == nil && x.finished {
+		return nil
+	}
+	if ctx.Err() != nil && !x.finished {
+		if cause := context.Cause(ctx); !IsTimeLimit(cause) {
+			return cause
+		}
+		return Judge(context.Cause(ctx), x.Secrets)
+	}
+	if known, ok := errors.AsType[*Failure](err); ok {
+		return known
+	}
+	switch {
+	case x.failed != nil:
+		return x.failed
+	case exceeds(x.broken):
+		return Judge(x.broken, x.Secrets)
+	case exceeds(err):
+		return Judge(err, x.Secrets)
+	case x.finished:
+		return nil // the answer was complete; only its tail is missing, such as the usage
+	case x.answered && (err == nil || x.broken != nil):
+		if x.broken != nil {
+			return Judge(fmt.Errorf("%w: %w", ErrCut, x.broken), x.Secrets)
+		}
+		return &Failure{Class: Cut, Reason: ErrCut}
+	default:
+		return Judge(err, x.Secrets)
+	}
+}
+
+// ReadAll reads the body of an answer, at most limit bytes.
+func (x *Exchange) ReadAll(ctx context.Context, response *http.Response, limit int64) ([]byte, error) {
+	const smallest, step = 512, 512
+	answer := make([]byte, 0, min(max(response.ContentLength, smallest), limit)+step)
+	for {
+		n, err := response.Body.Read(answer[len(answer):cap(answer)])
+		answer = answer[:len(answer)+n]
+		switch {
+		case int64(len(answer)) > limit:
+			return nil, &Failure{Class: TooLarge, Reason: ErrAnswerSize}
+		case errors.Is(err, io.EOF):
+			return answer, nil
+		case err != nil && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, &Failure{Class: Cut, Reason: &redacted{text: x.Secrets.Clean(err.Error(), maxWords), err: err}}
+		}
+		if len(answer) == cap(answer) {
+			answer = append(answer, make([]byte, len(answer))...)[:len(answer)]
+		}
+	}
+}
