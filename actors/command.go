@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
@@ -167,7 +168,7 @@ func (g *grain) revive() error {
 	case errors.Is(err, errBehind):
 		g.loaded = false
 		return unavailable(failure.EntityChanged)
-	case worthRetry(err), isNotOwner(err):
+	case worthRetry(err), follow.IsNotOwner(err):
 		g.loaded = false
 		return err
 	}
@@ -447,10 +448,5 @@ func worthRetry(err error) bool {
 // surelyUnwritten says of a fault of an append that this node still owns the shard and that nothing was written.
 func surelyUnwritten(err error) bool {
 	var unknown *UnknownOutcomeError
-	return !isNotOwner(err) && !errors.As(err, &unknown)
-}
-
-func isNotOwner(err error) bool {
-	var notOwner *NotOwnerError
-	return errors.As(err, &notOwner)
+	return !follow.IsNotOwner(err) && !errors.As(err, &unknown)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -201,7 +202,7 @@ const (
 func repeat(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
-		if ctx.Err() != nil || isNotOwner(err) || !worthRetry(err) {
+		if ctx.Err() != nil || follow.IsNotOwner(err) || !worthRetry(err) {
 			return err
 		}
 		pause(ctx, try)

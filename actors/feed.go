@@ -10,18 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
-
-// Sink hears what happens on a followed conversation. The calls never overlap and must not block: they run under the
-// feed's lock, on the goroutine of whoever makes the news.
-type Sink = interface {
-	Change(change *conversationpb.Change)
-	// Closed says that the follow ended, and why: NotOwnerError, or a failure. It is called at most once, and nothing
-	// follows it.
-	Closed(reason error)
-}
 
 // FeedsConfig is what Feeds needs. Zero values mean the defaults.
 type FeedsConfig struct {
@@ -100,7 +92,7 @@ type feed struct {
 // follower is one subscription. It hears nothing until it is ready: its snapshot covers what was before.
 type follower struct {
 	feed   *feed
-	sink   Sink
+	sink   follow.Sink
 	ready  bool
 	cursor uint64 // newest event it knows of
 	reason error  // why it was closed
@@ -185,7 +177,7 @@ func (fd *feed) removeIfIdleLocked() {
 }
 
 // register adds a follower that hears nothing yet.
-func (f *Feeds) register(shard uint32, id string, sink Sink) (*follower, error) {
+func (f *Feeds) register(shard uint32, id string, sink follow.Sink) (*follower, error) {
 	fd := f.lock(shard, id)
 	defer fd.unlock()
 	if len(fd.followers) >= f.max {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/follow"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -27,7 +28,7 @@ func newScene(t *testing.T) *scene {
 	return &scene{NewFeeds(FeedsConfig{MaxFollowers: 3}), t}
 }
 
-func (s *scene) register(sink Sink) *follower {
+func (s *scene) register(sink follow.Sink) *follower {
 	fl, err := s.Feeds.register(1, testID, sink)
 	require.NoError(s.t, err)
 	return fl

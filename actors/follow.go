@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -17,7 +18,7 @@ import (
 // seq above the snapshot's and every piece of text after the snapshot's; the first of them may come before Follow has
 // returned. Ctx bounds the set-up only; cancel ends the follow, from anywhere and more than once. Following does not
 // activate the conversation. NotOwnerError where another node might own the shard by now.
-func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if s.stopping.Load() {
 		return nil, nil, s.stoppingAnswer(shard)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -42,7 +43,7 @@ func (d *runDriver) drive(ctx context.Context) {
 		if err == nil && report != nil {
 			err = d.report(report)
 		}
-		if err != nil && ctx.Err() == nil && !isNotOwner(err) {
+		if err != nil && ctx.Err() == nil && !follow.IsNotOwner(err) {
 			d.runs.config.Logger.Warn("a run is not driven any further", slog.String("run", d.at.ID), slog.Any("err", err))
 		}
 		if err != nil || report == nil || d.run == nil {

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/conversation"
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -62,7 +63,7 @@ func (d *taskDriver) run(ctx context.Context) {
 		ended.Number = d.number()
 		err = d.report(&taskpb.Command{Body: &taskpb.Command_Ended{Ended: ended}})
 	}
-	if err != nil && d.ctx.Err() == nil && !isNotOwner(err) {
+	if err != nil && d.ctx.Err() == nil && !follow.IsNotOwner(err) {
 		d.tasks.config.Logger.Warn("a task is not driven any further", slog.String("task", d.task.GetId()), slog.Any("err", err))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -21,7 +22,7 @@ type Subscription struct {
 
 // Follow subscribes to a conversation at its owner. See Local for the promises. A follow is not moved: when the owner
 // changes, the sink is closed, and whoever is interested follows anew.
-func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*Subscription, error) {
+func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subscription, error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
 		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
@@ -52,7 +53,7 @@ func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*Subscriptio
 
 // guard closes a sink when its owner is not the owner any more, which a node that is cut off or stopped does not tell.
 type guard struct {
-	sink Sink
+	sink follow.Sink
 
 	mu     sync.Mutex // held while the sink is told, so that nothing comes after Closed
 	closed bool

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"parley/actors/core/follow"
 )
 
 // Patience is what a call has left of its time without an owner that answers. It is for one goroutine.
@@ -28,7 +30,7 @@ func (p *Patience) Over() bool { return p.left <= 0 }
 // the call waiting for its successor.
 func (p *Patience) Spend(took time.Duration, err error) {
 	var silent interface{ Silent() time.Duration }
-	refused, idle := isNotOwner(err), time.Duration(0)
+	refused, idle := follow.IsNotOwner(err), time.Duration(0)
 	switch {
 	case refused:
 		idle = took

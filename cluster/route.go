@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
 )
@@ -76,17 +77,7 @@ func (r *Router) learn(err error, asked ...shard.ID) {
 func (r *Router) reachable(node string) bool { return node == r.config.Node || r.config.Remote != nil }
 
 // again says that the call can be made again.
-func again(err error) bool { return err != nil && (isNotOwner(err) || isLost(err)) }
-
-func isNotOwner(err error) bool {
-	var notOwner interface{ NotOwner() (uint32, uint64) }
-	return errors.As(err, &notOwner)
-}
-
-func isLost(err error) bool {
-	var lost interface{ Lost() bool }
-	return errors.As(err, &lost) && lost.Lost()
-}
+func again(err error) bool { return err != nil && (follow.IsNotOwner(err) || follow.IsLost(err)) }
 
 // lostError says that a call may have been done, and that no answer will come.
 type lostError struct{ error }

@@ -9,16 +9,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
-
-// Sink hears what happens on a followed conversation.
-type Sink = interface {
-	Change(change *conversationpb.Change)
-	Closed(reason error)
-}
 
 // Local is the shell of this node. It serves or says "not the owner"; it never passes a call on. What its errors may
 // say besides, by methods anywhere in their chain:
@@ -35,7 +30,7 @@ type Local interface {
 	Call(ctx context.Context, from string, request proto.Message) (proto.Message, error)
 	// Follow subscribes to an entity: the snapshot is the state at which the changes begin. ctx is that of the call; the
 	// follow lives until it is cancelled or its sink is closed.
-	Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
+	Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
 // Remote is the shells of the other nodes, reached over the network. Same answers as Local; a node that cannot be
@@ -44,7 +39,7 @@ type Remote interface {
 	Ask(ctx context.Context, to Owner, id string, command proto.Message) (proto.Message, error)
 	Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error)
 	Call(ctx context.Context, node string, request proto.Message) (proto.Message, error)
-	Follow(ctx context.Context, to Owner, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
+	Follow(ctx context.Context, to Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
 // Config is what a Router needs. Zero values mean the defaults; Node, Shards, Local, Owners and Refuse are required.

@@ -1,9 +1,8 @@
 package conversation
 
 import (
-	"math"
-
 	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -14,8 +13,6 @@ const (
 	onReachPause = conversationpb.OnReachPause
 	onReachStop  = conversationpb.OnReachStop
 )
-
-const nanoPerUSD = 1e9
 
 // checkBudget completes and checks a budget against what was spent and against what the agent can price.
 func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agent) (*conversationpb.Budget, *machine.Failure) {
@@ -32,7 +29,7 @@ func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agen
 	}
 	if limit <= spent {
 		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetAlreadySpent).In("maxCostUsd").
-			With("spentUsd", usd(spent)).With("maxCostUsd", usd(limit))
+			With("spentUsd", money.USD(spent)).With("maxCostUsd", money.USD(limit))
 	}
 	if f := priced(agent); f != nil {
 		return nil, f
@@ -57,22 +54,9 @@ func (r *request) affordable(agent *agentpb.Agent) *machine.Failure {
 	}
 	if limit := budget.GetMaxCostNanoUsd(); spent >= limit || r.state.GetReachedNanoUsd() >= limit {
 		return failure.New(failurepb.Code_BUDGET_REACHED, failure.BudgetUsedUp).
-			With("spentUsd", usd(spent)).
-			With("maxCostUsd", usd(budget.GetMaxCostNanoUsd())).
+			With("spentUsd", money.USD(spent)).
+			With("maxCostUsd", money.USD(budget.GetMaxCostNanoUsd())).
 			With("onReach", budget.GetOnReach())
 	}
 	return priced(agent)
-}
-
-func usd(nano int64) float64 { return float64(nano) / nanoPerUSD }
-
-// spend adds a cost and stays at the largest number rather than wrap. What was spent never falls.
-func spend(spent, cost int64) int64 {
-	if cost <= 0 {
-		return spent
-	}
-	if spent > math.MaxInt64-cost {
-		return math.MaxInt64
-	}
-	return spent + cost
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -61,7 +62,7 @@ func TestFollow(t *testing.T) {
 	feed.sink.Change(event(2))
 	feed.sink.Closed(fmt.Errorf("follow: %w", notOwned{}))
 	feed.sink.Change(event(3))
-	require.True(t, isNotOwner(<-sink.closed))
+	require.True(t, follow.IsNotOwner(<-sink.closed))
 	require.Eventually(t, feed.canceled.Load, patience, time.Millisecond)
 	require.True(t, proto.Equal(event(2), sink.heard()[len(sink.heard())-1]))
 	idle(t, a, b)
@@ -213,7 +214,7 @@ func TestNewsIsMissing(t *testing.T) {
 	p.number++
 	p.mu.Unlock()
 	feed.sink.Change(event(4))
-	require.True(t, isLost(<-sink.closed))
+	require.True(t, follow.IsLost(<-sink.closed))
 	require.Eventually(t, feed.canceled.Load, patience, time.Millisecond)
 	require.Len(t, sink.heard(), 1)
 	idle(t, a, b)

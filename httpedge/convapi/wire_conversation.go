@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
@@ -138,7 +139,7 @@ func appendConversation(dst []byte, state *conversationpb.State) []byte {
 	dst = append(dst, `,"budget":`...)
 	dst = appendBudget(dst, state.GetBudget())
 	dst = append(dst, `,"spentUsd":`...)
-	dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())
+	dst = money.Append(dst, state.GetSpentNanoUsd())
 	dst = append(dst, `,"runtime":`...)
 	dst = appendRuntime(dst, state)
 	dst = append(dst, `,"continuable":`...)
@@ -174,7 +175,7 @@ func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"maxCostUsd":`...)
-	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	dst = money.Append(dst, budget.GetMaxCostNanoUsd())
 	dst = append(dst, `,"onReach":`...)
 	return append(wire.AppendString(dst, budget.GetOnReach()), '}')
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -90,8 +91,7 @@ func (s *Surface) problem(err error) *Problem {
 	if errors.As(err, &refused) {
 		return s.refusal(refused)
 	}
-	var unavailable interface{ Unavailable() bool }
-	if errors.As(err, &unavailable) && unavailable.Unavailable() {
+	if follow.IsUnavailable(err) {
 		p := s.refusal(failure.New(failurepb.Code_UNAVAILABLE, failure.TemporarilyUnavailable))
 		p.Cause = err
 		return p

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -29,12 +29,12 @@ type budgetQuestion struct {
 	Hook   string `json:"hook"`
 	Caller person `json:"caller"`
 	subject
-	Budget   *money  `json:"budget"` // null = no limit any more
-	Previous *money  `json:"previous"`
-	SpentUSD dollars `json:"spentUsd"`
+	Budget   *allowance `json:"budget"` // null = no limit any more
+	Previous *allowance `json:"previous"`
+	SpentUSD dollars    `json:"spentUsd"`
 }
 
-type money struct {
+type allowance struct {
 	MaxCostUSD dollars `json:"maxCostUsd"`
 	OnReach    string  `json:"onReach,omitempty"`
 }
@@ -121,12 +121,12 @@ func permitted(ctx context.Context, hook *asker, question any, code failurepb.Co
 // dollars is nano-dollars, written as a number of dollars.
 type dollars int64
 
-func moneyOf(budget *conversationpb.Budget) *money {
+func moneyOf(budget *conversationpb.Budget) *allowance {
 	if budget == nil {
 		return nil
 	}
-	return &money{MaxCostUSD: dollars(budget.GetMaxCostNanoUsd()), OnReach: budget.GetOnReach()}
+	return &allowance{MaxCostUSD: dollars(budget.GetMaxCostNanoUsd()), OnReach: budget.GetOnReach()}
 }
 
 // MarshalJSON implements json.Marshaler.
-func (d dollars) MarshalJSON() ([]byte, error) { return wire.AppendUSD(nil, int64(d)), nil }
+func (d dollars) MarshalJSON() ([]byte, error) { return money.Append(nil, int64(d)), nil }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
@@ -140,8 +141,7 @@ func Gone(err error) bool {
 	if errors.As(err, &refusal) {
 		return refusal.Code == failurepb.Code_UNAVAILABLE && !Changed(err)
 	}
-	var unavailable interface{ Unavailable() bool }
-	return errors.As(err, &unavailable) && unavailable.Unavailable()
+	return follow.IsUnavailable(err)
 }
 
 // Changed says that the rules want the message of a command read again: nothing was done.

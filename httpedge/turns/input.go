@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
@@ -25,9 +26,9 @@ func (in Budget) Read() (*conversationpb.Budget, *machine.Failure) {
 	if in.MaxCostUSD == nil {
 		return nil, bad(failure.BadBudget).In("budget")
 	}
-	nano, ok := conversationpb.NanoUSD(*in.MaxCostUSD)
+	nano, ok := money.FromUSD(*in.MaxCostUSD)
 	if !ok {
-		return nil, bad(failure.BudgetOutOfRange).In("maxCostUsd").Param("most", math.MaxInt64/int64(1e9))
+		return nil, bad(failure.BudgetOutOfRange).In("maxCostUsd").Param("most", math.MaxInt64/money.PerUSD)
 	}
 	budget := &conversationpb.Budget{MaxCostNanoUsd: nano}
 	if in.OnReach != nil {

@@ -10,7 +10,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/core/failure"
-	"parley/cluster"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/persistence"
 	"parley/persistence/directory"
@@ -32,7 +32,7 @@ func (l *local) Ask(ctx context.Context, in uint32, id string, command proto.Mes
 }
 
 // Follow subscribes to an entity.
-func (l *local) Follow(ctx context.Context, in uint32, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (l *local) Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	return l.system.Follow(ctx, in, id, sink)
 }
 

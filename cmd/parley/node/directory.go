@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/core/collection"
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/cluster"
@@ -257,15 +258,10 @@ func undone(err error) bool {
 	switch {
 	case errors.Is(err, errDirectoryMoved):
 		return false
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		return true
 	}
 	return errors.As(err, &refused) && (refused.Details[detailUnwritten] != nil || refused.Code == failurepb.Code_STORAGE_FULL)
-}
-
-func isNotOwner(err error) bool {
-	var notOwner interface{ NotOwner() (uint32, uint64) }
-	return errors.As(err, &notOwner)
 }
 
 // detailUnwritten marks a refusal of storage after which nothing was written.
@@ -273,10 +269,9 @@ const detailUnwritten = "unwritten"
 
 // askAgain says that another attempt may succeed. Whoever calls bounds it in time.
 func askAgain(err error) bool {
-	var lost interface{ Lost() bool }
 	var refused *machine.Failure
 	switch {
-	case errors.Is(err, errDirectoryMoved), isNotOwner(err), errors.As(err, &lost) && lost.Lost():
+	case errors.Is(err, errDirectoryMoved), follow.IsNotOwner(err), follow.IsLost(err):
 		return true
 	}
 	return errors.As(err, &refused) && refused.Code == failurepb.Code_UNAVAILABLE

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
@@ -44,7 +45,7 @@ func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 }
 
 // Follow subscribes to a conversation at its owner.
-func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+func (r *runtime) Follow(ctx context.Context, id string, sink follow.Sink) (*endpoint.Subscription, error) {
 	if otherKind(id) {
 		return nil, notFound()
 	}
