@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
@@ -236,10 +237,7 @@ func (g *grain) step(command proto.Message) error {
 		return g.answer(nil, err)
 	}
 	g.state = after
-	return g.conclude(&decision, &Commit{
-		Shard: g.host.shard, Epoch: g.tenure.epoch, ID: g.id, Before: before, After: after, Events: decision.Events,
-		system: g.host.system,
-	})
+	return g.conclude(&decision, &Commit{Ref: g.entity(), Before: before, After: after, Events: decision.Events})
 }
 
 // entry builds what the log carries.
@@ -410,7 +408,7 @@ func (g *grain) perform(effects []machine.Effect) {
 }
 
 func (g *grain) entity() Entity {
-	return Entity{Shard: g.host.shard, Epoch: g.tenure.epoch, ID: g.id, system: g.host.system}
+	return kit.NewRef(g.host.shard, g.tenure.epoch, g.id, commander{g.host.system})
 }
 
 // answer answers the sender, if there is one and it has not been, and passes the error on.
@@ -432,18 +430,7 @@ func (g *grain) drop() {
 }
 
 // worthRetry says that a command was not carried out for a reason that may pass.
-func worthRetry(err error) bool {
-	var refused *machine.Failure
-	if !errors.As(err, &refused) {
-		return false
-	}
-	switch refused.Code {
-	case failurepb.Code_UNAVAILABLE, failurepb.Code_STORAGE_FULL, failurepb.Code_STORAGE_FAILED:
-		return true
-	default:
-		return false
-	}
-}
+func worthRetry(err error) bool { return kit.WorthRetry(err) }
 
 // surelyUnwritten says of a fault of an append that this node still owns the shard and that nothing was written.
 func surelyUnwritten(err error) bool {

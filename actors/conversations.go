@@ -26,7 +26,7 @@ type FeedbackListener interface {
 func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds, listener FeedbackListener) Kind {
 	c := &conversations{runner: runner, listener: listener}
 	return Kind{
-		Machine: rules,
+		Machine: rules, Command: (*conversationpb.Command)(nil), Missing: conversation.Missing, Queries: conversation.Queries(),
 		Perform: c.perform,
 		OnCommit: func(commit Commit) {
 			feeds.publish(commit, eventsOf(commit.Events))

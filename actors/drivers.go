@@ -2,19 +2,15 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"parley/actors/core/follow"
-	"parley/actors/machine"
+	"parley/actors/kit"
 	"parley/proto/failurepb"
 )
 
@@ -192,33 +188,9 @@ func (d *drivers) drain(context.Context) {
 	d.wg.Wait()
 }
 
-const (
-	// firstTry and lastTry bound the pause before a driver repeats a command that could not be carried out.
-	firstTry = 50 * time.Millisecond
-	lastTry  = 10 * time.Second
-)
+// Shorter names of what the kit has.
+func repeat(ctx context.Context, do func() error) error { return kit.Repeat(ctx, do) }
 
-// repeat does what may be refused for a reason that passes until it is not, or the driver is to end.
-func repeat(ctx context.Context, do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if ctx.Err() != nil || follow.IsNotOwner(err) || !worthRetry(err) {
-			return err
-		}
-		pause(ctx, try)
-	}
-}
+func pause(ctx context.Context, try int) { kit.Pause(ctx, try) }
 
-// pause waits ever longer, with jitter.
-func pause(ctx context.Context, try int) {
-	long := lastTry
-	if try < 9 {
-		long = min(firstTry<<try, lastTry)
-	}
-	sleep(ctx, ctx, long/2+rand.N(long/2))
-}
-
-func codeIs(err error, code failurepb.Code) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code == code
-}
+func codeIs(err error, code failurepb.Code) bool { return kit.IsCode(err, code) }

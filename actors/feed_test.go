@@ -49,7 +49,7 @@ func (s *scene) begin(run string) turn.Output {
 }
 
 func (s *scene) publish(events ...*conversationpb.Event) {
-	s.Feeds.publish(Commit{Shard: 1, Epoch: 1, ID: testID, After: &conversationpb.State{}}, events)
+	s.Feeds.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}, After: &conversationpb.State{}}, events)
 }
 
 func event(seq uint64) *conversationpb.Event { return &conversationpb.Event{Seq: seq} }
@@ -250,7 +250,7 @@ func TestFollowEnds(t *testing.T) {
 	require.Equal(t, 1, itself.heard, "a sink may cancel itself, and hears no more")
 	out.Release()
 	out.Write("y")
-	s.Feeds.publish(Commit{Shard: 1, Epoch: 1, ID: testID}, nil)
+	s.Feeds.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}}, nil)
 	for _, fl := range followers[1:] {
 		require.Equal(t, failurepb.Code_NOT_FOUND, codeOf(fl.reason), "deleted")
 	}

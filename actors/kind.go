@@ -5,87 +5,30 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/kit"
 )
 
-// Kind is one sort of entity: its rules, and what their effects do. The functions are called on the entity's own
-// goroutine and must not block, but for Finish and Drain; all but Machine may be nil.
-type Kind struct {
-	Machine machine.Machine
-	// Perform runs an effect, Urgent or after commit. The command it returns, if any, is the next one of the entity:
-	// for what turned out at once, e.g. that a turn could not start.
-	Perform func(at Entity, effect machine.Effect) proto.Message
-	// OnCommit hears what became durable, after the reply and before the effects.
-	OnCommit func(commit Commit)
-	// OnLoad hears the state whenever it was read from the journal, before anything is decided on it. It may be ahead of
-	// what OnCommit told: an append whose outcome was not known has happened after all.
-	OnLoad func(at Entity, state proto.Message)
-	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
-	// may be called twice for the same epoch, and from any goroutine.
-	OnRelease func(shard uint32, epoch uint64)
-	// Starts says that a command begins something that Finish would wait for. While a shard is being drained such
-	// commands are held first, all others later. Nil means that none does.
-	Starts func(command proto.Message) bool
-	// Finish waits until nothing of a shard runs outside any more, or ctx ends.
-	Finish func(ctx context.Context, shard uint32)
-	// Creates says that a command makes its entity, under an id that was minted for it. Nil means that none does: each
-	// entity's first command then reads its head record.
-	Creates func(command proto.Message) bool
-	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
-	Busy func(state proto.Message) bool
-	// Lost says of a busy entity that nobody is at work on it here, though its state says so, e.g. because the work was given
-	// up after a refusal. It is looked for now and then (Config.RecoverEvery), and what is found begins again as after a new
-	// activation. Nil: that never happens.
-	Lost func(at Entity, state proto.Message) bool
-	// Running names the list of the entities that have something open outside, e.g. a turn: a new owner of their shard
-	// activates them. Empty means that none ever has.
-	Running string
-	// Due is how time comes to entities that are not active, the zero value: not at all.
-	Due Due
-	// Drain is called by System.Stop before anything else ends: let what runs finish until ctx ends, then abandon it.
-	Drain func(ctx context.Context)
+// What the shell runs is described in package kit.
+type (
+	// Kind is one kind of entity.
+	Kind = kit.Entity
+	// Due is how time comes to the entities of a kind.
+	Due = kit.Due
+	// Entity is a live entity.
+	Entity = kit.Ref
+	// Commit is a durable change of an entity.
+	Commit = kit.Commit
+)
+
+// commander is the system as entities give commands to each other.
+type commander struct{ *System }
+
+// AskInside implements kit.Commander.
+func (c commander) AskInside(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
+	return c.ask(ctx, shard, inside(id, command))
 }
 
-// Due is a list of entities by the time at which something is to be done for them, in Unix ms. While a shard is owned,
-// each that is due is given a command about once a second, until the command has moved its row or removed it.
-type Due struct {
-	List    string
-	Command func(id string) proto.Message
-}
-
-// Entity is where an effect comes from, and how it reports back.
-type Entity struct {
-	Shard uint32
-	Epoch uint64
-	ID    string
-
-	system *System
-}
-
-// Ask sends a command to the entity, also while the system is stopping. Not for use in Perform, which would wait for
-// itself.
-func (e Entity) Ask(ctx context.Context, command proto.Message) (proto.Message, error) {
-	return e.system.ask(ctx, e.Shard, inside(e.ID, command))
-}
-
-// Tell sends a command to another entity of the same shard, as if from outside: it is held during a hand-over. Not for
-// use in Perform either.
-func (e Entity) Tell(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
-	return e.system.ask(ctx, e.Shard, outside(id, command))
-}
-
-// Commit is a durable change of an entity. Before is nil on create, After on delete. All of it is shared: only read.
-type Commit struct {
-	Shard         uint32
-	Epoch         uint64
-	ID            string
-	Before, After proto.Message
-	Events        []proto.Message
-
-	system *System
-}
-
-// Entity is the one that has changed, for telling others of its shard.
-func (c Commit) Entity() Entity {
-	return Entity{Shard: c.Shard, Epoch: c.Epoch, ID: c.ID, system: c.system}
+// AskOutside implements kit.Commander.
+func (c commander) AskOutside(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error) {
+	return c.ask(ctx, shard, outside(id, command))
 }

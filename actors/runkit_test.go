@@ -52,6 +52,19 @@ type near struct {
 	lose   atomic.Pointer[func() bool] // whether a notice to a run is lost; nil = none is
 }
 
+// Ask implements entity.Client.
+func (n *near) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
+	if lose := n.lose.Load(); lose != nil && (*lose)() {
+		return nil, context.DeadlineExceeded
+	}
+	return n.ask(ctx, id, command)
+}
+
+// Read implements entity.Client.
+func (*near) Read(context.Context, proto.Message) (proto.Message, error) {
+	return nil, unavailable("no reads")
+}
+
 func (n *near) ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
 	system := n.system.Load()
 	if system == nil {
@@ -105,18 +118,20 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	for _, c := range change {
 		c(&limits)
 	}
-	runs, err := NewRuns(run.New(run.DefaultLimits()), queue.New(limits), RunsConfig{
+	runs, err := NewRuns(run.New(run.DefaultLimits()), RunsConfig{
 		Agents: asker{&o.asleep}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
 		OpenSecret: func(sealed []byte, about string) ([]byte, error) {
 			return []byte("opened " + string(sealed) + " of " + about), nil
 		},
 	})
 	require.NoError(t, err)
+	pool, err := NewPool(PoolConfig{Gauge: "calls"})
+	require.NoError(t, err)
 	conversations := Conversations(conversation.New(lasting()), runner, feeds, nil)
 	runs.Watch(&conversations)
 	o.shell = newShell(t, j, 1, func(c *Config) {
 		c.Feeds, c.IDs = feeds, &workshopIDs
-		c.Kinds = append([]Kind{conversations}, runs.Kinds()...)
+		c.Kinds = []Kind{conversations, runs.Kind(), queue.New(limits, o.near, pool)}
 	})
 	o.near.system.Store(o.System)
 	return o

@@ -11,11 +11,9 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/machine"
-	"parley/actors/queue"
 	"parley/actors/run"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 	"parley/proto/runpb"
 )
 
@@ -35,7 +33,7 @@ type Queues interface {
 	Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error)
 }
 
-// RunsConfig is what the kinds of runs and of their queues need. Agents, Records, Queues and Poster are required; the other
+// RunsConfig is what the kind of runs needs. Agents, Records, Queues and Poster are required; the other
 // zero values mean the defaults.
 type RunsConfig struct {
 	Agents  turn.Agents
@@ -64,19 +62,18 @@ type RunsConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Runs are the kinds of background runs and of their queues.
+// Runs is the kind of background runs.
 type Runs struct {
 	*drivers
 
 	config    RunsConfig
 	rules     *run.Machine
-	lines     *queue.Machine
 	notices   chan struct{} // places of notices under way
 	callbacks *callbacks
 }
 
-// NewRuns returns the kinds under the given rules.
-func NewRuns(rules *run.Machine, lines *queue.Machine, config RunsConfig) (*Runs, error) {
+// NewRuns returns the kind under the given rules.
+func NewRuns(rules *run.Machine, config RunsConfig) (*Runs, error) {
 	if config.Agents == nil || config.Records == nil || config.Queues == nil || config.Poster == nil {
 		return nil, errors.New("actors: runs need Agents, Records, Queues and a Poster")
 	}
@@ -104,18 +101,14 @@ func NewRuns(rules *run.Machine, lines *queue.Machine, config RunsConfig) (*Runs
 	}
 	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
 	return &Runs{
-		drivers: drivers, config: config, rules: rules, lines: lines,
+		drivers: drivers, config: config, rules: rules,
 		notices: make(chan struct{}, config.MaxNotices), callbacks: newCallbacks(drivers, config.MaxPosts, outcomes),
 	}, nil
 }
 
-// Kinds are the two kinds. They must come after the kind of conversations, which they need: a run works in a conversation
-// of its shard, so that both have the same owner.
-func (r *Runs) Kinds() []Kind {
-	return []Kind{r.runs(), r.queues()}
-}
-
-func (r *Runs) runs() Kind {
+// Kind is the kind of runs. It must come after the kind of conversations, which it needs: a run works in a conversation of its
+// shard, so that both have the same owner.
+func (r *Runs) Kind() Kind {
 	return Kind{
 		Machine:   r.rules,
 		Perform:   r.perform,
@@ -134,21 +127,6 @@ func (r *Runs) runs() Kind {
 			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}
 		}},
 		Drain: r.drain,
-	}
-}
-
-func (r *Runs) queues() Kind {
-	return Kind{
-		Machine: r.lines,
-		Perform: func(at Entity, effect machine.Effect) proto.Message {
-			if e, ok := effect.(queue.Grant); ok {
-				r.grant(at, e)
-			}
-			return nil
-		},
-		Due: Due{List: queue.ListDue, Command: func(id string) proto.Message {
-			return &runpb.QueueCommand{QueueId: id, Body: &runpb.QueueCommand_Due{Due: &runpb.QueueDue{}}}
-		}},
 	}
 }
 
@@ -179,7 +157,7 @@ func (r *Runs) Watch(conversations *Kind) {
 		is, _ := commit.After.(*conversationpb.State)
 		acted := was.GetStatus() == conversationpb.Status_WAITING && is.GetStatus() != conversationpb.Status_WAITING
 		if is == nil || acted {
-			r.notice(commit.Entity(), holder)
+			r.notice(commit.Ref, holder)
 		}
 	}
 }
@@ -194,24 +172,6 @@ func (r *Runs) notice(at Entity, holder string) {
 		look := &runpb.Command{RunId: holder, Body: &runpb.Command_Look{Look: &runpb.Look{}}}
 		if _, err := at.Tell(ctx, holder, look); err != nil {
 			r.config.Logger.Debug("a run was not told of its conversation", slog.String("run", holder), slog.Any("err", err))
-		}
-	})
-}
-
-// grant tells a run that it may run. One that is over, or not there any more, has no use for its place.
-func (r *Runs) grant(at Entity, e queue.Grant) {
-	r.spare(r.notices, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
-		defer cancel()
-		placed := &runpb.Command{RunId: e.RunID, Body: &runpb.Command_Placed{Placed: &runpb.Placed{}}}
-		reply, err := r.config.Queues.Run(ctx, placed)
-		if codeIs(err, failurepb.Code_RUN_NOT_FOUND) || err == nil && reply.GetRun().Over() {
-			_, err = at.Ask(ctx, &runpb.QueueCommand{
-				QueueId: at.ID, Body: &runpb.QueueCommand_Leave{Leave: &runpb.Leave{RunId: e.RunID}},
-			})
-		}
-		if err != nil {
-			r.config.Logger.Debug("a run was not told that it may run", slog.String("run", e.RunID), slog.Any("err", err))
 		}
 	})
 }

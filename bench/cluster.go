@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,19 +115,27 @@ func (c *cluster) await(ctx context.Context, within time.Duration, lacks func(s 
 	defer cancel()
 	missing := "nothing is known"
 	for {
-		for _, n := range c.Nodes() {
-			if !n.Running() || n.Paused() {
-				continue
-			}
-			status, err := fetchStatus(ctx, n.OpsURL())
-			if err != nil {
-				missing = err.Error()
-			} else if missing = lacks(status, c.running()); missing == "" {
+		for _, status := range c.look(ctx) {
+			if missing = lacks(status, c.running()); missing == "" {
 				return nil
 			}
 		}
 		if !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
 			return fmt.Errorf("the cluster does not settle within %v: %s", within, missing)
+		}
+	}
+}
+
+// look asks the nodes that run for the status of the cluster, one after another, and leaves out those that do not answer.
+func (c *cluster) look(ctx context.Context) iter.Seq2[*nodes.Node, *status] {
+	return func(yield func(*nodes.Node, *status) bool) {
+		for _, n := range c.Nodes() {
+			if !n.Running() || n.Paused() {
+				continue
+			}
+			if found, err := fetchStatus(ctx, n.OpsURL()); err == nil && !yield(n, found) {
+				return
+			}
 		}
 	}
 }

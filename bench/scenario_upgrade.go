@@ -54,14 +54,21 @@ func runUpgrade(ctx context.Context, o *Options, live *progress) (report *Report
 	return report, ctx.Err()
 }
 
-// upgrade brings all nodes into this release, back, and into this release for good.
+// upgrade brings all nodes into this release, back, and into this release for good. Only then may the feature level rise.
 func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 	cluster := c.options.cluster
-	for _, pass := range []struct{ what, binary string }{
-		{"upgraded", ""}, {"taken back", c.options.From}, {"upgraded for good", ""},
+	before, err := c.levels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pass := range []struct {
+		what, binary string
+		environ      []string
+	}{
+		{"upgraded", "", []string{preserveDowngrade}}, {"taken back", c.options.From, nil}, {"upgraded for good", "", nil},
 	} {
 		for _, n := range cluster.Nodes() {
-			n.Binary = pass.binary
+			n.Binary, n.Environ = pass.binary, pass.environ
 			told, failed := c.restart(ctx, n, cluster.replicate)
 			if failed != nil {
 				return nil, fmt.Errorf("%s: %w", pass.what, failed)
@@ -71,6 +78,83 @@ func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 		if err = cluster.settle(ctx, settleWithin); err != nil { // so that every node owns shards in the next pass
 			return nil, fmt.Errorf("%s: %w", pass.what, err)
 		}
+		at, failed := c.levels(ctx)
+		switch {
+		case failed != nil:
+			return nil, failed
+		case pass.environ != nil && at.cluster != before.cluster:
+			return nil, fmt.Errorf("%s: the feature level is %d already, it was %d", pass.what, at.cluster, before.cluster)
+		}
 	}
-	return story, nil
+	told, err := c.finish(ctx)
+	if err != nil || told == before.newest { // the release before has all features as well
+		return story, err
+	}
+	story = append(story, fmt.Sprintf("the feature level is %d, it was %d", told, before.cluster))
+	return append(story, "a node of the release before is kept out"), c.keptOut(ctx)
+}
+
+// preserveDowngrade keeps the feature level of a cluster down.
+const preserveDowngrade = "PARLEY_CLUSTER_PRESERVE_DOWNGRADE=true"
+
+// levels are the feature level of the cluster, the lowest that a node tells, and the newest that all nodes have.
+type levels struct{ cluster, newest uint32 }
+
+func (c *crowd) levels(ctx context.Context) (levels, error) {
+	found := levels{^uint32(0), ^uint32(0)}
+	asked := 0
+	for _, s := range c.options.cluster.look(ctx) {
+		found.cluster, found.newest = min(found.cluster, s.Level), min(found.newest, s.newestLevel())
+		asked++
+	}
+	if asked != len(c.options.cluster.Nodes()) {
+		return found, fmt.Errorf("only %d nodes tell their feature level", asked)
+	}
+	return found, nil
+}
+
+// finish waits until the feature level is the newest that all nodes have.
+func (c *crowd) finish(ctx context.Context) (level uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	for {
+		at, err := c.levels(ctx)
+		if err != nil || at.cluster == at.newest {
+			return at.cluster, err
+		}
+		if !sleepUntil(ctx, time.Now().Add(50*time.Millisecond)) {
+			return 0, fmt.Errorf("the feature level stays %d, all nodes have %d", at.cluster, at.newest)
+		}
+	}
+}
+
+// keptOutFor is how long a node of a release that is too old is watched; others are ready in a tenth of that.
+const keptOutFor = 3 * time.Second
+
+// keptOut starts a node with the release before, which must not get ready, and with this one again.
+func (c *crowd) keptOut(ctx context.Context) error {
+	cluster := c.options.cluster
+	n := cluster.Nodes()[len(cluster.Nodes())-1]
+	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := n.Terminate(limit); err != nil {
+		return err
+	}
+	n.Binary = c.options.From
+	if err := n.Launch(); err != nil { //nolint:contextcheck // a process outlives the call that starts it
+		return err
+	}
+	for end := time.Now().Add(keptOutFor); time.Now().Before(end) && sleepUntil(ctx, time.Now().Add(50*time.Millisecond)); {
+		if n.Ready(ctx) {
+			return fmt.Errorf("%s is taken in with the release before, which lacks features in use", n.Name)
+		}
+	}
+	if err := n.Kill(); err != nil {
+		return err
+	}
+	n.Binary = ""
+	if err := n.Start(ctx); err != nil {
+		return err
+	}
+	return cluster.settle(ctx, settleWithin)
 }

@@ -15,6 +15,12 @@ type status struct {
 	Replication int           `json:"replication"`
 	Placer      string        `json:"placer"`
 	Shards      []shardStatus `json:"shards"`
+	Level       uint32        `json:"feature_level"`
+	Nodes       []struct {
+		Name  string `json:"name"`
+		State string `json:"state"`
+		Level uint32 `json:"feature_level"`
+	} `json:"nodes"`
 }
 
 type shardStatus struct {
@@ -50,6 +56,15 @@ func fetchStatus(ctx context.Context, ops string) (*status, error) {
 		return nil, fmt.Errorf("read status: %w", err)
 	}
 	return s, nil
+}
+
+// newestLevel is the newest feature level that every node has.
+func (s *status) newestLevel() uint32 {
+	newest := ^uint32(0)
+	for _, n := range s.Nodes {
+		newest = min(newest, n.Level)
+	}
+	return newest
 }
 
 // unsettled says what is missing until all is as it should be with the given nodes alive: the shards are replicated, and no

@@ -26,6 +26,7 @@ const DirFormat = 1
 const (
 	identityName  = "IDENTITY"
 	identityDraft = "IDENTITY.new"
+	identityLevel = "IDENTITY.level" // the next identity, with a higher level; its last step is to be renamed
 	restoreDraft  = "IDENTITY.restore"
 	lockName      = "LOCK"
 	spoolDir      = "snapshots"
@@ -39,6 +40,7 @@ type identityRecord struct {
 	ClusterID string `json:"cluster_id"`
 	NodeID    uint64 `json:"node_id"`
 	Shards    int    `json:"shards"`
+	Level     uint32 `json:"level,omitempty"`
 }
 
 // dataDir is a data directory that this process has locked and whose identity it knows.
@@ -199,7 +201,9 @@ func (d *dataDir) settle() error {
 
 // encodeIdentity returns three lines: title, JSON, and a checksum of both. It is text, so that an operator can read it.
 func encodeIdentity(id Identity) []byte {
-	line, _ := json.Marshal(identityRecord{Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards}) // plain fields marshal
+	line, _ := json.Marshal(identityRecord{
+		Format: id.Format, ClusterID: id.ClusterID, NodeID: id.NodeID, Shards: id.Shards, Level: id.Level,
+	}) // plain fields marshal
 	text := identityTitle + "\n" + string(line) + "\n"
 	return fmt.Appendf(nil, "%scrc32c %08x\n", text, checksum([]byte(text)))
 }
@@ -226,7 +230,7 @@ func decodeIdentity(data []byte) (Identity, error) {
 	case r.Format < 1 || r.ClusterID == "" || r.NodeID == 0 || r.Shards < 1 || r.Shards > maxShards:
 		return Identity{}, errors.New("damaged (a field is missing or out of range); restore it from a backup")
 	}
-	return Identity{ClusterID: r.ClusterID, NodeID: r.NodeID, Shards: r.Shards, Format: r.Format}, nil
+	return Identity{ClusterID: r.ClusterID, NodeID: r.NodeID, Shards: r.Shards, Format: r.Format, Level: r.Level}, nil
 }
 
 func readFile(fsys vfs.FS, path string) (_ []byte, err error) {

@@ -48,6 +48,7 @@ type Identity struct {
 	NodeID    uint64
 	Shards    int
 	Format    int
+	Level     uint32 // feature level that the data may make use of: a release that has a lower one must not open it
 }
 
 // Store is one node's storage. Use Open.
@@ -80,6 +81,7 @@ type lifecycle struct {
 	mu      sync.Mutex
 	started bool
 	stopped bool
+	level   uint32 // feature level in the identity file
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 }
@@ -110,7 +112,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lock, s.identity = dir.lock, dir.identity
+	s.lock, s.identity, s.life.level = dir.lock, dir.identity, dir.identity.Level
 	for g := range uint32(s.identity.Shards) {
 		s.groups = append(s.groups, g+1)
 	}

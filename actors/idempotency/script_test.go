@@ -33,12 +33,15 @@ func prepare(message proto.Message) {
 	}
 }
 
-func TestScripts(t *testing.T) {
-	suite := machinetest.Suite{
-		Machine: idempotency.New(16),
+func suite() machinetest.Suite {
+	return machinetest.Suite{
+		Machine: idempotency.New(16).Machine,
 		Command: func() proto.Message { return new(idempotencypb.Command) },
 		Event:   func() proto.Message { return new(idempotencypb.Event) },
 		Prepare: prepare,
 	}
-	suite.Scripts(t, "testdata")
 }
+
+func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+
+func TestTable(t *testing.T) { suite().Table(t, "states.md") }

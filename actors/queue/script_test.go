@@ -17,7 +17,7 @@ func limits() queue.Limits {
 
 func suite() machinetest.Suite {
 	return machinetest.Suite{
-		Machine: queue.New(limits()),
+		Machine: queue.New(limits(), nil, nil).Machine,
 		Command: func() proto.Message { return new(runpb.QueueCommand) },
 		Event:   func() proto.Message { return new(runpb.QueueEvent) },
 		Prepare: func(message proto.Message) {
@@ -29,3 +29,5 @@ func suite() machinetest.Suite {
 }
 
 func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+
+func TestTable(t *testing.T) { suite().Table(t, "states.md") }

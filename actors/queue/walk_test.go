@@ -19,7 +19,7 @@ import (
 // more than the limit but for those that run already, nothing lapsed stays, and in the end nothing is left.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		entity := machinetest.NewEntity(queue.New(limits()))
+		entity := machinetest.NewEntity(queue.New(limits(), nil, nil).Machine)
 		now := int64(1000)
 		var forced, line []string // those that took a place that was not free; the order of who waits
 		state := func() *runpb.Queue {

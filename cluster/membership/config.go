@@ -25,6 +25,8 @@ type Member struct {
 	Leaving bool
 	// Version is the newest format of messages between nodes that it speaks.
 	Version uint32
+	// Level is the newest feature level that its release has; 0 is a release that says nothing of levels.
+	Level uint32
 }
 
 // Config is what a Membership needs. Self with Name, Boot and Cluster, and Bind are required.
@@ -42,6 +44,8 @@ type Config struct {
 	Transport memberlist.Transport
 	// OnChange is told that Members or Known have changed.
 	OnChange func()
+	// Refuse says why a node that names this cluster is not taken in, nil = it is. It must not block. Nil takes all in.
+	Refuse func(Member) error
 	// OnConflict is told, at most once, that another live process has this node's name and keeps it: this process must
 	// end. From then on Stop leaves without a word, since what it said would be about the other.
 	OnConflict func(error)
@@ -72,6 +76,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnChange == nil {
 		c.OnChange = func() {}
+	}
+	if c.Refuse == nil {
+		c.Refuse = func(Member) error { return nil }
 	}
 	if c.OnConflict == nil {
 		c.OnConflict = func(error) {}

@@ -80,7 +80,7 @@ func (m *Membership) NotifyAlive(node *memberlist.Node) error {
 	if member.Cluster != m.config.Self.Cluster {
 		return fmt.Errorf("it belongs to cluster %q", member.Cluster)
 	}
-	return nil
+	return m.config.Refuse(member)
 }
 
 // rival is another process with this node's name.
@@ -178,6 +178,6 @@ func decode(node *memberlist.Node) (Member, error) {
 	return Member{
 		Name: node.Name, Node: meta.GetNode(), Boot: meta.GetBoot(), Cluster: meta.GetCluster(),
 		PeerAddr: meta.GetPeerAddr(), ActorAddr: meta.GetActorAddr(), HTTPAddr: meta.GetHttpAddr(), OpsAddr: meta.GetOpsAddr(),
-		Leaving: meta.GetLeaving(), Version: meta.GetVersion(),
+		Leaving: meta.GetLeaving(), Version: meta.GetVersion(), Level: meta.GetLevel(),
 	}, nil
 }

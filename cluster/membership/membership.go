@@ -215,7 +215,7 @@ func (m *Membership) meta() *nodepb.Member {
 	return &nodepb.Member{
 		Cluster: self.Cluster, Node: self.Node, Boot: self.Boot, Started: m.started,
 		PeerAddr: self.PeerAddr, ActorAddr: self.ActorAddr, HttpAddr: self.HTTPAddr, OpsAddr: self.OpsAddr,
-		Leaving: self.Leaving || m.leaving.Load(), Version: self.Version,
+		Leaving: self.Leaving || m.leaving.Load(), Version: self.Version, Level: self.Level,
 	}
 }
 

@@ -182,6 +182,28 @@ func TestStrangersAreRefused(t *testing.T) {
 	require.Error(t, m1.NotifyAlive(&memberlist.Node{Name: "x"}))
 }
 
+func TestMembersCanBeRefused(t *testing.T) {
+	f := newFixture(t, 2)
+	strict := f.config(0)
+	strict.Refuse = func(m Member) error {
+		if m.Level < 1 {
+			return fmt.Errorf("level %d", m.Level)
+		}
+		return nil
+	}
+	strict.Self.Level = 1
+	m1 := f.start(strict)
+	old := f.start(f.config(1))
+	_, err := old.list.Join(f.seeds[:1])
+	require.NoError(t, err)
+	require.Never(t, func() bool { return len(m1.Members()) > 1 }, 5*m1.config.Probe, 10*time.Millisecond)
+	require.NoError(t, old.Stop(t.Context()))
+	upgraded := f.config(1)
+	upgraded.Self.Level = 1
+	f.start(upgraded)
+	sees(t, m1, "n1", "n2")
+}
+
 // told is a Config.OnConflict whose calls a test waits for.
 func told() (onConflict func(error), calls chan error) {
 	calls = make(chan error, 16)

@@ -75,6 +75,9 @@ func refuse(mine, theirs *nodepb.Hello) string {
 	case here != "" && here == there && mine.GetShards() != 0 && theirs.GetShards() != 0 && mine.GetShards() != theirs.GetShards():
 		return fmt.Sprintf("%s counts %d shards, %s counts %d", theirs.GetName(), theirs.GetShards(), mine.GetName(), mine.GetShards())
 	}
+	if why := tooOld(mine, theirs); why != "" {
+		return why
+	}
 	switch theirs.GetPurpose() {
 	case purposeGreet:
 		if here != "" && theirs.GetDiskFormat() != 0 && theirs.GetDiskFormat() < mine.GetDiskFormat() {
@@ -87,6 +90,16 @@ func refuse(mine, theirs *nodepb.Hello) string {
 	default:
 		return fmt.Sprintf("%s does not know the purpose %q", mine.GetName(), theirs.GetPurpose())
 	}
+}
+
+// tooOld says why theirs may not take part in the cluster of mine: its release lacks features that the cluster uses. A release
+// that knows of levels may greet, and learns from the answer that it must not start.
+func tooOld(mine, theirs *nodepb.Hello) string {
+	if theirs.GetLevel() >= mine.GetClusterLevel() || theirs.GetPurpose() == purposeGreet && theirs.GetLevel() > 0 {
+		return ""
+	}
+	return fmt.Sprintf("the release of %s has feature level %d, the cluster is at level %d: start a newer release",
+		theirs.GetName(), theirs.GetLevel(), mine.GetClusterLevel())
 }
 
 // refuseMember is what only members of one cluster must fulfil.

@@ -51,7 +51,17 @@ func TestRefuse(t *testing.T) {
 		"newer snapshot":           {purpose: purposeSnapshot, change: func(_, theirs *nodepb.Hello) { theirs.DiskFormat = 3 }, want: "n2 sends disk format 3, n1 knows up to 2"},
 		"newer disk greets":        {purpose: purposeGreet, change: func(_, theirs *nodepb.Hello) { theirs.DiskFormat = 3 }},
 		"older disk wants to join": {purpose: purposeGreet, change: func(_, theirs *nodepb.Hello) { theirs.DiskFormat = 1 }, want: "n1 keeps disk format 2, which n2 does not know: it knows up to 1"},
-		"unknown purpose":          {purpose: "chess", want: `n1 does not know the purpose "chess"`},
+		"same level":               {purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { mine.ClusterLevel, theirs.Level = 2, 2 }},
+		"older release": {
+			purpose: purposeFrames, change: func(mine, theirs *nodepb.Hello) { mine.ClusterLevel, theirs.Level = 2, 1 },
+			want: "the release of n2 has feature level 1, the cluster is at level 2: start a newer release",
+		},
+		"older release greets": {purpose: purposeGreet, change: func(mine, theirs *nodepb.Hello) { mine.ClusterLevel, theirs.Level = 2, 1 }},
+		"release without levels greets": {
+			purpose: purposeGreet, change: func(mine, _ *nodepb.Hello) { mine.ClusterLevel = 2 },
+			want: "the release of n2 has feature level 0, the cluster is at level 2: start a newer release",
+		},
+		"unknown purpose": {purpose: "chess", want: `n1 does not know the purpose "chess"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mine, theirs := withWire(testHello(1)), withWire(testHello(2))
@@ -62,6 +72,15 @@ func TestRefuse(t *testing.T) {
 			require.Equal(t, test.want, refuse(mine, theirs))
 		})
 	}
+}
+
+// The side that dials asks the same of the answer.
+func TestAnswerOfAnOlderRelease(t *testing.T) {
+	mine, theirs := withWire(testHello(1)), withWire(testHello(2))
+	mine.ClusterLevel = 1
+	require.Contains(t, check(mine, theirs, 2), "the release of n2 has feature level 0")
+	theirs.Level = 1
+	require.Empty(t, check(mine, theirs, 2))
 }
 
 func TestGreet(t *testing.T) {

@@ -110,5 +110,5 @@ func check(mine, theirs *nodepb.Hello, want uint64) string {
 	case theirs.GetClusterId() != mine.GetClusterId():
 		return fmt.Sprintf("%s belongs to cluster %q, %s to cluster %q", theirs.GetName(), theirs.GetClusterId(), mine.GetName(), mine.GetClusterId())
 	}
-	return ""
+	return tooOld(mine, theirs)
 }

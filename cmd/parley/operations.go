@@ -186,15 +186,15 @@ func (o *operator) stepsOf(ctx context.Context, placer string, members []node.Me
 }
 
 func writeStatus(w io.Writer, c *node.Status) error {
-	fmt.Fprintf(w, "cluster %s as %s sees it (ready: %s)\n\n", c.Cluster, c.Node, c.Ready)
+	fmt.Fprintf(w, "cluster %s as %s sees it (ready: %s, feature level %d)\n\n", c.Cluster, c.Node, c.Ready, c.Level)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NODE\tSTATE\tLEADS\tREPLICAS\tHTTP\tOPS\tDISK FREE\tHEARD")
+	fmt.Fprintln(table, "NODE\tSTATE\tLEADS\tREPLICAS\tHTTP\tOPS\tDISK FREE\tHEARD\tFEATURE LEVEL")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%.1f GiB\t%.1f s ago\n",
-			n.Name, n.State, n.Leads, n.Replicas, dash(n.HTTP), dash(n.Ops), float64(n.DiskFree)/(1<<30), n.Heard)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%.1f GiB\t%.1f s ago\t%d\n",
+			n.Name, n.State, n.Leads, n.Replicas, dash(n.HTTP), dash(n.Ops), float64(n.DiskFree)/(1<<30), n.Heard, n.Level)
 	}
-	fmt.Fprintln(table, "\t\t\t\t\t\t\t")
+	fmt.Fprintln(table, "\t\t\t\t\t\t\t\t")
 	fmt.Fprintln(table, "SHARD\tOWNER\tEPOCH\tVOTERS\tLEARNERS\tSIZE\tBEHIND\t")
 	for i := range c.Shards {
 		sh := &c.Shards[i]

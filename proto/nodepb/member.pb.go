@@ -35,6 +35,7 @@ type Member struct {
 	OpsAddr       string                 `protobuf:"bytes,8,opt,name=ops_addr,json=opsAddr,proto3" json:"ops_addr,omitempty"`
 	Leaving       bool                   `protobuf:"varint,9,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	Version       uint32                 `protobuf:"varint,10,opt,name=version,proto3" json:"version,omitempty"` // newest format of messages between nodes that it speaks
+	Level         uint32                 `protobuf:"varint,11,opt,name=level,proto3" json:"level,omitempty"`     // newest feature level that its release has; 0 = a release that says nothing of levels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,11 +140,18 @@ func (x *Member) GetVersion() uint32 {
 	return 0
 }
 
+func (x *Member) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 var File_nodepb_member_proto protoreflect.FileDescriptor
 
 const file_nodepb_member_proto_rawDesc = "" +
 	"\n" +
-	"\x13nodepb/member.proto\x12\vparley.node\"\x8c\x02\n" +
+	"\x13nodepb/member.proto\x12\vparley.node\"\xa2\x02\n" +
 	"\x06Member\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\x04R\x04node\x12\x12\n" +
@@ -156,7 +164,8 @@ const file_nodepb_member_proto_rawDesc = "" +
 	"\bops_addr\x18\b \x01(\tR\aopsAddr\x12\x18\n" +
 	"\aleaving\x18\t \x01(\bR\aleaving\x12\x18\n" +
 	"\aversion\x18\n" +
-	" \x01(\rR\aversionB\x15Z\x13parley/proto/nodepbb\x06proto3"
+	" \x01(\rR\aversion\x12\x14\n" +
+	"\x05level\x18\v \x01(\rR\x05levelB\x15Z\x13parley/proto/nodepbb\x06proto3"
 
 var (
 	file_nodepb_member_proto_rawDescOnce sync.Once

@@ -151,6 +151,8 @@ type Hello struct {
 	// version of that record; 0 = none.
 	NameNode      uint64 `protobuf:"varint,11,opt,name=name_node,json=nameNode,proto3" json:"name_node,omitempty"`
 	NameVersion   uint64 `protobuf:"varint,12,opt,name=name_version,json=nameVersion,proto3" json:"name_version,omitempty"`
+	Level         uint32 `protobuf:"varint,13,opt,name=level,proto3" json:"level,omitempty"`                                   // newest feature level that its release has; 0 = a release that says nothing of levels
+	ClusterLevel  uint32 `protobuf:"varint,14,opt,name=cluster_level,json=clusterLevel,proto3" json:"cluster_level,omitempty"` // feature level of its cluster, as far as it knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,6 +267,20 @@ func (x *Hello) GetNameNode() uint64 {
 func (x *Hello) GetNameVersion() uint64 {
 	if x != nil {
 		return x.NameVersion
+	}
+	return 0
+}
+
+func (x *Hello) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Hello) GetClusterLevel() uint32 {
+	if x != nil {
+		return x.ClusterLevel
 	}
 	return 0
 }
@@ -626,6 +642,7 @@ type Report struct {
 	DiskFree      uint64                 `protobuf:"varint,6,opt,name=disk_free,json=diskFree,proto3" json:"disk_free,omitempty"` // bytes
 	Leaving       bool                   `protobuf:"varint,7,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	Unreached     []uint64               `protobuf:"varint,8,rep,packed,name=unreached,proto3" json:"unreached,omitempty"` // nodes that gossip says are there and that this one has no connection to
+	Level         uint32                 `protobuf:"varint,9,opt,name=level,proto3" json:"level,omitempty"`                // feature level to which the cluster may rise as far as this node is concerned
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -714,6 +731,13 @@ func (x *Report) GetUnreached() []uint64 {
 		return x.Unreached
 	}
 	return nil
+}
+
+func (x *Report) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
 }
 
 // Replica is one replica of a shard as its node sees it.
@@ -2975,6 +2999,51 @@ func (x *PutRecordReply) GetStored() uint64 {
 	return 0
 }
 
+// FeatureLevel is the record of the cluster's feature level. It only rises.
+type FeatureLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeatureLevel) Reset() {
+	*x = FeatureLevel{}
+	mi := &file_nodepb_node_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeatureLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeatureLevel) ProtoMessage() {}
+
+func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_nodepb_node_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeatureLevel.ProtoReflect.Descriptor instead.
+func (*FeatureLevel) Descriptor() ([]byte, []int) {
+	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *FeatureLevel) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 // RecordQuery reads a record where nothing newer can be (READ of the directory shard).
 type RecordQuery struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2986,7 +3055,7 @@ type RecordQuery struct {
 
 func (x *RecordQuery) Reset() {
 	*x = RecordQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2998,7 +3067,7 @@ func (x *RecordQuery) String() string {
 func (*RecordQuery) ProtoMessage() {}
 
 func (x *RecordQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[44]
+	mi := &file_nodepb_node_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3011,7 +3080,7 @@ func (x *RecordQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordQuery.ProtoReflect.Descriptor instead.
 func (*RecordQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{44}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RecordQuery) GetCollection() string {
@@ -3039,7 +3108,7 @@ type RecordReply struct {
 
 func (x *RecordReply) Reset() {
 	*x = RecordReply{}
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3120,7 @@ func (x *RecordReply) String() string {
 func (*RecordReply) ProtoMessage() {}
 
 func (x *RecordReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[45]
+	mi := &file_nodepb_node_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3133,7 @@ func (x *RecordReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordReply.ProtoReflect.Descriptor instead.
 func (*RecordReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{45}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RecordReply) GetFound() bool {
@@ -3098,7 +3167,7 @@ type AwaitRecords struct {
 
 func (x *AwaitRecords) Reset() {
 	*x = AwaitRecords{}
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3110,7 +3179,7 @@ func (x *AwaitRecords) String() string {
 func (*AwaitRecords) ProtoMessage() {}
 
 func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[46]
+	mi := &file_nodepb_node_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3123,7 +3192,7 @@ func (x *AwaitRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRecords.ProtoReflect.Descriptor instead.
 func (*AwaitRecords) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{46}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AwaitRecords) GetVersion() uint64 {
@@ -3142,7 +3211,7 @@ type VersionQuery struct {
 
 func (x *VersionQuery) Reset() {
 	*x = VersionQuery{}
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3223,7 @@ func (x *VersionQuery) String() string {
 func (*VersionQuery) ProtoMessage() {}
 
 func (x *VersionQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[47]
+	mi := &file_nodepb_node_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3236,7 @@ func (x *VersionQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionQuery.ProtoReflect.Descriptor instead.
 func (*VersionQuery) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{47}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
 }
 
 type VersionReply struct {
@@ -3179,7 +3248,7 @@ type VersionReply struct {
 
 func (x *VersionReply) Reset() {
 	*x = VersionReply{}
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3260,7 @@ func (x *VersionReply) String() string {
 func (*VersionReply) ProtoMessage() {}
 
 func (x *VersionReply) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[48]
+	mi := &file_nodepb_node_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3273,7 @@ func (x *VersionReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionReply.ProtoReflect.Descriptor instead.
 func (*VersionReply) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{48}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *VersionReply) GetVersion() uint64 {
@@ -3226,7 +3295,7 @@ type AddSums struct {
 
 func (x *AddSums) Reset() {
 	*x = AddSums{}
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3238,7 +3307,7 @@ func (x *AddSums) String() string {
 func (*AddSums) ProtoMessage() {}
 
 func (x *AddSums) ProtoReflect() protoreflect.Message {
-	mi := &file_nodepb_node_proto_msgTypes[49]
+	mi := &file_nodepb_node_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3251,7 +3320,7 @@ func (x *AddSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSums.ProtoReflect.Descriptor instead.
 func (*AddSums) Descriptor() ([]byte, []int) {
-	return file_nodepb_node_proto_rawDescGZIP(), []int{49}
+	return file_nodepb_node_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddSums) GetShard() uint32 {
@@ -3272,7 +3341,7 @@ var File_nodepb_node_proto protoreflect.FileDescriptor
 
 const file_nodepb_node_proto_rawDesc = "" +
 	"\n" +
-	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x0frunpb/run.proto\x1a\x11taskpb/task.proto\"\xc5\x02\n" +
+	"\x11nodepb/node.proto\x12\vparley.node\x1a\x19google/protobuf/any.proto\x1a!conversationpb/conversation.proto\x1a\x17failurepb/failure.proto\x1a\x0flogpb/log.proto\x1a\x0frunpb/run.proto\x1a\x11taskpb/task.proto\"\x80\x03\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -3288,7 +3357,9 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x04want\x18\n" +
 	" \x01(\x04R\x04want\x12\x1b\n" +
 	"\tname_node\x18\v \x01(\x04R\bnameNode\x12!\n" +
-	"\fname_version\x18\f \x01(\x04R\vnameVersion\"\xce\x01\n" +
+	"\fname_version\x18\f \x01(\x04R\vnameVersion\x12\x14\n" +
+	"\x05level\x18\r \x01(\rR\x05level\x12#\n" +
+	"\rcluster_level\x18\x0e \x01(\rR\fclusterLevel\"\xce\x01\n" +
 	"\aRequest\x12%\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x11.parley.node.KindR\x04kind\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x14\n" +
@@ -3315,7 +3386,7 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1d\n" +
 	"\n" +
-	"not_passed\x18\x04 \x01(\bR\tnotPassed\"\xe7\x01\n" +
+	"not_passed\x18\x04 \x01(\bR\tnotPassed\"\xfd\x01\n" +
 	"\x06Report\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -3324,7 +3395,8 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\breplicas\x18\x05 \x03(\v2\x14.parley.node.ReplicaR\breplicas\x12\x1b\n" +
 	"\tdisk_free\x18\x06 \x01(\x04R\bdiskFree\x12\x18\n" +
 	"\aleaving\x18\a \x01(\bR\aleaving\x12\x1c\n" +
-	"\tunreached\x18\b \x03(\x04R\tunreached\"\xfb\x01\n" +
+	"\tunreached\x18\b \x03(\x04R\tunreached\x12\x14\n" +
+	"\x05level\x18\t \x01(\rR\x05level\"\xfb\x01\n" +
 	"\aReplica\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x18\n" +
 	"\aleading\x18\x02 \x01(\bR\aleading\x12\x14\n" +
@@ -3498,7 +3570,9 @@ const file_nodepb_node_proto_rawDesc = "" +
 	"\x0ePutRecordReply\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x1a\n" +
 	"\bconflict\x18\x02 \x01(\bR\bconflict\x12\x16\n" +
-	"\x06stored\x18\x03 \x01(\x04R\x06stored\"?\n" +
+	"\x06stored\x18\x03 \x01(\x04R\x06stored\"$\n" +
+	"\fFeatureLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\"?\n" +
 	"\vRecordQuery\x12\x1e\n" +
 	"\n" +
 	"collection\x18\x01 \x01(\tR\n" +
@@ -3535,7 +3609,7 @@ func file_nodepb_node_proto_rawDescGZIP() []byte {
 }
 
 var file_nodepb_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_nodepb_node_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_nodepb_node_proto_goTypes = []any{
 	(Kind)(0),                         // 0: parley.node.Kind
 	(ChangeMembers_Change)(0),         // 1: parley.node.ChangeMembers.Change
@@ -3583,56 +3657,57 @@ var file_nodepb_node_proto_goTypes = []any{
 	(*Done)(nil),                      // 43: parley.node.Done
 	(*PutRecord)(nil),                 // 44: parley.node.PutRecord
 	(*PutRecordReply)(nil),            // 45: parley.node.PutRecordReply
-	(*RecordQuery)(nil),               // 46: parley.node.RecordQuery
-	(*RecordReply)(nil),               // 47: parley.node.RecordReply
-	(*AwaitRecords)(nil),              // 48: parley.node.AwaitRecords
-	(*VersionQuery)(nil),              // 49: parley.node.VersionQuery
-	(*VersionReply)(nil),              // 50: parley.node.VersionReply
-	(*AddSums)(nil),                   // 51: parley.node.AddSums
-	(*anypb.Any)(nil),                 // 52: google.protobuf.Any
-	(failurepb.Code)(0),               // 53: parley.failure.Code
-	(*failurepb.Param)(nil),           // 54: parley.failure.Param
-	(*conversationpb.State)(nil),      // 55: parley.conversation.State
-	(*conversationpb.Message)(nil),    // 56: parley.conversation.Message
-	(*conversationpb.Event)(nil),      // 57: parley.conversation.Event
-	(*conversationpb.Step)(nil),       // 58: parley.conversation.Step
-	(*taskpb.State)(nil),              // 59: parley.task.State
-	(*taskpb.Comment)(nil),            // 60: parley.task.Comment
-	(*taskpb.Result)(nil),             // 61: parley.task.Result
-	(*runpb.State)(nil),               // 62: parley.run.State
-	(*conversationpb.TurnResult)(nil), // 63: parley.conversation.TurnResult
-	(*logpb.Guard)(nil),               // 64: parley.log.Guard
-	(*logpb.Sum)(nil),                 // 65: parley.log.Sum
+	(*FeatureLevel)(nil),              // 46: parley.node.FeatureLevel
+	(*RecordQuery)(nil),               // 47: parley.node.RecordQuery
+	(*RecordReply)(nil),               // 48: parley.node.RecordReply
+	(*AwaitRecords)(nil),              // 49: parley.node.AwaitRecords
+	(*VersionQuery)(nil),              // 50: parley.node.VersionQuery
+	(*VersionReply)(nil),              // 51: parley.node.VersionReply
+	(*AddSums)(nil),                   // 52: parley.node.AddSums
+	(*anypb.Any)(nil),                 // 53: google.protobuf.Any
+	(failurepb.Code)(0),               // 54: parley.failure.Code
+	(*failurepb.Param)(nil),           // 55: parley.failure.Param
+	(*conversationpb.State)(nil),      // 56: parley.conversation.State
+	(*conversationpb.Message)(nil),    // 57: parley.conversation.Message
+	(*conversationpb.Event)(nil),      // 58: parley.conversation.Event
+	(*conversationpb.Step)(nil),       // 59: parley.conversation.Step
+	(*taskpb.State)(nil),              // 60: parley.task.State
+	(*taskpb.Comment)(nil),            // 61: parley.task.Comment
+	(*taskpb.Result)(nil),             // 62: parley.task.Result
+	(*runpb.State)(nil),               // 63: parley.run.State
+	(*conversationpb.TurnResult)(nil), // 64: parley.conversation.TurnResult
+	(*logpb.Guard)(nil),               // 65: parley.log.Guard
+	(*logpb.Sum)(nil),                 // 66: parley.log.Sum
 }
 var file_nodepb_node_proto_depIdxs = []int32{
 	0,  // 0: parley.node.Request.kind:type_name -> parley.node.Kind
-	52, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
-	52, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
+	53, // 1: parley.node.Request.body:type_name -> google.protobuf.Any
+	53, // 2: parley.node.Response.reply:type_name -> google.protobuf.Any
 	5,  // 3: parley.node.Response.fault:type_name -> parley.node.Fault
 	6,  // 4: parley.node.Response.not_owner:type_name -> parley.node.NotOwner
-	53, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
-	54, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
+	54, // 5: parley.node.Fault.code:type_name -> parley.failure.Code
+	55, // 6: parley.node.Fault.params:type_name -> parley.failure.Param
 	8,  // 7: parley.node.Report.replicas:type_name -> parley.node.Replica
 	9,  // 8: parley.node.Replica.lags:type_name -> parley.node.Lag
-	55, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
-	55, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
-	56, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
-	57, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
+	56, // 9: parley.node.StateReply.state:type_name -> parley.conversation.State
+	56, // 10: parley.node.MessagesReply.state:type_name -> parley.conversation.State
+	57, // 11: parley.node.MessagesReply.messages:type_name -> parley.conversation.Message
+	58, // 12: parley.node.EventsReply.events:type_name -> parley.conversation.Event
 	18, // 13: parley.node.ListReply.rows:type_name -> parley.node.ListRow
 	18, // 14: parley.node.HeadsQuery.rows:type_name -> parley.node.ListRow
 	23, // 15: parley.node.SumsReply.rows:type_name -> parley.node.SumsRow
-	58, // 16: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
-	55, // 17: parley.node.MessageReply.state:type_name -> parley.conversation.State
-	56, // 18: parley.node.MessageReply.message:type_name -> parley.conversation.Message
-	56, // 19: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
-	59, // 20: parley.node.TaskReply.task:type_name -> parley.task.State
-	60, // 21: parley.node.TaskReply.comments:type_name -> parley.task.Comment
-	61, // 22: parley.node.TaskReply.result:type_name -> parley.task.Result
-	62, // 23: parley.node.RunReply.run:type_name -> parley.run.State
-	63, // 24: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
+	59, // 16: parley.node.StepsReply.steps:type_name -> parley.conversation.Step
+	56, // 17: parley.node.MessageReply.state:type_name -> parley.conversation.State
+	57, // 18: parley.node.MessageReply.message:type_name -> parley.conversation.Message
+	57, // 19: parley.node.MessageReply.in_reply_to:type_name -> parley.conversation.Message
+	60, // 20: parley.node.TaskReply.task:type_name -> parley.task.State
+	61, // 21: parley.node.TaskReply.comments:type_name -> parley.task.Comment
+	62, // 22: parley.node.TaskReply.result:type_name -> parley.task.Result
+	63, // 23: parley.node.RunReply.run:type_name -> parley.run.State
+	64, // 24: parley.node.RunReply.result:type_name -> parley.conversation.TurnResult
 	1,  // 25: parley.node.ChangeMembers.change:type_name -> parley.node.ChangeMembers.Change
-	64, // 26: parley.node.PutRecord.guard:type_name -> parley.log.Guard
-	65, // 27: parley.node.AddSums.sums:type_name -> parley.log.Sum
+	65, // 26: parley.node.PutRecord.guard:type_name -> parley.log.Guard
+	66, // 27: parley.node.AddSums.sums:type_name -> parley.log.Sum
 	28, // [28:28] is the sub-list for method output_type
 	28, // [28:28] is the sub-list for method input_type
 	28, // [28:28] is the sub-list for extension type_name
@@ -3656,7 +3731,7 @@ func file_nodepb_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodepb_node_proto_rawDesc), len(file_nodepb_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/logpb"
 )
@@ -60,10 +61,16 @@ func (e *Entity) Do(command proto.Message, env machine.Env) (machine.Decision, *
 	if decision.IfUnwritten != nil && (len(decision.Events) == 0 || len(decision.Urgent) == 0) {
 		return decision, nil, fmt.Errorf("an answer for the unwritten, but nothing to write or nothing done before")
 	}
-	if len(decision.Events) == 0 && !decision.Delete {
-		return decision, nil, nil
+	if len(decision.Events) > 0 || decision.Delete {
+		err := e.apply(decision, env)
+		if err != nil {
+			return decision, nil, err
+		}
 	}
-	return decision, nil, e.apply(decision, env)
+	if table, is := e.Machine.(kit.Table); is {
+		return decision, nil, table.CheckStep(before, command, e.State)
+	}
+	return decision, nil, nil
 }
 
 func used(d machine.Decision) bool {

@@ -42,6 +42,10 @@ type Cluster struct {
 	// How long running turns may go on at a planned hand-over of their shard, before the next owner repeats their
 	// unfinished step; new messages wait meanwhile.
 	HandoverWait time.Duration `key:"handover_wait" default:"500ms" range:"0s..10m"`
+	// Keeps the release before startable: as long as any node has this set, nothing is written that the release before does
+	// not understand. Set it on all nodes, also on a node that is alone, before an upgrade that you may want to take back,
+	// and remove it to finish the upgrade. Without it the upgrade is finished once all nodes have the new release.
+	PreserveDowngrade bool `key:"preserve_downgrade"`
 }
 
 // Enabled says whether the node talks to others.

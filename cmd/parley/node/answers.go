@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
@@ -15,46 +16,17 @@ import (
 )
 
 // answerer answers the queries of shards that this node owns, its own edge's and those of other nodes.
-type answerer struct{ local *reader }
+type answerer struct {
+	local *reader
+	kinds *entities
+}
 
 // Read answers one query.
 func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
+	if own, known := a.kinds.queries[nameOf(query)]; known && own.ID != nil {
+		return a.local.answer(ctx, own, query)
+	}
 	switch q := query.(type) {
-	case *nodepb.StateQuery:
-		state, err := a.local.State(ctx, q.GetId())
-		if err != nil {
-			return nil, err
-		}
-		return &nodepb.StateReply{State: state}, nil
-	case *nodepb.MessagesQuery:
-		page, err := a.local.Messages(ctx, endpoint.MessageQuery{
-			ConversationID: q.GetId(), Before: q.GetBefore(), After: q.GetAfter(),
-			Offset: int(q.GetOffset()), Limit: int(q.GetLimit()), Descending: q.GetDescending(),
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &nodepb.MessagesReply{
-			State: page.State, Messages: page.Messages, MoreBefore: page.HasMoreBefore, MoreAfter: page.HasMoreAfter,
-		}, nil
-	case *nodepb.MessageQuery:
-		found, err := a.local.Message(ctx, q.GetId(), q.GetMessageId())
-		if err != nil {
-			return nil, err
-		}
-		return &nodepb.MessageReply{State: found.State, Message: found.Message, InReplyTo: found.InReplyTo}, nil
-	case *nodepb.EventsQuery:
-		page, err := a.local.Events(ctx, endpoint.EventQuery{
-			ConversationID: q.GetId(), After: q.GetAfter(), Types: q.GetTypes(), Limit: int(q.GetLimit()),
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &nodepb.EventsReply{Events: page.Events, HasMore: page.HasMore, LastSeq: page.LastSeq}, nil
-	case *nodepb.TaskQuery:
-		return a.local.Task(ctx, q)
-	case *nodepb.RunQuery:
-		return a.local.Run(ctx, q)
 	case *nodepb.ListQuery:
 		return a.list(ctx, q)
 	case *nodepb.HeadsQuery:
@@ -99,30 +71,18 @@ func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListR
 	return reply, nil
 }
 
-// routed is the edge's endpoint.Reader: every read goes to the owner of what it reads.
-type routed struct {
-	route
-	local *reader
-}
+// routed is the client as the edge's endpoint.Reader.
+type routed struct{ entity.Client }
 
 // State returns a conversation's head, or a NOT_FOUND failure.
 func (r *routed) State(ctx context.Context, id string) (*conversationpb.State, error) {
-	if here, ok := r.stale(ctx, id); ok {
-		return r.local.State(here, id)
-	}
-	reply, err := ask[*nodepb.StateReply](ctx, r.route, id, &nodepb.StateQuery{Id: id})
-	if err != nil {
-		return nil, err
-	}
-	return reply.GetState(), nil
+	reply, err := entity.Read[*nodepb.StateReply](ctx, r, &nodepb.StateQuery{Id: id})
+	return reply.GetState(), err
 }
 
 // Messages returns a page of messages and the head of the same moment.
 func (r *routed) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	if here, ok := r.stale(ctx, query.ConversationID); ok {
-		return r.local.Messages(here, query)
-	}
-	reply, err := ask[*nodepb.MessagesReply](ctx, r.route, query.ConversationID, &nodepb.MessagesQuery{
+	reply, err := entity.Read[*nodepb.MessagesReply](ctx, r, &nodepb.MessagesQuery{
 		Id: query.ConversationID, Before: query.Before, After: query.After,
 		Offset: int64(query.Offset), Limit: uint32(query.Limit), Descending: query.Descending,
 	})
@@ -135,12 +95,18 @@ func (r *routed) Messages(ctx context.Context, query endpoint.MessageQuery) (*en
 	}, nil
 }
 
+// Message returns one message and what it answers.
+func (r *routed) Message(ctx context.Context, conversationID, messageID string) (*endpoint.MessageView, error) {
+	reply, err := entity.Read[*nodepb.MessageReply](ctx, r, &nodepb.MessageQuery{Id: conversationID, MessageId: messageID})
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint.MessageView{State: reply.GetState(), Message: reply.GetMessage(), InReplyTo: reply.GetInReplyTo()}, nil
+}
+
 // Events returns a page of the event log.
 func (r *routed) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
-	if here, ok := r.stale(ctx, query.ConversationID); ok {
-		return r.local.Events(here, query)
-	}
-	reply, err := ask[*nodepb.EventsReply](ctx, r.route, query.ConversationID, &nodepb.EventsQuery{
+	reply, err := entity.Read[*nodepb.EventsReply](ctx, r, &nodepb.EventsQuery{
 		Id: query.ConversationID, After: query.After, Types: query.Types, Limit: uint32(query.Limit),
 	})
 	if err != nil {
@@ -149,11 +115,36 @@ func (r *routed) Events(ctx context.Context, query endpoint.EventQuery) (*endpoi
 	return &endpoint.EventPage{Events: reply.GetEvents(), HasMore: reply.GetHasMore(), LastSeq: reply.GetLastSeq()}, nil
 }
 
-// Conversations lists one user's conversations. While this node owns every shard, it need not ask anybody.
+// Conversations lists one user's conversations.
 func (r *routed) Conversations(ctx context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
-	return listed(ctx, r.route, func(ctx context.Context, from rows) (*endpoint.ListPage, error) {
-		return listConversations(ctx, from, query)
+	reply, err := entity.Read[*conversationpb.ConversationsReply](ctx, r, &conversationpb.ConversationsQuery{
+		TenantId: query.TenantID, ProjectId: query.ProjectID, UserId: query.UserID, AgentId: query.AgentID, ByUpdated: query.ByUpdated,
+		Ascending: query.Ascending, PinnedFirst: query.PinnedFirst, Limit: int64(query.Limit), Offset: int64(query.Offset),
 	})
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint.ListPage{Conversations: reply.GetConversations(), Total: int(reply.GetTotal())}, nil
+}
+
+// Sessions returns a page of a project's sessions, the newest first.
+func (r *routed) Sessions(ctx context.Context, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
+	read := &conversationpb.SessionsQuery{
+		TenantId: query.TenantID, ProjectId: query.ProjectID, Anybody: query.Anybody, UserId: query.UserID, AgentId: query.AgentID,
+		Status: query.Status, Limit: int64(query.Limit),
+	}
+	if query.After != nil {
+		read.After = &conversationpb.SessionCursor{CreatedAt: query.After.CreatedAt, Id: query.After.ID}
+	}
+	reply, err := entity.Read[*conversationpb.SessionsReply](ctx, r, read)
+	if err != nil {
+		return nil, err
+	}
+	page := &endpoint.SessionPage{Sessions: reply.GetSessions()}
+	if next := reply.GetNext(); next != nil {
+		page.Next = &endpoint.SessionCursor{CreatedAt: next.GetCreatedAt(), ID: next.GetId()}
+	}
+	return page, nil
 }
 
 // route is the way to the owners.
@@ -179,10 +170,9 @@ func (r *route) holdsAll(holds func(group uint32) bool) bool {
 	return true
 }
 
-// stale says whether the caller wants what this node has, old or not, and returns the context to read it with.
-func (r *route) stale(ctx context.Context, id string) (context.Context, bool) {
-	in, valid := r.shards.Of(id)
-	if !valid || !endpoint.StaleAllowed(ctx) || !r.store.Hosts(uint32(in)) {
+// stale says whether the caller wants what this node has of a shard, old or not, and returns the context to read it with.
+func (r *route) stale(ctx context.Context, in shard.ID) (context.Context, bool) {
+	if !endpoint.StaleAllowed(ctx) || !r.store.Hosts(uint32(in)) {
 		return ctx, false
 	}
 	endpoint.ServedStale(ctx)

@@ -45,6 +45,12 @@ type fleet struct {
 
 func newFleet(t *testing.T, names ...string) *fleet {
 	t.Helper()
+	return newFleetWith(t, func(string, *config.Config) {}, names...)
+}
+
+// newFleetWith is newFleet with other settings.
+func newFleetWith(t *testing.T, set func(name string, c *config.Config), names ...string) *fleet {
+	t.Helper()
 	f := &fleet{t: t, network: peertest.NewNetwork(), nodes: make(map[string]*Node), configs: make(map[string]*config.Config)}
 	t.Cleanup(f.network.Close)
 	var join []string
@@ -55,6 +61,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 		c.Cluster.Listen = peertest.Address()
 		// With the directory's these are six shards: two each, so that every node comes to own conversations.
 		c.Storage.Shards, c.Storage.Memtable, c.ShutdownGrace = 5, 4*config.MiB, 10*time.Second
+		set(name, c)
 		join = append(join, c.Cluster.Listen)
 		f.configs[name] = c
 		for _, offset := range []int{config.PeerPort, config.ActorPort} {

@@ -19,6 +19,7 @@ import (
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
 	"parley/actors/core/identity"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/cluster/shard"
 	"parley/cmd/parley/config"
@@ -42,7 +43,7 @@ func (f *fleet) directories() map[string]*records {
 }
 
 func (n *Node) way() route {
-	return route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+	return n.route()
 }
 
 func isCode(err error, code failurepb.Code) bool {
@@ -285,9 +286,9 @@ func TestReadsAcrossNodes(t *testing.T) {
 
 	// Heads that fill several answers, some of entities that are gone.
 	big := &conversationpb.State{RuntimeContext: make([]byte, 900<<10)}
-	var page []persistence.ListRow
+	var page []kit.Row
 	for i := range 60 {
-		row := persistence.ListRow{Group: uint32(i%4 + 1), Member: fmt.Sprintf("conv_%d", i)}
+		row := kit.Row{Shard: uint32(i%4 + 1), Member: fmt.Sprintf("conv_%d", i)}
 		page = append(page, row)
 		if i%7 == 0 {
 			continue
@@ -295,10 +296,10 @@ func TestReadsAcrossNodes(t *testing.T) {
 		big.Id = row.Member
 		head, err := proto.Marshal(big)
 		require.NoError(t, err)
-		f.appendTo(row.Group, &logpb.Append{Id: row.Member, Create: true, Head: head})
+		f.appendTo(row.Shard, &logpb.Append{Id: row.Member, Create: true, Head: head})
 	}
 	for _, n := range f.nodes {
-		heads, err := scatteredRows{n.way()}.heads(ctx, page)
+		heads, err := scatteredRows{n.way()}.Heads(ctx, page)
 		require.NoError(t, err)
 		for i, head := range heads {
 			if i%7 == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/feature"
 	"parley/cluster/peer"
 	"parley/cmd/parley/config"
 	"parley/persistence"
@@ -58,6 +59,8 @@ func (n *Node) beginnings(ctx context.Context) (origin, error) {
 	for {
 		met, silent := n.greet(ctx, others, o.node)
 		switch {
+		case met != nil && met.GetClusterLevel() > uint32(feature.Newest):
+			return origin{}, tooNew(met.GetClusterLevel(), "cluster "+met.GetClusterId())
 		case met != nil:
 			n.log.Info("joining", slog.String("cluster", met.GetClusterId()), slog.String("through", met.GetName()))
 			return origin{cluster: met.GetClusterId(), node: o.node, shards: int(met.GetShards()), join: true}, nil
@@ -141,6 +144,9 @@ func (n *Node) checkKin(ctx context.Context, o origin) error {
 		switch of := answer.GetClusterId(); of {
 		case "":
 		case o.cluster:
+			if level := answer.GetClusterLevel(); level > uint32(feature.Newest) {
+				return tooNew(level, "cluster "+of)
+			}
 			return nil
 		default:
 			strangers = append(strangers, fmt.Sprintf("%s belongs to cluster %s", answer.GetName(), of))
@@ -156,5 +162,6 @@ func (n *Node) checkKin(ctx context.Context, o origin) error {
 func (n *Node) hello(o origin) *nodepb.Hello {
 	return &nodepb.Hello{
 		ClusterId: o.cluster, Name: n.config.Node.Name, Node: o.node, Shards: uint32(o.shards), DiskFormat: persistence.DirFormat,
+		Level: uint32(feature.Newest), ClusterLevel: uint32(n.features.Level()),
 	}
 }

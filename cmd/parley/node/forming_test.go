@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/feature"
 	"parley/cluster/peer/peertest"
 	"parley/cmd/parley/config"
 	"parley/persistence"
@@ -48,7 +49,7 @@ func TestStrangersMustBeMost(t *testing.T) {
 	check := func(cluster string, join ...string) error {
 		c := config.Default()
 		c.Cluster.Listen, c.Join = peertest.Address(), join
-		n := &Node{config: c, log: testLog(t, "new"), dial: func(ctx context.Context, address string) (net.Conn, error) {
+		n := &Node{config: c, log: testLog(t, "new"), features: feature.NewGate(feature.Base), dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if address == mute {
 				<-ctx.Done()
 				hurried = ctx.Err() == context.Canceled

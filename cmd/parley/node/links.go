@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"parley/actors/core/feature"
 	"parley/cluster"
 	"parley/cluster/balance"
 	"parley/cluster/certs"
@@ -212,6 +213,7 @@ func (n *Node) addresses() (self membership.Member, err error) {
 	self = membership.Member{
 		Name: n.config.Node.Name, Node: n.origin.node, Boot: n.links.boot, Cluster: n.origin.cluster,
 		HTTPAddr: n.Addr().String(), OpsAddr: n.OpsAddr().String(), Version: peer.WireMax,
+		Level: uint32(feature.Newest),
 	}
 	if self.PeerAddr, err = config.Beside(at, config.PeerPort); err != nil {
 		return self, err
@@ -224,7 +226,7 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 	l, c := n.links, &n.config.Cluster
 	gossip, err := membership.Start(ctx, membership.Config{
 		Self: self, Bind: c.Listen, Advertise: c.AdvertisedAddress(), Seeds: n.config.Join, Key: l.key,
-		OnChange: n.membersChanged, OnConflict: n.fail, Named: n.nodeOfThisName,
+		OnChange: n.membersChanged, OnConflict: n.fail, Named: n.nodeOfThisName, Refuse: n.refuseMember,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {

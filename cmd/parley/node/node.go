@@ -76,6 +76,7 @@ type Node struct {
 	features              *feature.Gate // what all nodes of the cluster have
 	system                *actors.System
 	reads                 *reader
+	kinds                 *entities
 	hub                   *sse.Hub
 	server                *httpedge.Server
 	ops                   *opsapi.Server
@@ -121,8 +122,10 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, erro
 
 // start is Start with another network to the other nodes; nil is TCP.
 func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
-	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial, features: feature.NewGate(feature.Newest)}
-	n.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	n := &Node{config: c, log: log, metrics: prometheus.NewRegistry(), failed: make(chan error, 1), dial: dial, features: feature.NewGate(feature.Base)}
+	n.metrics.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), levelGauge(n.features),
+	)
 	defer func() {
 		if err != nil {
 			n.unwind(context.WithoutCancel(ctx))
@@ -132,6 +135,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		name string
 		do   func(context.Context) error
 	}{
+		{"look at the data directory", n.checkLevel},
 		{"share file descriptors", n.takeDescriptors},
 		{"listen", n.listen},
 		{"operations listener", n.startOps},
@@ -141,6 +145,7 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 		{"join the members", n.startLinks},
 		{"start the directory", n.startDirectory},
 		{"recover the log", n.startStore},
+		{"learn the feature level", n.startLevel},
 		{"make the first tenant", n.startBootstrap},
 		{"start streams", n.startHub},
 		{"start placement", n.startPlacing},
@@ -334,6 +339,9 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	n.providers, n.guard = providers, guard
+	if n.kinds, err = newEntities(kinds); err != nil {
+		return err
+	}
 	n.system, err = actors.New(actors.Config{
 		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
 		Kinds:         kinds,
@@ -366,8 +374,7 @@ func (n *Node) newKinds(runner *turn.Runner, feeds *actors.Feeds, listener *rati
 	if err != nil {
 		return nil, err
 	}
-	keys := actors.IdempotencyKeys(idempotency.New(idempotency.DefaultMaxAnswer))
-	return append([]actors.Kind{conversations, tasks, keys}, runs...), nil
+	return append([]actors.Kind{conversations, tasks, idempotency.New(idempotency.DefaultMaxAnswer)}, runs...), nil
 }
 
 // leaderChanged makes this node own a shard, or give it up, and tells the others.
@@ -416,18 +423,21 @@ func (n *Node) newRouter(remote cluster.Remote) error {
 	if err != nil {
 		return err
 	}
-	n.files = newFiles(route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}, n.filePace.flow)
+	n.files = newFiles(n.route(), n.filePace.flow)
 	return nil
 }
 
+func (n *Node) route() route {
+	return route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
+}
+
 func (n *Node) local() *local {
-	return &local{answerer: &answerer{n.reads}, system: n.system, node: n}
+	return &local{answerer: &answerer{n.reads, n.kinds}, system: n.system, node: n}
 }
 
 func (n *Node) startHub(context.Context) error {
-	way := route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}
-	reads := &routed{route: way, local: n.reads}
-	conversations := &runtime{n.router}
+	reads := &routed{&client{n}}
+	conversations := &runtime{reads, n.router}
 	var err error
 	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
 	if err != nil {
@@ -475,7 +485,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
-		Files: n.files, Tasks: &tasks{reads.route}, Runs: &runs{reads.route}, PDF: printer,
+		Files: n.files, Tasks: &tasks{n.route()}, Runs: &runs{reads}, PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {

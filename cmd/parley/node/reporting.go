@@ -35,8 +35,9 @@ type reporter struct {
 	send     func(to uint64, kind peer.Kind, frames [][]byte)
 	cut      func() []uint64 // of the others, those that are not reached
 	log      *slog.Logger
-	leaving  atomic.Bool // it stops
-	unfit    atomic.Bool // it cannot write
+	level    func() uint32 // to which the cluster may rise
+	leaving  atomic.Bool   // it stops
+	unfit    atomic.Bool   // it cannot write
 	sequence uint64
 	wake     chan struct{}
 }
@@ -88,7 +89,7 @@ func (r *reporter) report(ctx context.Context) error {
 	r.sequence++
 	made := &nodepb.Report{
 		Node: r.node, Name: r.name, Boot: r.boot, Sequence: r.sequence, Leaving: r.leaving.Load() || r.unfit.Load(), DiskFree: r.store.FreeBytes(),
-		Unreached: r.cut(), Replicas: make([]*nodepb.Replica, 0, len(held)),
+		Unreached: r.cut(), Level: r.level(), Replicas: make([]*nodepb.Replica, 0, len(held)),
 	}
 	for i := range held {
 		made.Replicas = append(made.Replicas, r.replica(&held[i]))
@@ -125,7 +126,7 @@ func (n *Node) startReports() {
 	l := n.links
 	r := &reporter{
 		name: n.config.Node.Name, boot: l.boot, node: n.origin.node, store: n.store, owners: &n.owners, board: l.board,
-		members: n.othersAlive, send: l.peers.Send, cut: n.othersUnreached, log: n.log, wake: make(chan struct{}, 1),
+		members: n.othersAlive, send: l.peers.Send, cut: n.othersUnreached, level: n.acceptedLevel, log: n.log, wake: make(chan struct{}, 1),
 	}
 	l.reporter.Store(r)
 	ctx, cancel := context.WithCancel(context.Background())

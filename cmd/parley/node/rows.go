@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/kit"
 	"parley/cluster/shard"
 	"parley/persistence"
 	"parley/proto/nodepb"
@@ -16,7 +17,8 @@ import (
 // localRows reads lists in this node's store.
 type localRows struct{ store *persistence.Store }
 
-func (l localRows) counts(ctx context.Context, names ...string) ([]int64, error) {
+// Counts implements kit.Lists.
+func (l localRows) Counts(ctx context.Context, names ...string) ([]int64, error) {
 	sums := make([]int64, len(names))
 	for i, name := range names {
 		var err error
@@ -27,27 +29,37 @@ func (l localRows) counts(ctx context.Context, names ...string) ([]int64, error)
 	return sums, nil
 }
 
-func (l localRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
-	found, err := l.store.List(ctx, query)
+// Page implements kit.Lists.
+func (l localRows) Page(ctx context.Context, query kit.ListQuery) ([]kit.Row, error) {
+	stored := persistence.ListQuery{List: query.List, Descending: query.Descending, Offset: query.Offset, Limit: query.Limit}
+	if query.After != nil {
+		stored.After = &persistence.ListCursor{Score: query.After.Score, Member: query.After.Member}
+	}
+	found, err := l.store.List(ctx, stored)
 	if err != nil {
 		return nil, readFault("list conversations", err)
 	}
-	return found, nil
+	rows := make([]kit.Row, len(found))
+	for i, row := range found {
+		rows[i] = kit.Row{Shard: row.Group, Score: row.Score, Member: row.Member}
+	}
+	return rows, nil
 }
 
-func (l localRows) heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error) {
+// Heads implements kit.Lists.
+func (l localRows) Heads(ctx context.Context, page []kit.Row) ([][]byte, error) {
 	heads := make([][]byte, 0, len(page))
-	err := readHeads(ctx, l.store, entities(page), func(head []byte) bool {
+	err := readHeads(ctx, l.store, storedEntities(page), func(head []byte) bool {
 		heads = append(heads, head)
 		return true
 	})
 	return heads, err
 }
 
-func entities(page []persistence.ListRow) []persistence.Entity {
+func storedEntities(page []kit.Row) []persistence.Entity {
 	of := make([]persistence.Entity, len(page))
 	for i, row := range page {
-		of[i] = persistence.Entity{Group: row.Group, ID: row.Member}
+		of[i] = persistence.Entity{Group: row.Shard, ID: row.Member}
 	}
 	return of
 }
@@ -108,7 +120,8 @@ func numbers(of []shard.ID) []uint32 {
 	return all
 }
 
-func (s scatteredRows) counts(ctx context.Context, names ...string) ([]int64, error) {
+// Counts implements kit.Lists.
+func (s scatteredRows) Counts(ctx context.Context, names ...string) ([]int64, error) {
 	replies, err := s.ask(ctx, &nodepb.ListQuery{Counters: names})
 	if err != nil {
 		return nil, err
@@ -122,7 +135,8 @@ func (s scatteredRows) counts(ctx context.Context, names ...string) ([]int64, er
 	return sums, nil
 }
 
-func (s scatteredRows) page(ctx context.Context, query persistence.ListQuery) ([]persistence.ListRow, error) {
+// Page implements kit.Lists.
+func (s scatteredRows) Page(ctx context.Context, query kit.ListQuery) ([]kit.Row, error) {
 	part := &nodepb.ListQuery{List: query.List, Descending: query.Descending, Limit: uint32(query.Offset + query.Limit)}
 	if query.After != nil {
 		part.Behind, part.AfterScore, part.AfterMember = true, query.After.Score, query.After.Member
@@ -131,17 +145,17 @@ func (s scatteredRows) page(ctx context.Context, query persistence.ListQuery) ([
 	if err != nil {
 		return nil, err
 	}
-	var all []persistence.ListRow
+	var all []kit.Row
 	for _, reply := range replies {
 		for _, row := range reply.GetRows() {
-			all = append(all, persistence.ListRow{Group: row.GetShard(), Score: row.GetScore(), Member: row.GetMember()})
+			all = append(all, kit.Row{Shard: row.GetShard(), Score: row.GetScore(), Member: row.GetMember()})
 		}
 	}
-	return cut(merge(all, query.Descending), query.Offset, query.Limit), nil
+	return kit.Cut(kit.Merge(all, query.Descending), query.Offset, query.Limit), nil
 }
 
-// heads asks every owner once for what it owns, and again for what did not fit into its answer.
-func (s scatteredRows) heads(ctx context.Context, page []persistence.ListRow) ([][]byte, error) {
+// Heads implements kit.Lists. It asks every owner once for what it owns, and again for what did not fit into its answer.
+func (s scatteredRows) Heads(ctx context.Context, page []kit.Row) ([][]byte, error) {
 	heads := make([][]byte, len(page))
 	left := make([]int, 0, len(page)) // places in the page
 	for i := range page {
@@ -150,12 +164,12 @@ func (s scatteredRows) heads(ctx context.Context, page []persistence.ListRow) ([
 	for len(left) > 0 {
 		asked := make(map[shard.ID][]int)
 		for _, i := range left {
-			asked[shard.ID(page[i].Group)] = append(asked[shard.ID(page[i].Group)], i)
+			asked[shard.ID(page[i].Shard)] = append(asked[shard.ID(page[i].Shard)], i)
 		}
 		parts, err := s.router.ReadAll(ctx, slices.Sorted(maps.Keys(asked)), func(of []shard.ID) proto.Message {
 			query := &nodepb.HeadsQuery{}
 			for _, i := range places(asked, of) {
-				query.Rows = append(query.Rows, &nodepb.ListRow{Shard: page[i].Group, Member: page[i].Member})
+				query.Rows = append(query.Rows, &nodepb.ListRow{Shard: page[i].Shard, Member: page[i].Member})
 			}
 			return query
 		})

@@ -14,8 +14,7 @@ import (
 )
 
 func (f *fleet) runs(through string) *runs {
-	n := f.nodes[through]
-	return &runs{route{node: n.config.Node.Name, router: n.router, owners: &n.owners, shards: n.shards, store: n.store}}
+	return &runs{&client{f.nodes[through]}}
 }
 
 // startRun makes a session of the assistant, and a run in it, through a node.
@@ -27,7 +26,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 	require.True(f.t, ok)
 	mint := ids{n.shards}
 	session = mint.NewID("conv")
-	_, err := (&runtime{n.router}).Ask(f.t.Context(), &conversationpb.Command{
+	_, err := (&runtime{&client{n}, n.router}).Ask(f.t.Context(), &conversationpb.Command{
 		ConversationId: session, CommandId: session, Caller: caller,
 		Body: &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: agent, Source: "session"}},
 	})
@@ -66,7 +65,7 @@ func TestRunsOverNodes(t *testing.T) {
 		})
 		require.Equal(t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus(), "%v", reply.GetRun())
 		require.NotEmpty(t, reply.GetResult().GetResponse().GetContent())
-		state, err := (&routed{route: f.runs("n3").route, local: f.nodes["n3"].reads}).State(t.Context(), session)
+		state, err := (&routed{&client{f.nodes["n3"]}}).State(t.Context(), session)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, state.GetMessageCount())
 		require.Empty(t, state.GetBackgroundRun())
@@ -87,7 +86,7 @@ func (f *fleet) forgets(session, id string) {
 		reply, err := f.runs("n2").Run(f.t.Context(), id)
 		return err == nil && reply.GetRun().GetSettled() && reply.GetResult() != nil
 	})
-	_, err := (&runtime{f.nodes["n2"].router}).Ask(f.t.Context(), &conversationpb.Command{
+	_, err := (&runtime{&client{f.nodes["n2"]}, f.nodes["n2"].router}).Ask(f.t.Context(), &conversationpb.Command{
 		ConversationId: session, CommandId: "delete",
 		Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ada", Identified: true},
 		Body:   &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}},
@@ -107,7 +106,7 @@ func TestRunsAreNoConversations(t *testing.T) {
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
 	session, id := f.startRun("n1", "Hello")
-	reads := &routed{route: f.runs("n1").route, local: f.nodes["n1"].reads}
+	reads := &routed{&client{f.nodes["n1"]}}
 	var refused *machine.Failure
 	_, err := reads.State(t.Context(), id)
 	require.ErrorAs(t, err, &refused)

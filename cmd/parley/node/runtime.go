@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/cluster"
@@ -16,8 +17,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// runtime is the router as the edge's endpoint.Runtime.
+// runtime is the client and the router as the edge's endpoint.Runtime.
 type runtime struct {
+	entity.Client
+
 	router *cluster.Router
 }
 
@@ -36,12 +39,7 @@ func askEntity[R proto.Message](ctx context.Context, router *cluster.Router, id 
 
 // Ask routes a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
-	if otherKind(command.GetConversationId()) {
-		return nil, notFound()
-	}
-	reply, node, err := askEntity[*conversationpb.Reply](ctx, r.router, command.GetConversationId(), command)
-	endpoint.ServedBy(ctx, node)
-	return reply, err
+	return entity.Ask[*conversationpb.Reply](ctx, r.Client, command.GetConversationId(), command)
 }
 
 // Follow subscribes to a conversation at its owner.

@@ -37,7 +37,7 @@ func TestSessionsOfAllNodes(t *testing.T) {
 		query := endpoint.SessionQuery{TenantID: "t", ProjectID: "p", Anybody: true, Limit: 100}
 		for {
 			start := time.Now()
-			page, err := (&sessions{n.way()}).Sessions(t.Context(), query)
+			page, err := (&routed{&client{n}}).Sessions(t.Context(), query)
 			took = append(took, time.Since(start))
 			require.NoError(t, err)
 			for _, s := range page.Sessions {

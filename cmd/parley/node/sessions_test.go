@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/actors/conversation"
-	"parley/httpedge/endpoint"
+	"parley/actors/kit"
 	"parley/persistence"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
@@ -57,16 +57,35 @@ func keepSession(ctx context.Context, t require.TestingT, store *persistence.Sto
 	require.Equal(t, logpb.Outcome_APPLIED, result.GetOutcome())
 }
 
-func drawQuery(t *rapid.T) endpoint.SessionQuery {
-	return endpoint.SessionQuery{
-		TenantID: "t", ProjectID: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "of project"),
-		Anybody: rapid.Bool().Draw(t, "anybody"), UserID: rapid.SampledFrom([]string{"", "ada"}).Draw(t, "of user"),
-		AgentID: rapid.SampledFrom([]string{"", "a"}).Draw(t, "of agent"),
+func drawQuery(t *rapid.T) *conversationpb.SessionsQuery {
+	return &conversationpb.SessionsQuery{
+		TenantId: "t", ProjectId: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "of project"),
+		Anybody: rapid.Bool().Draw(t, "anybody"), UserId: rapid.SampledFrom([]string{"", "ada"}).Draw(t, "of user"),
+		AgentId: rapid.SampledFrom([]string{"", "a"}).Draw(t, "of agent"),
 		Status: rapid.SampledFrom([]string{
 			"", conversationpb.RuntimeIdle, conversationpb.RuntimeRunning, conversationpb.RuntimeRequiresAction, conversationpb.RuntimeBudgetPaused,
 		}).Draw(t, "of status"),
-		Limit: rapid.IntRange(1, 12).Draw(t, "limit"),
+		Limit: rapid.Int64Range(1, 12).Draw(t, "limit"),
 	}
+}
+
+// selected says whether a session is what a query asks for.
+func selected(query *conversationpb.SessionsQuery, s *conversationpb.State) bool {
+	return s.GetTenantId() == query.GetTenantId() && s.GetProjectId() == query.GetProjectId() &&
+		(query.GetAnybody() || s.GetUserId() == query.GetUserId()) &&
+		(query.GetAgentId() == "" || s.GetAgentId() == query.GetAgentId()) &&
+		(query.GetStatus() == "" || s.RuntimeStatus() == query.GetStatus())
+}
+
+// listSessions answers a query from a store that owns all shards.
+func listSessions(ctx context.Context, store *persistence.Store, query *conversationpb.SessionsQuery) (*conversationpb.SessionsReply, error) {
+	kinds, err := newEntities([]kit.Entity{{Queries: conversation.Queries()}})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := kinds.queries[nameOf(query)].FromLists(ctx, localRows{store}, query)
+	reply, _ := answer.(*conversationpb.SessionsReply)
+	return reply, err
 }
 
 // newStore is a store of its own of four shards.
@@ -98,7 +117,7 @@ func TestSessionsArePaged(t *testing.T) {
 		}
 		add(rapid.IntRange(0, 60).Draw(rt, "sessions"))
 		query := drawQuery(rt)
-		query.TenantID = fmt.Sprint("t", tries)
+		query.TenantId = fmt.Sprint("t", tries)
 		var want []string
 		for _, s := range slices.SortedFunc(slices.Values(all), func(a, b *conversationpb.State) int {
 			return -cmp.Or(cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
@@ -110,9 +129,9 @@ func TestSessionsArePaged(t *testing.T) {
 		old := len(all)
 		var got []string
 		for {
-			page, err := listSessions(t.Context(), localRows{store}, query)
+			page, err := listSessions(t.Context(), store, query)
 			require.NoError(rt, err)
-			require.LessOrEqual(rt, len(page.Sessions), query.Limit)
+			require.LessOrEqual(rt, len(page.Sessions), int(query.Limit))
 			for _, s := range page.Sessions {
 				if i := slices.IndexFunc(all, func(other *conversationpb.State) bool { return other.GetId() == s.GetId() }); i < old {
 					got = append(got, s.GetId())
@@ -140,10 +159,10 @@ func TestSessionsAreSoughtInRounds(t *testing.T) {
 		}
 		keepSession(t.Context(), t, store, uint32(i%4+1), s)
 	}
-	query := endpoint.SessionQuery{TenantID: "t", ProjectID: "p", Anybody: true, Status: conversationpb.RuntimeIdle, Limit: 10}
+	query := &conversationpb.SessionsQuery{TenantId: "t", ProjectId: "p", Anybody: true, Status: conversationpb.RuntimeIdle, Limit: 10}
 	pages := 0
 	for {
-		page, err := listSessions(t.Context(), localRows{store}, query)
+		page, err := listSessions(t.Context(), store, query)
 		require.NoError(t, err)
 		if pages++; page.Next == nil {
 			require.Len(t, page.Sessions, 1)
@@ -153,7 +172,7 @@ func TestSessionsAreSoughtInRounds(t *testing.T) {
 		query.After = page.Next
 	}
 	require.Equal(t, 5, pages, "20+40+80+160+320 a page")
-	page, err := listSessions(t.Context(), localRows{store}, endpoint.SessionQuery{TenantID: "t", ProjectID: "p", Anybody: true})
+	page, err := listSessions(t.Context(), store, &conversationpb.SessionsQuery{TenantId: "t", ProjectId: "p", Anybody: true})
 	require.NoError(t, err)
 	require.Empty(t, page.Sessions)
 }

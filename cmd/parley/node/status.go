@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/feature"
 	"parley/cluster"
 	"parley/cluster/membership"
 	"parley/cluster/shard"
@@ -23,6 +24,7 @@ type Status struct {
 	Replication int           `json:"replication"`
 	Placer      string        `json:"placer"` // node whose placement loop runs: the owner of shard 0
 	Ready       string        `json:"ready"`  // "yes", or why not
+	Level       uint32        `json:"feature_level"`
 	Nodes       []Member      `json:"nodes"`
 	Shards      []ShardStatus `json:"shards"`
 	Steps       []StepStatus  `json:"steps"` // newest last; only on the placer
@@ -40,6 +42,7 @@ type Member struct {
 	Replicas int     `json:"replicas"`
 	DiskFree uint64  `json:"disk_free_bytes"`
 	Heard    float64 `json:"heard_seconds_ago"`
+	Level    uint32  `json:"feature_level"` // newest that its release has
 }
 
 // ShardStatus is one shard.
@@ -74,6 +77,7 @@ func (n *Node) statusNow(context.Context) (any, error) {
 	}
 	s := &Status{
 		Cluster: n.store.Identity().ClusterID, Node: n.config.Node.Name, Replication: 1, Ready: "yes",
+		Level: uint32(n.features.Level()),
 		Nodes: []Member{}, Shards: []ShardStatus{}, Steps: []StepStatus{},
 	}
 	if err := n.unready(); err != nil {
@@ -99,6 +103,7 @@ func (n *Node) statusAlone(s *Status) {
 	s.Nodes = append(s.Nodes, Member{
 		Name: n.config.Node.Name, ID: fmt.Sprintf("%016x", n.store.Identity().NodeID), State: "active",
 		HTTP: n.Addr().String(), Ops: n.OpsAddr().String(), Leads: shards, Replicas: shards, DiskFree: n.store.FreeBytes(),
+		Level: uint32(feature.Newest),
 	})
 	for in := range shards {
 		owner, _ := n.owners.Owner(shard.ID(in))
@@ -118,6 +123,7 @@ func (n *Node) statusNodes(s *Status, board *cluster.View) {
 		made := Member{
 			Name: v.Name, ID: fmt.Sprintf("%016x", v.Node), State: n.nodeState(v), HTTP: addresses[v.Name].HTTPAddr,
 			Ops: addresses[v.Name].OpsAddr, Leads: v.Leads, Replicas: v.Replicas, DiskFree: v.Report.GetDiskFree(),
+			Level: addresses[v.Name].Level,
 		}
 		if v.Gone {
 			made.Since = v.GoneSince.UTC().Format(time.RFC3339)

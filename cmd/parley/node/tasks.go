@@ -14,6 +14,7 @@ import (
 	"parley/actors/conversation"
 	"parley/actors/core/failure"
 	"parley/actors/deliver"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/actors/task"
 	"parley/httpedge/endpoint"
@@ -80,7 +81,7 @@ func (t *tasks) List(ctx context.Context, query endpoint.TaskQuery) (*endpoint.T
 		AgentID: query.AgentID, Status: query.Status,
 	}
 	from := scatteredRows{t.route} // which asks this node as the others
-	counts, err := from.counts(ctx, list.CountName())
+	counts, err := from.Counts(ctx, list.CountName())
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +89,13 @@ func (t *tasks) List(ctx context.Context, query endpoint.TaskQuery) (*endpoint.T
 	if query.Offset >= page.Total {
 		return page, nil // and no offset is too large to count with
 	}
-	found, err := from.page(ctx, persistence.ListQuery{
+	found, err := from.Page(ctx, kit.ListQuery{
 		List: list.Name(), Descending: true, Offset: query.Offset, Limit: query.Limit,
 	})
 	if err != nil {
 		return nil, err
 	}
-	page.Tasks, err = states[taskpb.State](ctx, from, found)
+	page.Tasks, err = kit.States[taskpb.State](ctx, from, found)
 	return page, err
 }
 
@@ -107,7 +108,7 @@ func (r *reader) Task(ctx context.Context, query *nodepb.TaskQuery) (*nodepb.Tas
 	if !valid || !strings.HasPrefix(query.GetId(), "task_") {
 		return nil, taskNotFound()
 	}
-	view, head, err := r.viewOf(ctx, uint32(in), query.GetId(), taskNotFound())
+	view, head, err := r.viewOf(ctx, uint32(in), query.GetId(), taskNotFound)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,218 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/feature"
+	"parley/cluster"
+	"parley/cluster/membership"
+	"parley/persistence"
+	"parley/proto/nodepb"
+)
+
+// The record of the cluster's feature level, in the directory.
+const (
+	featuresCollection = "features"
+	featuresKey        = "cluster"
+)
+
+// levelEvery is how often a node looks whether the feature level can rise, until it is at the newest that its release has.
+const levelEvery = 250 * time.Millisecond
+
+// levelTimeout bounds one attempt to raise the level.
+const levelTimeout = 5 * time.Second
+
+// errTooNew says that this release lacks features that the data or the cluster make use of.
+var errTooNew = errors.New("start a newer release")
+
+func tooNew(level uint32, what string) error {
+	return fmt.Errorf("this release has feature level %d, %s is at level %d: %w", feature.Newest, what, level, errTooNew)
+}
+
+func levelGauge(gate *feature.Gate) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_cluster_feature_level", Help: "Feature level of the cluster, as this node knows it.",
+	}, func() float64 { return float64(gate.Level()) })
+}
+
+// checkLevel refuses a data directory that makes use of features that this release does not have, before anything touches it.
+func (n *Node) checkLevel(context.Context) error {
+	known, found, err := persistence.PeekIdentity(n.config.DataDir)
+	if err != nil || !found {
+		return nil //nolint:nilerr // whoever opens it says what is wrong with it
+	}
+	if known.Level > uint32(feature.Newest) {
+		return tooNew(known.Level, n.config.DataDir)
+	}
+	n.features.Raise(feature.Level(known.Level))
+	return nil
+}
+
+// acceptedLevel is the level to which the cluster may rise as far as this node is concerned.
+func (n *Node) acceptedLevel() uint32 {
+	if n.config.Cluster.PreserveDowngrade {
+		return uint32(n.features.Level())
+	}
+	return uint32(feature.Newest)
+}
+
+// refuseMember keeps nodes of a release that is too old for the cluster out of the gossip.
+func (n *Node) refuseMember(m membership.Member) error {
+	if level := n.features.Level(); m.Level < uint32(level) {
+		return fmt.Errorf("its release has feature level %d, the cluster is at level %d", m.Level, level)
+	}
+	return nil
+}
+
+// startLevel has this node follow the cluster's feature level. A node that is alone is at its level before it serves.
+func (n *Node) startLevel(ctx context.Context) error {
+	if n.links == nil {
+		return n.raiseAlone(ctx)
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	n.later(func(context.Context) { end(); <-done })
+	go func() {
+		defer close(done)
+		n.followLevel(life)
+	}()
+	return nil
+}
+
+func (n *Node) raiseAlone(ctx context.Context) error {
+	if err := n.adoptLevel(); err != nil {
+		return err
+	}
+	if err := n.raiseLevel(ctx, n.acceptedLevel()); err != nil {
+		return err
+	}
+	return n.adoptLevel()
+}
+
+// followLevel adopts the cluster's feature level whenever it rises, and raises it where the directory is owned as soon as all
+// nodes accept that.
+func (n *Node) followLevel(ctx context.Context) {
+	changed, stop := n.store.Directory().Watch(featuresCollection)
+	defer stop()
+	ticker := time.NewTicker(levelEvery)
+	defer ticker.Stop()
+	for {
+		err := n.adoptLevel()
+		switch {
+		case errors.Is(err, errTooNew):
+			n.fail(err)
+			return
+		case err == nil && n.ownsDirectory():
+			board := n.links.board.Snapshot()
+			err = n.raiseLevel(ctx, commonLevel(&board, n.shards.Count()+1))
+		}
+		if err != nil && ctx.Err() == nil {
+			n.log.Warn("the feature level is not raised yet", slog.Any("err", err))
+		}
+		again := ticker.C
+		if n.features.On(feature.Newest) {
+			again = nil // nothing is left to raise
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-again:
+		}
+	}
+}
+
+// adoptLevel lets this node make use of the level on record. The data directory says so first, so that a release that is too
+// old does not open it.
+func (n *Node) adoptLevel() error {
+	record, _, err := n.levelRecord()
+	if err != nil {
+		return err
+	}
+	level := feature.Level(record.GetLevel())
+	if level <= n.features.Level() {
+		return nil
+	}
+	if level > feature.Newest {
+		return tooNew(record.GetLevel(), "the cluster")
+	}
+	if err := n.store.RaiseLevel(record.GetLevel()); err != nil {
+		return err
+	}
+	n.features.Raise(level)
+	if n.links != nil {
+		n.links.peers.SetIdentity(n.hello(n.origin))
+	}
+	n.log.Info("feature level of the cluster", slog.Uint64("level", uint64(level)))
+	return nil
+}
+
+// levelRecord is the record of the cluster's feature level and its version, 0 = there is none.
+func (n *Node) levelRecord() (record *nodepb.FeatureLevel, version uint64, err error) {
+	record = &nodepb.FeatureLevel{}
+	stored, found := n.store.Directory().Get(featuresCollection, featuresKey)
+	if !found {
+		return record, 0, nil
+	}
+	if err := proto.Unmarshal(stored.Value, record); err != nil {
+		return nil, 0, fmt.Errorf("record of the feature level: %w", err)
+	}
+	return record, stored.Version, nil
+}
+
+// raiseLevel writes a level that is higher than the one on record. It is called where the directory is owned.
+func (n *Node) raiseLevel(ctx context.Context, level uint32) error {
+	record, version, err := n.levelRecord()
+	if err != nil || level <= record.GetLevel() {
+		return err
+	}
+	record.Level = level
+	value, err := proto.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("record of the feature level: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
+	defer cancel()
+	if _, err = n.store.Directory().Put(ctx, featuresCollection, featuresKey, version, value); err != nil {
+		return fmt.Errorf("raise the feature level: %w", err)
+	}
+	return nil
+}
+
+// commonLevel is the level that every node accepts: those that are there, and those that are not but are members of a shard.
+// Nobody knows which release the latter are started with, so while there is one it is the lowest.
+func commonLevel(board *cluster.View, shards int) uint32 {
+	accepted := make(map[uint64]uint32) // by node
+	lowest := uint32(feature.Newest)
+	for i := range board.Nodes {
+		if v := &board.Nodes[i]; !v.Gone {
+			accepted[v.Node] = v.Report.GetLevel() // without a report it is 0
+			lowest = min(lowest, v.Report.GetLevel())
+		}
+	}
+	led := make(map[uint32]bool, shards)
+	for i := range board.Nodes {
+		for _, r := range board.Nodes[i].Report.GetReplicas() {
+			if board.Nodes[i].Gone || !r.GetLeading() {
+				continue
+			}
+			led[r.GetShard()] = true
+			for _, members := range [][]uint64{r.GetVoters(), r.GetLearners()} {
+				for _, node := range members {
+					lowest = min(lowest, accepted[node])
+				}
+			}
+		}
+	}
+	if len(led) < shards {
+		return uint32(feature.Base)
+	}
+	return lowest
+}

@@ -1,0 +1,31 @@
+package persistence
+
+import "fmt"
+
+// RaiseLevel notes durably, in the identity file, that what is written from now on may make use of a feature level. It never
+// lowers it.
+func (s *Store) RaiseLevel(level uint32) error {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	switch {
+	case level <= s.life.level:
+		return nil
+	case s.life.stopped:
+		return ErrStopped
+	}
+	id := s.identity
+	id.Level = level
+	draft, final := s.opts.FS.PathJoin(s.opts.Dir, identityLevel), s.opts.FS.PathJoin(s.opts.Dir, identityName)
+	err := writeFile(s.opts.FS, draft, encodeIdentity(id))
+	if err == nil {
+		err = s.opts.FS.Rename(draft, final)
+	}
+	if err == nil {
+		err = syncDir(s.opts.FS, s.opts.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("note the feature level: %w", err)
+	}
+	s.life.level = level
+	return nil
+}
