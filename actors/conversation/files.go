@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
@@ -16,7 +17,6 @@ import (
 )
 
 const (
-	defaultMaxFiles = 10
 	// maxFileIDs bounds what a message may name, before what it names is looked for.
 	maxFileIDs = 1000
 	// File records are part of every head write.
@@ -87,58 +87,25 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 	case rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
 		return failure.New(failurepb.Code_VALIDATION, failure.FileTooLarge).
 			With("maxFileSize", rules.GetMaxFileSize())
-	case !typeAllowed(kind, rules.GetAllowedMimeTypes()):
+	case !attachment.Accepts(rules.GetAllowedMimeTypes(), kind):
 		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotTaken).In("mimeType").Param("type", kind).
 			With("allowedMimeTypes", rules.GetAllowedMimeTypes())
 	}
-	most := int(rules.GetMaxFiles())
-	if most <= 0 {
-		most = defaultMaxFiles
-	}
-	held := 0
-	for _, file := range r.state.GetFiles() {
-		if !expired(file, r.now) {
-			held++
-		}
-	}
-	if held >= most {
+	most := attachment.MaxFiles(rules)
+	if len(attachment.Kept(r.state.GetFiles(), r.now)) >= most {
 		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.FilesFull).With("maxFiles", most)
 	}
 	return nil
 }
 
-// typeAllowed compares media types without their parameters; image/* allows every image, no list allows everything.
-func typeAllowed(kind string, allowed []string) bool {
-	if len(allowed) == 0 {
-		return true
-	}
-	essence := func(text string) string {
-		text, _, _ = strings.Cut(text, ";")
-		return strings.ToLower(strings.TrimSpace(text))
-	}
-	kind = essence(kind)
-	return slices.ContainsFunc(allowed, func(pattern string) bool {
-		pattern = essence(pattern)
-		if pattern == "*" || pattern == "*/*" {
-			return true
-		}
-		family, any := strings.CutSuffix(pattern, "/*")
-		return kind == pattern || any && strings.HasPrefix(kind, family+"/")
-	})
-}
-
 // file is the file of the conversation with the id, nil if there is none, or it has expired.
 func (r *request) file(id string) *conversationpb.File {
 	for _, file := range r.state.GetFiles() {
-		if file.GetId() == id && !expired(file, r.now) {
+		if file.GetId() == id && !attachment.Expired(file, r.now) {
 			return file
 		}
 	}
 	return nil
-}
-
-func expired(file *conversationpb.File, now int64) bool {
-	return file.GetExpiresAt() != 0 && file.GetExpiresAt() <= now
 }
 
 // fileRefs is what a message says of the files it names, each once.
@@ -178,7 +145,7 @@ func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *m
 func (r *request) expireFiles() {
 	var ids []string
 	for _, file := range r.state.GetFiles() {
-		if expired(file, r.now) {
+		if attachment.Expired(file, r.now) {
 			ids = append(ids, file.GetId())
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"io"
 	"strings"
-	"time"
 
 	"parley/actors/core/failure"
 	"parley/actors/machine"
@@ -32,11 +31,6 @@ func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
 		return nil, failure.New(failurepb.Code_VALIDATION, failure.FileNotBase64).Param("name", name)
 	}
 	return &Incoming{Name: name, Declared: declared, Body: bytes.NewReader(decoded), Length: int64(len(decoded))}, nil
-}
-
-// Expired says that a file's time is over.
-func Expired(file *conversationpb.File, now time.Time) bool {
-	return file.GetExpiresAt() > 0 && file.GetExpiresAt() <= now.UnixMilli()
 }
 
 // policy keeps whatever a file holds from running, should a browser show it.

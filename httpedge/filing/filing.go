@@ -2,7 +2,6 @@ package filing
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/gabriel-vasile/mimetype" // tells a file's type from its bytes; the standard library knows no documents
 
+	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -70,7 +69,7 @@ func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 	}
 	f.Body = buffered
 	f.mimeType = sniff(head, f.Declared)
-	if agent != nil && !accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
+	if agent != nil && !attachment.Accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
 		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotAccepted).Param("type", f.mimeType)
 	}
 	return nil
@@ -95,26 +94,8 @@ func MediaType(contentType string) string {
 	return media
 }
 
-// accepts says whether a type is among those allowed ("image/png", "image/*"); none allowed = all are. The rules decide
-// alike; asking beforehand spares the bytes.
-func accepts(allowed []string, mimeType string) bool {
-	if len(allowed) == 0 {
-		return true
-	}
-	for _, pattern := range allowed {
-		pattern, _, _ = strings.Cut(pattern, ";")
-		pattern = strings.ToLower(strings.TrimSpace(pattern))
-		family, any := strings.CutSuffix(pattern, "/*")
-		if pattern == mimeType || pattern == "*" || pattern == "*/*" || any && strings.HasPrefix(mimeType, family+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// Takes says whether a conversation has room for more files. The rules decide alike.
+// Takes says whether a conversation has room for more files. The rules of conversations decide in the end.
 func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine.Failure {
-	const usual = 10
 	if agent == nil {
 		return failure.New(failurepb.Code_NOT_FOUND, failure.AgentNotFound)
 	}
@@ -122,7 +103,7 @@ func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine
 	if !attachments.GetEnabled() {
 		return failure.New(failurepb.Code_ATTACHMENTS_DISABLED, failure.FilesDisabled)
 	}
-	limit := cmp.Or(int(attachments.GetMaxFiles()), usual)
+	limit := attachment.MaxFiles(attachments)
 	if len(Kept(state))+more > limit {
 		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.NoRoomForFiles).With("maxFiles", limit)
 	}
@@ -131,8 +112,7 @@ func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine
 
 // Kept is the files of a conversation without those whose time is over and that are still to be removed.
 func Kept(state *conversationpb.State) []*conversationpb.File {
-	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(state.GetFiles()), func(file *conversationpb.File) bool { return Expired(file, now) })
+	return attachment.Kept(state.GetFiles(), time.Now().UnixMilli())
 }
 
 // Filer stores files for a surface.
