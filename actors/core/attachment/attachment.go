@@ -3,7 +3,6 @@
 package attachment
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
