@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/actors/core/collection"
+	"parley/actors/core/entity"
 	"parley/actors/core/identity"
 	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
@@ -15,8 +16,7 @@ import (
 type Parts struct {
 	Runtime  endpoint.Runtime
 	Reader   endpoint.Reader
-	Sessions endpoint.Sessions
-	Runs     endpoint.Runs
+	Entities entity.Client // everything else that lives in shards: commands and reads by their messages
 	Agents   endpoint.Agents
 	Accounts *identity.Accounts
 	Records  collection.Store

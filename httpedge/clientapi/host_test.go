@@ -18,13 +18,15 @@ import (
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/runpb"
 )
 
 // host runs the real rules of conversations in memory, with a model that says what its message asks for. It is Runtime,
-// Reader, Sessions and Runs at once: what a node is to the API.
+// Reader and entity.Client (entities) at once: what a node is to the API.
 type host struct {
 	ids   endpoint.IDs
 	files endpoint.Files
@@ -336,42 +338,47 @@ func (h *host) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.E
 	return page, nil
 }
 
-// Sessions implements endpoint.Sessions.
-func (h *host) Sessions(_ context.Context, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
+// sessions answers the list of sessions.
+func (h *host) sessions(_ context.Context, query *conversationpb.SessionsQuery) (*conversationpb.SessionsReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var found []*conversationpb.State
 	for _, id := range h.order {
 		state := h.stateLocked(id)
-		own := query.Anybody || state.GetUserId() == query.UserID
-		if own && state.IsSession() && state.GetTenantId() == query.TenantID && state.GetProjectId() == query.ProjectID &&
-			(query.AgentID == "" || state.GetAgentId() == query.AgentID) && (query.Status == "" || state.RuntimeStatus() == query.Status) {
+		own := query.GetAnybody() || state.GetUserId() == query.GetUserId()
+		if own && state.IsSession() && state.GetTenantId() == query.GetTenantId() && state.GetProjectId() == query.GetProjectId() &&
+			(query.GetAgentId() == "" || state.GetAgentId() == query.GetAgentId()) && (query.GetStatus() == "" || state.RuntimeStatus() == query.GetStatus()) {
 			found = append(found, state)
 		}
 	}
 	slices.SortFunc(found, func(a, b *conversationpb.State) int {
 		return cmp.Or(cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()), cmp.Compare(b.GetId(), a.GetId()))
 	})
-	if after := query.After; after != nil {
+	if after := query.GetAfter(); after != nil {
 		found = slices.DeleteFunc(found, func(s *conversationpb.State) bool {
-			return cmp.Or(cmp.Compare(s.GetCreatedAt(), after.CreatedAt), cmp.Compare(s.GetId(), after.ID)) >= 0
+			return cmp.Or(cmp.Compare(s.GetCreatedAt(), after.GetCreatedAt()), cmp.Compare(s.GetId(), after.GetId())) >= 0
 		})
 	}
-	page := &endpoint.SessionPage{Sessions: found}
-	if len(found) > query.Limit {
-		page.Sessions = found[:query.Limit]
-		last := page.Sessions[query.Limit-1]
-		page.Next = &endpoint.SessionCursor{CreatedAt: last.GetCreatedAt(), ID: last.GetId()}
+	page := &conversationpb.SessionsReply{Sessions: found}
+	if len(found) > int(query.GetLimit()) {
+		page.Sessions = found[:query.GetLimit()]
+		last := page.Sessions[query.GetLimit()-1]
+		page.Next = &conversationpb.SessionCursor{CreatedAt: last.GetCreatedAt(), Id: last.GetId()}
 	}
 	return page, nil
 }
 
-// runsOf is a host as endpoint.Runs.
-type runsOf struct{ *host }
+// entities is the host as an entity.Client.
+func (h *host) entities() endpointtest.Entities {
+	e := endpointtest.Entities{}
+	endpointtest.On(e, h.sessions)
+	endpointtest.On(e, h.askRun)
+	endpointtest.On(e, h.readRun)
+	return e
+}
 
-// Ask implements endpoint.Runs.
-func (r runsOf) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	h := r.host
+// askRun carries out a command on a run.
+func (h *host) askRun(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
 	for {
 		h.mu.Lock()
 		reply, refused := h.runLocked(command)
@@ -392,15 +399,15 @@ func (r runsOf) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, 
 	}
 }
 
-// Run implements endpoint.Runs.
-func (r runsOf) Run(_ context.Context, id string) (*runpb.Reply, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	reply, refused := r.runLocked(&runpb.Command{RunId: id})
+// readRun answers a read of a run.
+func (h *host) readRun(_ context.Context, query *nodepb.RunQuery) (*nodepb.RunReply, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	reply, refused := h.runLocked(&runpb.Command{RunId: query.GetId()})
 	if refused != nil {
 		return nil, refused
 	}
-	return reply, nil
+	return &nodepb.RunReply{Run: reply.GetRun(), Result: reply.GetResult()}, nil
 }
 
 func (h *host) runLocked(command *runpb.Command) (*runpb.Reply, *machine.Failure) {

@@ -8,10 +8,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/runpb"
 )
 
@@ -24,8 +26,8 @@ func (a *API) askNewRun(ctx context.Context, id string, create *runpb.Create) (*
 	command := a.runCommand(ctx, id, "run")
 	command.Body = &runpb.Command_Create{Create: create}
 	reply, err := a.askRun(ctx, command)
-	if isCode(err, failurepb.Code_ALREADY_EXISTS) { // the request was given before: the id is its own
-		return a.run(ctx, id)
+	if isCode(err, failurepb.Code_ALREADY_EXISTS) || err == nil && reply.GetRun().GetHasResult() {
+		return a.run(ctx, id) // the request was given before: the id is its own
 	}
 	return reply, err
 }
@@ -35,7 +37,7 @@ func (a *API) askRun(ctx context.Context, command *runpb.Command) (*runpb.Reply,
 	const soon = 3 * time.Second
 	giveUp := time.Now().Add(soon)
 	for pause := 20 * time.Millisecond; ; pause = min(3*pause, time.Second) {
-		reply, err := a.Runs.Ask(ctx, command)
+		reply, err := entity.Ask[*runpb.Reply](ctx, a.Entities, command.GetRunId(), command)
 		if err == nil || !turns.Gone(err) || time.Now().After(giveUp) {
 			return reply, runFailure(err)
 		}
@@ -52,10 +54,11 @@ func (a *API) run(ctx context.Context, id string) (*runpb.Reply, error) {
 	if !turns.Plausible(id) {
 		return nil, runNotFound()
 	}
-	reply, err := a.Runs.Run(ctx, id)
+	read, err := entity.Read[*nodepb.RunReply](ctx, a.Entities, &nodepb.RunQuery{Id: id})
 	if err != nil {
 		return nil, runFailure(err)
 	}
+	reply := &runpb.Reply{Run: read.GetRun(), Result: read.GetResult()}
 	if reply.GetRun().AccessOf(callerOf(ctx)) != conversationpb.AccessGranted {
 		return nil, runNotFound()
 	}
@@ -183,7 +186,7 @@ func (a *API) await(ctx context.Context, id string, timeout time.Duration) (*run
 	for pause := 20 * time.Millisecond; ; pause = min(3*pause, time.Second) {
 		command := a.runCommand(ctx, id, "await")
 		command.Body = &runpb.Command_Await{Await: &runpb.Await{}}
-		reply, err := a.Runs.Ask(waiting, command)
+		reply, err := entity.Ask[*runpb.Reply](waiting, a.Entities, command.GetRunId(), command)
 		switch {
 		case err == nil && reply.GetRun() != nil && atRest(reply.GetRun()):
 			return a.run(ctx, id) // with its result

@@ -120,7 +120,7 @@ func (a *API) cancelSession(ctx context.Context, in *sessionIn) (*cancelledSessi
 	}
 	out := &cancelledSession{}
 	holder := &turns.RunCancel{
-		Runs: a.Runs, Until: time.Now().Add(a.config.CancelWait),
+		Entities: a.Entities, Until: time.Now().Add(a.config.CancelWait),
 		Command: func(step string) *runpb.Command { return a.runCommand(ctx, state.GetBackgroundRun(), step) },
 	}
 	if state.GetBackgroundRun() != "" {

@@ -9,6 +9,7 @@ import (
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
+	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
 
@@ -19,13 +20,13 @@ const (
 	cursorSum    = 8 // bytes
 )
 
-func cursorText(caller endpoint.Caller, cursor *endpoint.SessionCursor) string {
-	raw := binary.AppendVarint([]byte{cursorFormat}, cursor.CreatedAt)
-	raw = append(raw, cursor.ID...)
+func cursorText(caller endpoint.Caller, cursor *conversationpb.SessionCursor) string {
+	raw := binary.AppendVarint([]byte{cursorFormat}, cursor.GetCreatedAt())
+	raw = append(raw, cursor.GetId()...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, cursorChecksum(caller, raw)...))
 }
 
-func parseCursor(caller endpoint.Caller, text string) (*endpoint.SessionCursor, *machine.Failure) {
+func parseCursor(caller endpoint.Caller, text string) (*conversationpb.SessionCursor, *machine.Failure) {
 	const longest = 256
 	if text == "" {
 		return nil, nil
@@ -47,7 +48,7 @@ func parseCursor(caller endpoint.Caller, text string) (*endpoint.SessionCursor, 
 	if !turns.Plausible(id) {
 		return nil, wrong
 	}
-	return &endpoint.SessionCursor{CreatedAt: createdAt, ID: id}, nil
+	return &conversationpb.SessionCursor{CreatedAt: createdAt, Id: id}, nil
 }
 
 func cursorChecksum(caller endpoint.Caller, payload []byte) []byte {

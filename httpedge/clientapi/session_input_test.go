@@ -11,6 +11,7 @@ import (
 
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
 )
 
 func TestRuntimeContextDropsWhatMakesNoSense(t *testing.T) {
@@ -84,8 +85,8 @@ func TestRuntimeContextIsBounded(t *testing.T) {
 func TestCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		caller := endpoint.Caller{TenantID: "t", ProjectID: "p"}
-		cursor := &endpoint.SessionCursor{
-			CreatedAt: rapid.Int64().Draw(t, "time"), ID: rapid.StringMatching(`conv_[0-9a-zA-Z_-]{21}`).Draw(t, "id"),
+		cursor := &conversationpb.SessionCursor{
+			CreatedAt: rapid.Int64().Draw(t, "time"), Id: rapid.StringMatching(`conv_[0-9a-zA-Z_-]{21}`).Draw(t, "id"),
 		}
 		text := cursorText(caller, cursor)
 		got, failure := parseCursor(caller, text)

@@ -139,7 +139,7 @@ func serveSessions(t *testing.T) *sessionKit {
 	config := clientapi.DefaultConfig()
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
-		Runtime: k.host, Reader: k.host, Sessions: k.host, Runs: runsOf{k.host}, Agents: sessionAgents(), Records: k.records,
+		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(), Records: k.records,
 		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback,
 	})

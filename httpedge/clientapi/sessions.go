@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
@@ -112,16 +113,16 @@ func (a *API) listSessions(ctx context.Context, in *listSessionsIn) (*sessionLis
 	if failure != nil {
 		return nil, failure
 	}
-	page, err := a.Sessions.Sessions(ctx, endpoint.SessionQuery{
-		TenantID: caller.TenantID, ProjectID: caller.ProjectID, Anybody: caller.Trusted, UserID: caller.UserID,
-		AgentID: in.Agent, Status: in.Status, After: after, Limit: in.limit,
+	page, err := entity.Read[*conversationpb.SessionsReply](ctx, a.Entities, &conversationpb.SessionsQuery{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, Anybody: caller.Trusted, UserId: caller.UserID,
+		AgentId: in.Agent, Status: in.Status, After: after, Limit: int64(in.limit),
 	})
 	if err != nil {
 		return nil, err
 	}
-	list := &sessionList{rows: page.Sessions}
-	if page.Next != nil {
-		list.next = cursorText(caller, page.Next)
+	list := &sessionList{rows: page.GetSessions()}
+	if page.GetNext() != nil {
+		list.next = cursorText(caller, page.GetNext())
 	}
 	return list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
@@ -24,8 +25,9 @@ type Parts struct {
 	Hub     *sse.Hub // carries the streams
 	Files   endpoint.Files
 	Tasks   endpoint.Tasks
-	Runs    endpoint.Runs  // background runs of the Client API, which hold conversations; nil = there are none
-	PDF     export.Printer // nil = exports as PDF are not supported
+	// Entities is everything that lives in shards: commands and reads by their messages. Nil = there are no background runs.
+	Entities entity.Client
+	PDF      export.Printer // nil = exports as PDF are not supported
 	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
 	Authorizer endpoint.Authorizer
 	// CheckCallback says whether callbacks may go to a URL, with an error of the caller's. nil = they may go anywhere.
@@ -44,7 +46,7 @@ type API struct {
 
 	authorizer endpoint.Authorizer
 
-	runs          endpoint.Runs
+	entities      entity.Client
 	checkCallback func(ctx context.Context, url string) error
 	files         endpoint.Files
 	filer         filing.Filer
@@ -58,7 +60,7 @@ func New(config Config, parts Parts) *API {
 	return &API{
 		config: config,
 		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
-		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, runs: parts.Runs,
+		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, entities: parts.Entities,
 		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
 	}
 }

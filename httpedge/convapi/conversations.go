@@ -206,7 +206,7 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 		return nil, err
 	}
 	told := reply.GetCancelled()
-	if told.GetState().GetBackgroundRun() == "" || a.runs == nil {
+	if told.GetState().GetBackgroundRun() == "" || a.entities == nil {
 		return &cancelResult{told}, nil
 	}
 	return a.cancelHolder(ctx, told, until)
@@ -215,7 +215,7 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 // cancelHolder cancels the background run that holds a conversation, too: one that is queued would begin its turn yet.
 func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*cancelResult, error) {
 	id, run := told.GetState().GetId(), told.GetState().GetBackgroundRun()
-	holder := &turns.RunCancel{Runs: a.runs, Until: until, Command: func(string) *runpb.Command {
+	holder := &turns.RunCancel{Entities: a.entities, Until: until, Command: func(string) *runpb.Command {
 		return &runpb.Command{RunId: run, CommandId: a.ids.NewID("cmd"), Caller: callerOf(ctx)}
 	}}
 	held, err := holder.Cancel(ctx)

@@ -387,21 +387,18 @@ type oneRun struct {
 	refuse error
 }
 
-func (r *oneRun) Ask(_ context.Context, command *runpb.Command) (*runpb.Reply, error) {
+func (r *oneRun) ask(_ context.Context, command *runpb.Command) (*runpb.Reply, error) {
 	if command.GetAwait() != nil {
 		r.state.Status, r.state.EndedAt = r.over, 1
 	}
 	return &runpb.Reply{Run: r.state}, r.refuse
 }
 
-func (r *oneRun) Run(context.Context, string) (*runpb.Reply, error) {
-	return &runpb.Reply{Run: r.state}, nil
-}
-
 // A run that is still in line would begin its turn yet: cancelling the conversation cancels it.
 func TestCancelOfAQueuedRun(t *testing.T) {
 	run := &oneRun{}
-	k := serve(t, func(k *kit) { k.runs = run })
+	k := serve(t)
+	endpointtest.On(k.entities, run.ask)
 	state := endpointtest.Talk(conv1, "ann", 2).State
 	state.BackgroundRun = "run_9"
 	k.store.Put(endpointtest.Talk(conv1, "ann", 2))

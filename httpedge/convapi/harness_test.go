@@ -87,18 +87,18 @@ const (
 
 // kit is a conversation server on a real socket, with stand-ins behind it.
 type kit struct {
-	t       *testing.T
-	url     string
-	runtime *endpointtest.Runtime
-	store   *endpointtest.Store
-	config  convapi.Config
-	auth    endpointtest.Authenticate
-	client  *http.Client
-	files   *endpointtest.Files
-	tasks   *endpointtest.Tasks
-	runs    endpoint.Runs
-	agents  endpointtest.Agents
-	pdf     export.Printer
+	t        *testing.T
+	url      string
+	runtime  *endpointtest.Runtime
+	store    *endpointtest.Store
+	config   convapi.Config
+	auth     endpointtest.Authenticate
+	client   *http.Client
+	files    *endpointtest.Files
+	tasks    *endpointtest.Tasks
+	entities endpointtest.Entities
+	agents   endpointtest.Agents
+	pdf      export.Printer
 
 	authorizer endpoint.Authorizer
 	limiter    endpoint.Limiter
@@ -117,7 +117,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 		t: t, runtime: &endpointtest.Runtime{}, store: &endpointtest.Store{},
 		config: convapi.DefaultConfig(), auth: endpointtest.Off,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute},
-		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, agents: agents(),
+		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, entities: endpointtest.Entities{}, agents: agents(),
 		limiter: hitRecorder{},
 	}
 	for _, set := range settings {
@@ -137,7 +137,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
-		CheckCallback: endpointtest.CheckCallback, Runs: k.runs,
+		CheckCallback: endpointtest.CheckCallback, Entities: k.entities,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
 )
 
 // RunCancel cancels the background run that holds a conversation.
 type RunCancel struct {
-	Runs endpoint.Runs
+	Entities entity.Client
 	// Command returns a command on the run; its command id follows from the step.
 	Command func(step string) *runpb.Command
 	// Until is when the caller is answered, whether the run is over or not.
@@ -25,7 +25,7 @@ func (c *RunCancel) Cancel(ctx context.Context) (*runpb.State, error) {
 	for {
 		command := c.Command("cancel run")
 		command.Body = &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}
-		reply, err := c.Runs.Ask(ctx, command)
+		reply, err := entity.Ask[*runpb.Reply](ctx, c.Entities, command.GetRunId(), command)
 		switch {
 		case noRun(err):
 			return nil, nil //nolint:nilnil // it is over since long
@@ -42,7 +42,7 @@ func (c *RunCancel) Wait(ctx context.Context, run *runpb.State) *runpb.State {
 	for run != nil && !run.Over() && waiting.Err() == nil {
 		command := c.Command("await run")
 		command.Body = &runpb.Command_Await{Await: &runpb.Await{}}
-		reply, err := c.Runs.Ask(waiting, command)
+		reply, err := entity.Ask[*runpb.Reply](waiting, c.Entities, command.GetRunId(), command)
 		switch {
 		case err == nil && reply.GetRun() != nil:
 			run = reply.GetRun()

@@ -35,7 +35,10 @@ func essence(text string) string {
 
 // MaxFiles is how many files a conversation with these settings holds.
 func MaxFiles(settings *agentpb.Attachments) int {
-	return cmp.Or(int(settings.GetMaxFiles()), defaultFiles)
+	if most := settings.GetMaxFiles(); most > 0 {
+		return int(most)
+	}
+	return defaultFiles
 }
 
 // Expired reports whether a file's time is over at a time in ms.

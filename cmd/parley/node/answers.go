@@ -6,12 +6,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/core/entity"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
-	"parley/proto/conversationpb"
 	"parley/proto/nodepb"
 )
 
@@ -69,82 +67,6 @@ func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListR
 		reply.Rows = append(reply.Rows, &nodepb.ListRow{Shard: row.Group, Score: row.Score, Member: row.Member})
 	}
 	return reply, nil
-}
-
-// routed is the client as the edge's endpoint.Reader.
-type routed struct{ entity.Client }
-
-// State returns a conversation's head, or a NOT_FOUND failure.
-func (r *routed) State(ctx context.Context, id string) (*conversationpb.State, error) {
-	reply, err := entity.Read[*nodepb.StateReply](ctx, r, &nodepb.StateQuery{Id: id})
-	return reply.GetState(), err
-}
-
-// Messages returns a page of messages and the head of the same moment.
-func (r *routed) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	reply, err := entity.Read[*nodepb.MessagesReply](ctx, r, &nodepb.MessagesQuery{
-		Id: query.ConversationID, Before: query.Before, After: query.After,
-		Offset: int64(query.Offset), Limit: uint32(query.Limit), Descending: query.Descending,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &endpoint.MessagePage{
-		State: reply.GetState(), Messages: reply.GetMessages(),
-		HasMoreBefore: reply.GetMoreBefore(), HasMoreAfter: reply.GetMoreAfter(),
-	}, nil
-}
-
-// Message returns one message and what it answers.
-func (r *routed) Message(ctx context.Context, conversationID, messageID string) (*endpoint.MessageView, error) {
-	reply, err := entity.Read[*nodepb.MessageReply](ctx, r, &nodepb.MessageQuery{Id: conversationID, MessageId: messageID})
-	if err != nil {
-		return nil, err
-	}
-	return &endpoint.MessageView{State: reply.GetState(), Message: reply.GetMessage(), InReplyTo: reply.GetInReplyTo()}, nil
-}
-
-// Events returns a page of the event log.
-func (r *routed) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
-	reply, err := entity.Read[*nodepb.EventsReply](ctx, r, &nodepb.EventsQuery{
-		Id: query.ConversationID, After: query.After, Types: query.Types, Limit: uint32(query.Limit),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &endpoint.EventPage{Events: reply.GetEvents(), HasMore: reply.GetHasMore(), LastSeq: reply.GetLastSeq()}, nil
-}
-
-// Conversations lists one user's conversations.
-func (r *routed) Conversations(ctx context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
-	reply, err := entity.Read[*conversationpb.ConversationsReply](ctx, r, &conversationpb.ConversationsQuery{
-		TenantId: query.TenantID, ProjectId: query.ProjectID, UserId: query.UserID, AgentId: query.AgentID, ByUpdated: query.ByUpdated,
-		Ascending: query.Ascending, PinnedFirst: query.PinnedFirst, Limit: int64(query.Limit), Offset: int64(query.Offset),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &endpoint.ListPage{Conversations: reply.GetConversations(), Total: int(reply.GetTotal())}, nil
-}
-
-// Sessions returns a page of a project's sessions, the newest first.
-func (r *routed) Sessions(ctx context.Context, query endpoint.SessionQuery) (*endpoint.SessionPage, error) {
-	read := &conversationpb.SessionsQuery{
-		TenantId: query.TenantID, ProjectId: query.ProjectID, Anybody: query.Anybody, UserId: query.UserID, AgentId: query.AgentID,
-		Status: query.Status, Limit: int64(query.Limit),
-	}
-	if query.After != nil {
-		read.After = &conversationpb.SessionCursor{CreatedAt: query.After.CreatedAt, Id: query.After.ID}
-	}
-	reply, err := entity.Read[*conversationpb.SessionsReply](ctx, r, read)
-	if err != nil {
-		return nil, err
-	}
-	page := &endpoint.SessionPage{Sessions: reply.GetSessions()}
-	if next := reply.GetNext(); next != nil {
-		page.Next = &endpoint.SessionCursor{CreatedAt: next.GetCreatedAt(), ID: next.GetId()}
-	}
-	return page, nil
 }
 
 // route is the way to the owners.

@@ -436,8 +436,8 @@ func (n *Node) local() *local {
 }
 
 func (n *Node) startHub(context.Context) error {
-	reads := &routed{&client{n}}
-	conversations := &runtime{reads, n.router}
+	reach := &client{n}
+	reads, conversations := endpoint.NewReader(reach), &runtime{reach, n.router}
 	var err error
 	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
 	if err != nil {
@@ -449,7 +449,7 @@ func (n *Node) startHub(context.Context) error {
 	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
 }
 
-func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) error {
+func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint ids) error {
 	authenticator, stopAuth, err := newAuthenticator(n.config, n.log, n.metrics)
 	if err != nil {
 		return err
@@ -485,7 +485,7 @@ func (n *Node) buildServer(conversations *runtime, reads *routed, mint ids) erro
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
-		Files: n.files, Tasks: &tasks{n.route()}, Runs: &runs{reads}, PDF: printer,
+		Files: n.files, Tasks: &tasks{n.route()}, Entities: &client{n}, PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard),
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {

@@ -15,7 +15,6 @@ import (
 	"parley/actors/queue"
 	"parley/actors/run"
 	"parley/proto/failurepb"
-	"parley/proto/nodepb"
 	"parley/proto/runpb"
 )
 
@@ -81,25 +80,4 @@ func (q queues) Queue(
 // Run gives a command to a run.
 func (q queues) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
 	return entity.Ask[*runpb.Reply](ctx, q, command.GetRunId(), command)
-}
-
-// runs is the client as the edge's endpoint.Runs.
-type runs struct{ entity.Client }
-
-// Ask routes a command to its run's owner. A run that has a result is answered with it.
-func (r *runs) Ask(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	reply, err := entity.Ask[*runpb.Reply](ctx, r.Client, command.GetRunId(), command)
-	if err == nil && reply.GetRun().GetHasResult() && reply.GetResult() == nil {
-		return r.Run(ctx, command.GetRunId())
-	}
-	return reply, err
-}
-
-// Run asks the owner for a run with its result.
-func (r *runs) Run(ctx context.Context, id string) (*runpb.Reply, error) {
-	reply, err := entity.Read[*nodepb.RunReply](ctx, r.Client, &nodepb.RunQuery{Id: id})
-	if err != nil {
-		return nil, err
-	}
-	return &runpb.Reply{Run: reply.GetRun(), Result: reply.GetResult()}, nil
 }

@@ -7,14 +7,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
+	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/runpb"
 )
 
-func (f *fleet) runs(through string) *runs {
-	return &runs{&client{f.nodes[through]}}
+func (f *fleet) askRun(through string, command *runpb.Command) (*runpb.Reply, error) {
+	return entity.Ask[*runpb.Reply](f.t.Context(), &client{f.nodes[through]}, command.GetRunId(), command)
+}
+
+func (f *fleet) readRun(through, id string) (*nodepb.RunReply, error) {
+	return entity.Read[*nodepb.RunReply](f.t.Context(), &client{f.nodes[through]}, &nodepb.RunQuery{Id: id})
 }
 
 // startRun makes a session of the assistant, and a run in it, through a node.
@@ -36,7 +43,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 		AgentId: agent.GetId(), ConversationId: session, Order: &runpb.Order{Content: text},
 	}}}
 	f.eventually("the run is admitted", 60*time.Second, func() bool { // leaders may still move
-		reply, err := f.runs(through).Ask(f.t.Context(), create)
+		reply, err := f.askRun(through, create)
 		return err == nil && reply.GetRun().GetAdmitted()
 	})
 	return session, id
@@ -57,15 +64,15 @@ func TestRunsOverNodes(t *testing.T) {
 	}
 	f.network.Isolate("n1", "n2", "n3")
 	for id, session := range sessions {
-		var reply *runpb.Reply
+		var reply *nodepb.RunReply
 		f.eventually("the run is over", 60*time.Second, func() bool {
 			var err error
-			reply, err = f.runs("n2").Run(t.Context(), id)
+			reply, err = f.readRun("n2", id)
 			return err == nil && reply.GetRun().GetSettled()
 		})
 		require.Equal(t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus(), "%v", reply.GetRun())
 		require.NotEmpty(t, reply.GetResult().GetResponse().GetContent())
-		state, err := (&routed{&client{f.nodes["n3"]}}).State(t.Context(), session)
+		state, err := endpoint.NewReader(&client{f.nodes["n3"]}).State(t.Context(), session)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, state.GetMessageCount())
 		require.Empty(t, state.GetBackgroundRun())
@@ -73,7 +80,7 @@ func TestRunsOverNodes(t *testing.T) {
 	f.network.Heal()
 	for id := range sessions {
 		f.eventually("the one that was cut off knows it, too", 60*time.Second, func() bool {
-			reply, err := f.runs("n1").Run(t.Context(), id)
+			reply, err := f.readRun("n1", id)
 			return err == nil && reply.GetRun().GetStatus() == runpb.Status_SUCCEEDED
 		})
 	}
@@ -83,7 +90,7 @@ func TestRunsOverNodes(t *testing.T) {
 func (f *fleet) forgets(session, id string) {
 	f.t.Helper()
 	f.eventually("the run is over", 60*time.Second, func() bool {
-		reply, err := f.runs("n2").Run(f.t.Context(), id)
+		reply, err := f.readRun("n2", id)
 		return err == nil && reply.GetRun().GetSettled() && reply.GetResult() != nil
 	})
 	_, err := (&runtime{&client{f.nodes["n2"]}, f.nodes["n2"].router}).Ask(f.t.Context(), &conversationpb.Command{
@@ -92,7 +99,7 @@ func (f *fleet) forgets(session, id string) {
 		Body:   &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}},
 	})
 	require.NoError(f.t, err)
-	reply, err := f.runs("n3").Run(f.t.Context(), id)
+	reply, err := f.readRun("n3", id)
 	require.NoError(f.t, err)
 	require.Nil(f.t, reply.GetResult())
 	require.Equal(f.t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus())
@@ -106,16 +113,16 @@ func TestRunsAreNoConversations(t *testing.T) {
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
 	session, id := f.startRun("n1", "Hello")
-	reads := &routed{&client{f.nodes["n1"]}}
+	reads := endpoint.NewReader(&client{f.nodes["n1"]})
 	var refused *machine.Failure
 	_, err := reads.State(t.Context(), id)
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, failurepb.Code_NOT_FOUND, refused.Code)
 	for _, other := range []string{session, "run_none", ""} {
-		_, err = f.runs("n1").Run(t.Context(), other)
+		_, err = f.readRun("n1", other)
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, failurepb.Code_RUN_NOT_FOUND, refused.Code)
-		_, err = f.runs("n1").Ask(t.Context(), &runpb.Command{RunId: other, Body: &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}})
+		_, err = f.askRun("n1", &runpb.Command{RunId: other, Body: &runpb.Command_Cancel{Cancel: &runpb.Cancel{}}})
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, failurepb.Code_RUN_NOT_FOUND, refused.Code)
 	}

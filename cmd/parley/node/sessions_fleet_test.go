@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
-	"parley/httpedge/endpoint"
+	"parley/actors/core/entity"
 	"parley/proto/conversationpb"
 	"parley/proto/logpb"
 )
@@ -34,10 +34,10 @@ func TestSessionsOfAllNodes(t *testing.T) {
 	for name, n := range f.nodes {
 		took := make([]time.Duration, 0, count/100+1)
 		next := count
-		query := endpoint.SessionQuery{TenantID: "t", ProjectID: "p", Anybody: true, Limit: 100}
+		query := &conversationpb.SessionsQuery{TenantId: "t", ProjectId: "p", Anybody: true, Limit: 100}
 		for {
 			start := time.Now()
-			page, err := (&routed{&client{n}}).Sessions(t.Context(), query)
+			page, err := entity.Read[*conversationpb.SessionsReply](t.Context(), &client{n}, query)
 			took = append(took, time.Since(start))
 			require.NoError(t, err)
 			for _, s := range page.Sessions {
