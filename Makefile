@@ -26,8 +26,16 @@ run: build ## build, start one node on its embedded defaults, say where to click
 cluster: build ## start three nodes on this machine and say how to play with them
 	@./cmd/parley/cluster.sh
 
+# The longest tests of cmd/parley wait for processes and browsers most of the time: they run beside all others.
+APART := ^Test(Stories|Page|Rolling)
 test: build browser network openai page-tools ## everything that must pass: all tests of all packages, with real processes and a real browser
-	$(GO) test -timeout 14m ./...
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target test-apart test-rest
+
+.PHONY: test-apart test-rest
+test-apart:
+	$(GO) test -timeout 14m -run '$(APART)' ./cmd/parley
+test-rest:
+	$(GO) test -timeout 14m -skip '$(APART)' ./...
 
 check: fmt-check vet lint ## format, vet, lint, and the tests that need no process or browser
 	$(GO) test -short -p 4 -timeout 110s ./...

@@ -93,7 +93,7 @@ func TestPackageNames(t *testing.T) {
 // here and to path-except and depguard in .golangci.yml: TestRulesAreListed says so.
 func rulesPackages() []string {
 	return []string{
-		"actors/conversation", "actors/idempotency", "actors/machine", "actors/queue", "actors/run", "actors/schema", "actors/task",
+		"actors/conversation", "actors/delivery", "actors/idempotency", "actors/machine", "actors/queue", "actors/run", "actors/schema", "actors/task",
 		"cluster/shard",
 	}
 }

@@ -41,7 +41,7 @@ func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds, lis
 		Finish:    runner.Wait,
 		Creates: func(command proto.Message) bool {
 			c, ok := command.(*conversationpb.Command)
-			return ok && c.GetCreate() != nil
+			return ok && (c.GetCreate() != nil || c.GetOpening().GetCreate() != nil)
 		},
 		Busy: func(state proto.Message) bool {
 			s, ok := state.(*conversationpb.State)

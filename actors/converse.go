@@ -26,6 +26,12 @@ func converse(ctx context.Context, at Entity, command *conversationpb.Command) (
 	return reply, err
 }
 
+// blobsKept is how long after its creation an entity may still add the blobs to its conversation that were stored for it: less
+// than storage keeps what nobody has committed (an hour). Drivers begin at once, so only an outage takes longer.
+const blobsKept = 50 * time.Minute
+
+func tooOld(createdAt int64) bool { return time.Since(time.UnixMilli(createdAt)) > blobsKept }
+
 func cancelCommand() *conversationpb.Command {
 	return &conversationpb.Command{Body: &conversationpb.Command_Cancel{Cancel: &conversationpb.Cancel{}}}
 }

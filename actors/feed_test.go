@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
@@ -301,6 +302,29 @@ type selfCancelling struct {
 
 func (c *selfCancelling) Change(*conversationpb.Change) { c.heard++; c.cancel() }
 func (c *selfCancelling) Closed(error)                  {}
+
+// TestFollowOfWhatIsExpected: who follows a conversation before the command that makes it is given hears all of it.
+func TestFollowOfWhatIsExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShell(t, newJournal(), 1)
+		sink := &recorder{}
+		snapshot, cancel, err := s.Follow(expected.Context(t.Context()), testShard, testID, sink)
+		require.NoError(t, err)
+		defer cancel()
+		require.Zero(t, snapshot.GetLastSeq())
+		s.must("add:made add:a")
+		s.must("add:b")
+		synctest.Wait()
+		require.NoError(t, sink.reason())
+		var heard []uint64
+		for _, change := range sink.changes {
+			for _, event := range change.GetEvents() {
+				heard = append(heard, event.GetSeq())
+			}
+		}
+		require.Equal(t, []uint64{1, 2}, heard)
+	})
+}
 
 func TestFollowOfWhatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
@@ -17,7 +18,7 @@ import (
 // Follow subscribes to a conversation. It returns what was before, and from then on the sink hears every event with a
 // seq above the snapshot's and every piece of text after the snapshot's; the first of them may come before Follow has
 // returned. Ctx bounds the set-up only; cancel ends the follow, from anywhere and more than once. Following does not
-// activate the conversation. NotOwnerError where another node might own the shard by now.
+// activate the conversation, which need not exist yet where that is expected (package expected). NotOwnerError where another node might own the shard by now.
 func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if s.stopping.Load() {
 		return nil, nil, s.stoppingAnswer(shard)
@@ -38,6 +39,9 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follo
 	// release from here on closes what is registered.
 	start := time.Now()
 	head, err := s.readHead(ctx, t, shard, id)
+	if expected.In(ctx) && codeIs(err, failurepb.Code_NOT_FOUND) {
+		head, err = nil, nil // its first event is the first thing to be heard
+	}
 	if t.over.Load() || errors.Is(err, ErrNotOwner) || err == nil && !h.prove(t, start) {
 		err = h.notOwner()
 	}

@@ -91,12 +91,17 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 		return nil, err
 	}
 	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
-	if found {
-		_, err = d.tell("hold", &conversationpb.Command{Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{
-			RunId: d.at.ID, Continues: d.run.GetOrder().GetContinues(), Agent: agent,
-		}}})
-	} else {
+	switch {
+	case !found:
 		err = failure.New(failurepb.Code_AGENT_NOT_FOUND, failure.AgentMissing)
+	case len(d.run.GetOpening().GetFiles()) > 0 && tooOld(d.run.GetCreatedAt()):
+		err = failure.New(failurepb.Code_UNAVAILABLE, failure.RunFilesLost)
+	default:
+		_, err = d.tell("hold", &conversationpb.Command{
+			Opening: d.run.GetOpening(), Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{
+				RunId: d.at.ID, Continues: d.run.GetOrder().GetContinues(), Agent: agent,
+			}},
+		})
 	}
 	if refusal := refusalOf(err); refusal != nil {
 		if err = d.leave(); err != nil {
@@ -111,10 +116,18 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 	return &runpb.Command{Body: &runpb.Command_Admitted{Admitted: &runpb.Admitted{Placed: d.sure}}}, nil
 }
 
-// refuse leaves nothing of a run that is not admitted. A driver that was lost may have held the conversation for it.
+// refuse leaves nothing of a run that is not admitted. A driver that was lost may have held the conversation for it, and made it.
 func (d *runDriver) refuse(refusal *machine.Failure) (*runpb.Command, error) {
 	if err := d.free(); err != nil {
 		return nil, err
+	}
+	if d.run.GetOpening().GetCreate() != nil {
+		_, err := d.tell("take back", &conversationpb.Command{
+			Body: &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}},
+		})
+		if err != nil && refusalOf(err) == nil {
+			return nil, err
+		}
 	}
 	return refused(refusal), nil
 }

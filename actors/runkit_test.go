@@ -101,6 +101,11 @@ type office struct {
 
 func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Limits)) *office {
 	t.Helper()
+	return newOfficeUnder(t, j, think, run.DefaultLimits(), change...)
+}
+
+func newOfficeUnder(t *testing.T, j *journal, think thinker, rules run.Limits, change ...func(*queue.Limits)) *office {
+	t.Helper()
 	feeds := NewFeeds(FeedsConfig{})
 	guard := deliver.NewGuard(deliver.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	tools, err := tool.New(tool.Config{Guard: guard})
@@ -118,8 +123,9 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 	for _, c := range change {
 		c(&limits)
 	}
-	runs, err := NewRuns(run.New(run.DefaultLimits()), RunsConfig{
+	runs, err := NewRuns(run.New(rules), RunsConfig{
 		Agents: asker{&o.asleep}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
+		Deliveries: newDeliveries(t),
 		OpenSecret: func(sealed []byte, about string) ([]byte, error) {
 			return []byte("opened " + string(sealed) + " of " + about), nil
 		},

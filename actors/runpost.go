@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/run"
+	"parley/proto/deliverypb"
 	"parley/proto/runpb"
 )
 
@@ -42,10 +42,10 @@ type runCallbackError struct {
 	Message string `json:"message"`
 }
 
-func newRunCallback(of *runpb.State, call *runpb.Call) runCallback {
+func newRunCallback(of *runpb.State, call *deliverypb.Delivery) runCallback {
 	_, status, _ := strings.Cut(call.GetEvent(), ".")
 	body := runCallback{
-		ID: call.GetEventId(), Event: call.GetEvent(), RunID: of.GetId(), TenantID: of.GetTenantId(), ProjectID: of.GetProjectId(),
+		ID: call.GetId(), Event: call.GetEvent(), RunID: of.GetId(), TenantID: of.GetTenantId(), ProjectID: of.GetProjectId(),
 		ConversationID: of.GetConversationId(), CreatedAt: time.UnixMilli(call.GetAt()).UTC().Format(callbackTime),
 		Data: runCallbackData{
 			RunID: of.GetId(), ConversationID: of.GetConversationId(), AgentKey: of.GetAgentId(), Status: status,
@@ -58,33 +58,30 @@ func newRunCallback(of *runpb.State, call *runpb.Call) runCallback {
 }
 
 func (r *Runs) post(at Entity, e run.Post) {
-	r.callbacks.try(at, attempt{
-		number: e.Call.GetAttempt(),
-		send:   func(ctx context.Context) (*deliver.Answer, error) { return r.send(ctx, e) },
-		report: func(came posted) proto.Message {
-			return &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: &runpb.Posted{
-				EventId: e.Call.GetEventId(), Attempt: e.Call.GetAttempt(), Ok: came.delivered, Hopeless: came.hopeless,
-				Error: came.failed,
-			}}}
+	r.config.Deliveries.make(at, attempt{
+		delivery: e.Call, url: e.Run.GetCallback().GetUrl(), poster: r.config.Poster, outcomes: r.outcomes,
+		post: func() (deliver.Post, error) { return r.compose(e) },
+		report: func(report *deliverypb.Report) proto.Message {
+			return &runpb.Command{RunId: at.ID, Body: &runpb.Command_Posted{Posted: report}}
 		},
 	})
 }
 
-// send posts the call. What should be signed is not sent unsigned.
-func (r *Runs) send(ctx context.Context, e run.Post) (*deliver.Answer, error) {
+// compose makes the message of a callback. What should be signed is not sent unsigned.
+func (r *Runs) compose(e run.Post) (deliver.Post, error) {
 	body, err := json.Marshal(newRunCallback(e.Run, e.Call))
 	if err != nil {
-		return nil, err
+		return deliver.Post{}, err
 	}
 	post := deliver.Post{URL: e.Run.GetCallback().GetUrl(), Body: body, Header: map[string]string{
-		"User-Agent": runsAgent, "X-Service-Event": e.Call.GetEvent(), "X-Service-Event-Id": e.Call.GetEventId(),
+		"User-Agent": runsAgent, "X-Service-Event": e.Call.GetEvent(), "X-Service-Event-Id": e.Call.GetId(),
 	}}
 	if sealed := e.Run.GetCallback().GetSealedSecret(); len(sealed) > 0 {
 		secret, err := r.config.OpenSecret(sealed, runpb.SecretAbout(e.Run.GetId()))
 		if err != nil {
-			return nil, errors.New("the secret of the callback cannot be opened")
+			return deliver.Post{}, errors.New("the secret of the callback cannot be opened")
 		}
 		post.Secret = string(secret)
 	}
-	return r.config.Poster.Post(ctx, post)
+	return post, nil
 }

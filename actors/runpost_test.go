@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/deliver"
+	"parley/actors/run"
 	"parley/proto/runpb"
 )
 
@@ -128,4 +129,84 @@ func TestRunCallbackToAForbiddenAddressIsGivenUp(t *testing.T) {
 	o.startWithCallback(t, "http://10.1.2.3/hook")
 	j.callsOver(t)
 	require.Equal(t, runpb.Status_SUCCEEDED, j.run("run_1").GetStatus())
+}
+
+// A node dies at every moment of a callback's life: the next one makes it, with the same event, and no event is lost.
+func TestRunCallbackSurvivesItsNode(t *testing.T) {
+	t.Parallel()
+	limits := run.DefaultLimits()
+	limits.CallbackTimeout = 500 * time.Millisecond // after which an attempt of a dead node is made again
+	for appends := range 16 {
+		t.Run(strconv.Itoa(appends), func(t *testing.T) {
+			t.Parallel()
+			j := newJournal()
+			first := newOfficeUnder(t, j, echo, limits)
+			url, told := listenRuns(t, 0)
+			first.session(t, testID)
+			var left atomic.Int64
+			left.Store(int64(appends))
+			j.watch = func(string) {
+				if left.Add(-1) == 0 {
+					go first.Disown(testShard)
+				}
+			}
+			create := func(o *office) error {
+				command := createRun(testID, "dig")
+				command.CommandId = "create"
+				command.GetCreate().CallbackUrl, command.GetCreate().SealedSecret = url, []byte("box")
+				_, err := o.onRun(t.Context(), "run_1", command)
+				return err
+			}
+			if left.Load() == 0 {
+				first.Disown(testShard)
+			}
+			if err := create(first); err != nil {
+				requireNotOwner(t, err, 1)
+			} else {
+				require.Eventually(t, func() bool {
+					state := j.run("run_1")
+					return left.Load() <= 0 || state.GetSettled() && len(state.GetCallback().GetCalls()) == 0
+				}, 30*time.Second, time.Millisecond)
+			}
+			first.Disown(testShard)
+			second := newOfficeUnder(t, j, echo, limits)
+			second.Own(testShard, 2)
+			require.NoError(t, create(second), "as the router does")
+			j.callsOver(t)
+			require.Equal(t, runpb.Telling_DELIVERED, j.run("run_1").GetCallback().GetTold().GetStatus())
+			event := j.run("run_1").GetCallback().GetTold().GetEventId()
+			require.NotEmpty(t, told)
+			for len(told) > 0 {
+				heard := <-told
+				require.Equal(t, []string{event, "agent_run.succeeded"}, []string{heard.body.ID, heard.body.Event})
+			}
+		})
+	}
+}
+
+// A target may ask to be left alone, and say that it is gone.
+func TestRunCallbackRespectsItsTarget(t *testing.T) {
+	for name, status := range map[string]int{"retry_after": http.StatusServiceUnavailable, "gone": http.StatusGone} {
+		t.Run(name, func(t *testing.T) {
+			j := newJournal()
+			o := newOffice(t, j, echo)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(status)
+			}))
+			t.Cleanup(server.Close)
+			o.startWithCallback(t, server.URL)
+			var callback *runpb.Callback
+			require.Eventually(t, func() bool {
+				callback = j.run("run_1").GetCallback()
+				return callback.GetTold().GetError() != ""
+			}, 30*time.Second, 5*time.Millisecond)
+			if status == http.StatusGone {
+				require.Equal(t, runpb.Telling_GIVEN_UP, callback.GetTold().GetStatus())
+				require.Empty(t, callback.GetCalls())
+				return
+			}
+			require.WithinDuration(t, time.Now().Add(10*time.Minute), time.UnixMilli(callback.GetCalls()[0].GetNextAt()), time.Minute)
+		})
+	}
 }

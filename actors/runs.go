@@ -33,13 +33,15 @@ type Queues interface {
 	Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error)
 }
 
-// RunsConfig is what the kind of runs needs. Agents, Records, Queues and Poster are required; the other
+// RunsConfig is what the kind of runs needs. Agents, Records, Queues, Poster and Deliveries are required; the other
 // zero values mean the defaults.
 type RunsConfig struct {
 	Agents  turn.Agents
 	Records RunRecords
 	Queues  Queues
 	Poster  *deliver.Poster
+	// Deliveries makes the attempts of callbacks, for all kinds of this node.
+	Deliveries *Deliveries
 	// OpenSecret decrypts the secret of a callback; about is runpb.SecretAbout of the run. Nil: none can be opened, and
 	// what should be signed is not sent.
 	OpenSecret func(sealed []byte, about string) ([]byte, error)
@@ -49,9 +51,6 @@ type RunsConfig struct {
 	// MaxDriven bounds the runs of this node that are driven at one time, each a goroutine that waits for a turn. Others
 	// wait until one is over. Default 10,000.
 	MaxDriven int
-	// MaxPosts bounds the callbacks under way at one time. One above it counts as lost and is tried again later.
-	// Default 128.
-	MaxPosts int
 	// MaxNotices bounds the notices from queues and conversations to runs under way at one time. One above it is not
 	// given: the run finds out by itself, later. Default 1024.
 	MaxNotices int
@@ -66,22 +65,21 @@ type RunsConfig struct {
 type Runs struct {
 	*drivers
 
-	config    RunsConfig
-	rules     *run.Machine
-	notices   chan struct{} // places of notices under way
-	callbacks *callbacks
+	config   RunsConfig
+	rules    machine.Machine
+	notices  chan struct{}          // places of notices under way
+	outcomes *prometheus.CounterVec // of callbacks
 }
 
 // NewRuns returns the kind under the given rules.
-func NewRuns(rules *run.Machine, config RunsConfig) (*Runs, error) {
-	if config.Agents == nil || config.Records == nil || config.Queues == nil || config.Poster == nil {
+func NewRuns(rules machine.Machine, config RunsConfig) (*Runs, error) {
+	if config.Agents == nil || config.Records == nil || config.Queues == nil || config.Poster == nil || config.Deliveries == nil {
 		return nil, errors.New("actors: runs need Agents, Records, Queues and a Poster")
 	}
-	if config.MaxDriven < 0 || config.MaxPosts < 0 || config.MaxNotices < 0 || config.Renew < 0 {
-		return nil, errors.New("actors: MaxDriven, MaxPosts, MaxNotices and Renew must not be negative")
+	if config.MaxDriven < 0 || config.MaxNotices < 0 || config.Renew < 0 {
+		return nil, errors.New("actors: MaxDriven, MaxNotices and Renew must not be negative")
 	}
 	orDefault(&config.MaxDriven, 10_000)
-	orDefault(&config.MaxPosts, 128)
 	orDefault(&config.MaxNotices, 1024)
 	orDefault(&config.Renew, 3*time.Minute)
 	if config.Logger == nil {
@@ -93,16 +91,13 @@ func NewRuns(rules *run.Machine, config RunsConfig) (*Runs, error) {
 	driven := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_actors_driven_runs", Help: "Background runs that are driven on this node.",
 	})
-	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",
-	}, []string{"outcome"})
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(driven, outcomes)
+		config.Registerer.MustRegister(driven)
 	}
 	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
 	return &Runs{
-		drivers: drivers, config: config, rules: rules,
-		notices: make(chan struct{}, config.MaxNotices), callbacks: newCallbacks(drivers, config.MaxPosts, outcomes),
+		drivers: drivers, config: config, rules: rules, notices: make(chan struct{}, config.MaxNotices),
+		outcomes: newOutcomes("parley_actors_run_callbacks_total", "Attempts to call back for a run, by outcome.", config.Registerer),
 	}, nil
 }
 
@@ -112,7 +107,7 @@ func (r *Runs) Kind() Kind {
 	return Kind{
 		Machine:   r.rules,
 		Perform:   r.perform,
-		OnRelease: r.release,
+		OnRelease: r.giveUp,
 		Creates: func(command proto.Message) bool {
 			c, ok := command.(*runpb.Command)
 			return ok && c.GetCreate() != nil
@@ -126,10 +121,19 @@ func (r *Runs) Kind() Kind {
 		Due: Due{List: run.ListDue, Command: func(id string) proto.Message {
 			return &runpb.Command{RunId: id, Body: &runpb.Command_Due{Due: &runpb.Due{}}}
 		}},
-		Drain: r.drain,
+		Drain: r.stop,
 	}
 }
 
+func (r *Runs) giveUp(shard uint32, epoch uint64) {
+	r.release(shard, epoch)
+	r.config.Deliveries.release(shard, epoch)
+}
+
+func (r *Runs) stop(ctx context.Context) {
+	r.drain(ctx)
+	r.config.Deliveries.lanes.Stop()
+}
 func (r *Runs) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case run.Drive:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"parley/actors/conversation"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
@@ -95,11 +94,6 @@ func (d *taskDriver) begin(run *taskpb.Run) (string, error) {
 	if !found {
 		return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskAgentGone)
 	}
-	if run.GetNumber() == 1 {
-		if err := d.create(agent); err != nil {
-			return "", err
-		}
-	}
 	if len(run.GetWaiting().GetQuestions()) > 0 {
 		if answered, err := d.answer(run, agent); err != nil || answered {
 			return run.GetWaiting().GetRunId(), err
@@ -108,16 +102,13 @@ func (d *taskDriver) begin(run *taskpb.Run) (string, error) {
 	return d.send(run, agent)
 }
 
-// create makes the task's conversation, unless it exists.
-func (d *taskDriver) create(agent *agentpb.Agent) error {
-	_, err := d.tell("create", &conversationpb.Command{Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
-		Agent: agent, Title: taskpb.Title(d.task.GetInput()), Source: conversation.SourceTask,
-		ServerMetadata: taskpb.Link(d.task.GetId()),
-	}}})
-	if codeIs(err, failurepb.Code_ALREADY_EXISTS) {
-		return nil
+// opening makes the task's conversation, unless it exists, and adds the files that were stored for it.
+func (d *taskDriver) opening(agent *agentpb.Agent) *conversationpb.Opening {
+	opening := &conversationpb.Opening{Create: taskpb.Conversation(d.task.GetId(), d.task.GetInput(), agent), Agent: agent}
+	if !tooOld(d.task.GetCreatedAt()) {
+		opening.Files = d.task.GetStored()
 	}
-	return err
+	return opening
 }
 
 // answer answers the questions that the run before asked. False: they are not asked any more. Once each of them is
@@ -178,14 +169,19 @@ func answersTo(action string, questions []*taskpb.Question, all []byte) ([]byte,
 // begun there is waited for; what waits for a person is given up.
 func (d *taskDriver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error) {
 	message := &conversationpb.Send{Agent: agent, Content: run.GetPrompt().GetText()}
+	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: message}}
 	if run.GetNumber() == 1 {
+		if len(d.task.GetStored()) > 0 && tooOld(d.task.GetCreatedAt()) {
+			return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskFilesLost)
+		}
+		command.Opening = d.opening(agent)
 		message.Content = d.task.GetInput()
 		for _, file := range d.task.GetFiles() {
 			message.FileIds = append(message.FileIds, file.GetId())
 		}
 	}
 	for try := 1; ; try++ {
-		reply, err := d.tell("send", &conversationpb.Command{Body: &conversationpb.Command_Send{Send: message}})
+		reply, err := d.tell("send", command)
 		var refused *machine.Failure
 		switch {
 		case err == nil:
@@ -198,7 +194,7 @@ func (d *taskDriver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error)
 			if try > 1 || len(message.GetFileIds()) > 0 {
 				return "", err
 			}
-			err = d.create(agent)
+			command.Opening, err = d.opening(agent), nil
 		case failurepb.Code_CONVERSATION_BUSY:
 			err = nil
 			if active, _ := refused.Details["activeRunId"].(string); active != "" {

@@ -160,14 +160,21 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 	require.NoError(t, err)
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard})
 	require.NoError(t, err)
-	limits := task.DefaultLimits()
-	limits.Backoff = deliver.Backoff
-	kind, err := Tasks(task.New(limits), TasksConfig{Agents: asker{}, Records: shelves{j}, Poster: poster, Secret: "s3"})
+	kind, err := Tasks(task.New(task.DefaultLimits()), TasksConfig{
+		Agents: asker{}, Records: shelves{j}, Poster: poster, Deliveries: newDeliveries(t), Secret: "s3",
+	})
 	require.NoError(t, err)
 	return newShell(t, j, 1, func(c *Config) {
 		c.Feeds, c.IDs = feeds, &workshopIDs
 		c.Kinds = []Kind{Conversations(conversation.New(lasting()), runner, feeds, nil), kind}
 	})
+}
+
+func newDeliveries(t *testing.T) *Deliveries {
+	t.Helper()
+	deliveries, err := NewDeliveries(DeliveriesConfig{})
+	require.NoError(t, err)
+	return deliveries
 }
 
 func (s *shell) onTask(t *testing.T, command *taskpb.Command) (*taskpb.Reply, error) {

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"parley/actors/deliver"
 	"parley/actors/task"
+	"parley/proto/deliverypb"
 	"parley/proto/taskpb"
 )
 
@@ -22,22 +22,18 @@ type callbackBody struct {
 }
 
 func (t *tasks) post(at Entity, e task.Post) {
-	t.callbacks.try(at, attempt{
-		number: e.Attempt,
-		send: func(ctx context.Context) (*deliver.Answer, error) {
+	t.config.Deliveries.make(at, attempt{
+		delivery: &deliverypb.Delivery{Id: e.Callback.GetId(), Attempt: e.Callback.GetAttempt()},
+		url:      e.URL, poster: t.config.Poster, outcomes: t.outcomes,
+		post: func() (deliver.Post, error) {
 			body, err := json.Marshal(callbackBody{
-				TaskID: e.TaskID, Status: strings.ToLower(e.Status.String()), Error: e.Error,
-				Timestamp: time.UnixMilli(e.At).UTC().Format(callbackTime),
+				TaskID: e.TaskID, Status: strings.ToLower(e.Callback.GetStatus().String()), Error: e.Callback.GetError(),
+				Timestamp: time.UnixMilli(e.Callback.GetAt()).UTC().Format(callbackTime),
 			})
-			if err != nil {
-				return nil, err
-			}
-			return t.config.Poster.Post(ctx, deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret})
+			return deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret}, err
 		},
-		report: func(came posted) proto.Message {
-			return &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Delivered{Delivered: &taskpb.Delivered{
-				Attempt: e.Attempt, Ok: came.delivered, Hopeless: came.hopeless,
-			}}}
+		report: func(report *deliverypb.Report) proto.Message {
+			return &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Reported{Reported: report}}
 		},
 	})
 }

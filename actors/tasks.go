@@ -22,20 +22,19 @@ type TaskRecords interface {
 	Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error)
 }
 
-// TasksConfig is what the kind of tasks needs. Agents, Records and Poster are required; the other zero values mean the
+// TasksConfig is what the kind of tasks needs. Agents, Records, Poster and Deliveries are required; the other zero values mean the
 // defaults.
 type TasksConfig struct {
 	Agents  turn.Agents
 	Records TaskRecords
 	Poster  *deliver.Poster
+	// Deliveries makes the attempts of callbacks, for all kinds of this node.
+	Deliveries *Deliveries
 	// Secret signs callbacks; empty = they are not signed.
 	Secret string
 	// MaxDriven bounds the tasks of this node whose runs are driven at one time, each a goroutine that waits for a turn.
 	// Others wait until one is over. Default 10,000.
 	MaxDriven int
-	// MaxPosts bounds the callbacks under way at one time. One above it counts as lost and is tried again later.
-	// Default 128.
-	MaxPosts int
 
 	// Logger; nil = silent.
 	Logger *slog.Logger
@@ -46,14 +45,13 @@ type TasksConfig struct {
 // Tasks is the kind of tasks. It must come after the kind of conversations, which it needs: a task runs in a conversation
 // of its shard, so that both have the same owner.
 func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
-	if config.Agents == nil || config.Records == nil || config.Poster == nil {
-		return Kind{}, errors.New("actors: tasks need Agents, Records and a Poster")
+	if config.Agents == nil || config.Records == nil || config.Poster == nil || config.Deliveries == nil {
+		return Kind{}, errors.New("actors: tasks need Agents, Records, a Poster and Deliveries")
 	}
-	if config.MaxDriven < 0 || config.MaxPosts < 0 {
-		return Kind{}, errors.New("actors: MaxDriven and MaxPosts must not be negative")
+	if config.MaxDriven < 0 {
+		return Kind{}, errors.New("actors: MaxDriven must not be negative")
 	}
 	orDefault(&config.MaxDriven, 10_000)
-	orDefault(&config.MaxPosts, 128)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -61,7 +59,7 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 	return Kind{
 		Machine:   rules,
 		Perform:   t.perform,
-		OnRelease: t.release,
+		OnRelease: t.giveUp,
 		Creates: func(command proto.Message) bool {
 			c, ok := command.(*taskpb.Command)
 			return ok && c.GetCreate() != nil
@@ -75,7 +73,7 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 		Due: Due{List: task.ListDue, Command: func(id string) proto.Message {
 			return &taskpb.Command{TaskId: id, Body: &taskpb.Command_Due{Due: &taskpb.Due{}}}
 		}},
-		Drain: t.drain,
+		Drain: t.stop,
 	}, nil
 }
 
@@ -83,22 +81,29 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 type tasks struct {
 	*drivers
 
-	config    TasksConfig
-	callbacks *callbacks
+	config   TasksConfig
+	outcomes *prometheus.CounterVec // of callbacks
 }
 
 func newTasks(config TasksConfig) *tasks {
 	driven := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
 	})
-	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
-	}, []string{"outcome"})
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(driven, outcomes)
+		config.Registerer.MustRegister(driven)
 	}
 	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
-	return &tasks{drivers: drivers, config: config, callbacks: newCallbacks(drivers, config.MaxPosts, outcomes)}
+	return &tasks{drivers: drivers, config: config, outcomes: newOutcomes("parley_actors_task_callbacks_total", "Attempts to call back for a task, by outcome.", config.Registerer)}
+}
+
+func (t *tasks) giveUp(shard uint32, epoch uint64) {
+	t.release(shard, epoch)
+	t.config.Deliveries.release(shard, epoch)
+}
+
+func (t *tasks) stop(ctx context.Context) {
+	t.drain(ctx)
+	t.config.Deliveries.lanes.Stop()
 }
 
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {

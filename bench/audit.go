@@ -20,7 +20,7 @@ type logEvent struct {
 			CostUSD float64 `json:"cost_usd"`
 		} `json:"usage"`
 	} `json:"data"`
-	sum uint64 // of its whole text, to compare what different readers were shown
+	sum uint64 // of its whole text, to compare what different readers saw
 }
 
 func parseEvent(raw []byte) (logEvent, error) {
@@ -40,7 +40,7 @@ func sumOf(text []byte) uint64 {
 
 func (e *logEvent) messageID() string { return e.Data.MessageID }
 
-// auditLog holds a conversation's log against what the harness did and was told, and returns what is wrong with it.
+// auditLog checks a conversation's log against what the harness did and the answers it got, and returns what is wrong.
 func auditLog(events []logEvent, tries map[string]outcome, acks []acknowledgement) []string {
 	a := &audit{texts: map[string]int{}, messages: map[string]logEvent{}, ended: map[string]string{}}
 	for i := range events {
@@ -71,7 +71,7 @@ type audit struct {
 	messages map[string]logEvent // all messages by id
 	ended    map[string]string   // run: how it ended
 	running  string
-	answered bool // the running run has given its answer
+	answered bool // the current run has given its answer
 	faults   []string
 }
 
@@ -172,7 +172,7 @@ func auditCopies(one, other []logEvent) string {
 	return ""
 }
 
-// auditBudget: what was spent is what the log says, and above the budget by one call at most.
+// auditBudget checks that the reported spending matches the log, and exceeds the budget by at most one call.
 func auditBudget(events []logEvent, limit, spent float64) []string {
 	const rounding = 1e-9
 	var faults []string
@@ -192,7 +192,7 @@ func auditBudget(events []logEvent, limit, spent float64) []string {
 	return faults
 }
 
-// describe prints a log for a person who looks for a fault.
+// describe formats a log for debugging.
 func describe(events []logEvent) string {
 	var b strings.Builder
 	for _, e := range events {

@@ -1,12 +1,12 @@
 // Package bench is the load harness: scenarios, an SSE client fleet that checks every stream, and a report.
 //
-// It drives HTTP only and imports nothing of the server, so that it can be aimed at any server of the conversation
-// server's API. Scenarios about several nodes start the nodes themselves (package nodes), do to them what happens to
-// nodes, and hold every log at the end against a ledger of what was sent and what was told. Latencies are HDR histograms. With -rate the load is open: each request has a time at
-// which it should start, and its latency counts from then, so that a slow server cannot hide its queue (no
-// coordinated omission). A gap, duplicate or reorder in any stream fails the run.
+// It only uses HTTP and imports nothing of the server, so it can test any server with the same API. Scenarios with
+// several nodes start the nodes themselves (package nodes), inject faults, and finally compare every log with a ledger
+// of what was sent and answered. Latencies are HDR histograms. With -rate the load is open: each request has a
+// scheduled start, from which its latency counts, so that a slow server cannot hide its queue (no coordinated
+// omission). A gap, duplicate or reorder in any stream fails the run.
 //
-// It measures one process against another; what it measures includes its own cost when both share the cores.
+// If harness and server share the cores, the results include the cost of the harness.
 package bench
 
 import (
@@ -31,15 +31,15 @@ const (
 	exitUsage  = 2
 )
 
-// Options are the settings of a run, as flags give them.
+// Options are the settings of a run, as given by flags.
 type Options struct {
 	URLs         []string      // base URLs of the servers, without base path; requests spread over them
-	Ops          []string      // base URLs of their ops listeners, for the servers' memory; empty = not asked
+	Ops          []string      // base URLs of their ops listeners, for the servers' memory; empty = not measured
 	BasePath     string        // base path of the conversation server; default /api/agents
 	ClientPath   string        // base path of the Client API; default /api/client/v1
 	Token        string        // bearer token; empty = none
 	Agent        string        // agent of the scenario; default depends on it
-	User         string        // userId given when no token is
+	User         string        // userId to send if there is no token
 	Concurrency  int           // callers at once (create, turn, read, list) or streams or followers
 	Duration     time.Duration // measured time after the warm-up, when Count is 0
 	Count        int           // measured requests; 0 = by Duration
@@ -53,45 +53,45 @@ type Options struct {
 	Settle       time.Duration // silence before memory is read (follow, idle, soak)
 	Timeout      time.Duration // one request or stream
 	RetryFor     time.Duration // how long a request that a node could not answer is repeated; 0 = never
-	// AttemptTimeout is how long one node has to answer before the next is asked.
+	// AttemptTimeout is how long a node has to answer before the next one is tried.
 	AttemptTimeout time.Duration
-	Nodes          int    // nodes that the harness starts itself; 0 = it uses URLs
-	Dir            string // where those keep data and logs; empty = a folder that is removed after success
-	Binary         string // their program; empty = this one
-	From           string // the program that they are upgraded from (upgrade)
+	Nodes          int    // nodes to start; 0 = use URLs
+	Dir            string // directory for their data and logs; empty = a temporary one, removed after success
+	Binary         string // their executable; empty = this one
+	From           string // the executable to upgrade from (upgrade)
 	Network        bool   // each in a network of its own that can be cut (chaos)
-	NodeFlags      string // more of their flags, separated by blanks
-	Seed           uint64 // of everything random; 0 = drawn and printed
+	NodeFlags      string // additional flags for them, separated by blanks
+	Seed           uint64 // of everything random; 0 = chosen and printed
 	Faults         int    // faults to make (chaos), owners to kill (failover)
 	Followers      int    // followers of each conversation (failover, chaos), in all (rolling)
 	StateBytes     int64  // state before the fourth node joins (join)
 	LogLevel       string // of the nodes that it starts
-	MaxMemory      int64  // bytes that may be resident in a node -settle after the load (soak); 0 = not asked
+	MaxMemory      int64  // most resident bytes of a node -settle after the load (soak); 0 = not checked
 	JSON           bool   // print JSON instead of a table
 	Quiet          bool   // no live progress
 
-	environ []string        // more of the environment of nodes that it starts
-	cluster *cluster        // the nodes that it started
-	standin *standin.Server // the model and the tools of those, where the scenario needs them
+	environ []string        // additional environment of started nodes
+	cluster *cluster        // the nodes that were started
+	standin *standin.Server // their model and tools, if the scenario needs them
 }
 
-// Disk measures the yardstick of the disk below dir and is given by the command, which may know storage.
+// Disk measures the speed of the disk below dir. The command supplies it, since only the command may import storage.
 type Disk func(ctx context.Context, dir string, writers int, duration time.Duration) (*DiskReport, error)
 
 type scenario struct {
 	name, help string
 	agent      string
 	run        func(context.Context, *Options, *progress) (*Report, error)
-	defaults   map[string]string // of its flags, where they are not everybody's
-	world      world             // what its nodes live in
+	defaults   map[string]string // of its flags, where they differ from the common ones
+	world      world             // the environment of its nodes
 }
 
-// world is what the nodes of a scenario find around them.
+// world is the environment of a scenario's nodes.
 type world int
 
 const (
 	worldPlain  world = iota // the agents of bench.yaml
-	worldPeople              // people, money and files: the agents of people.yaml, with a model and tools that keep books
+	worldPeople              // people, money and files: the agents of people.yaml, with a model and tools that record their calls
 	worldClient              // callers of the Client API: the agents of bench.yaml, and an API token
 )
 
@@ -195,7 +195,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, disk Dis
 	return exitOK
 }
 
-// runScenario runs a scenario, on nodes of its own where that is asked for.
+// runScenario runs a scenario, on nodes of its own if requested.
 func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Writer) (report *Report, err error) {
 	live := newProgress(stderr, o.Quiet || o.JSON)
 	defer live.done()
@@ -203,7 +203,7 @@ func runScenario(ctx context.Context, chosen scenario, o *Options, stderr io.Wri
 		if o.standin, err = standin.Start(ctx, 0); err != nil {
 			return nil, err
 		}
-		defer func() { _ = o.standin.Close() }() // nothing is lost with it
+		defer func() { _ = o.standin.Close() }() // its error does not matter
 	}
 	if chosen.world == worldClient {
 		if err = o.needToken(); err != nil {

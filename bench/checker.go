@@ -9,7 +9,7 @@ import (
 )
 
 // messageChecker checks a streamed answer: frames numbered 1, 2, 3 without gap, duplicate or reorder, the numbered
-// words of the scripted agents likewise, and the pieces adding up to the content that the end names.
+// words of the scripted agents likewise, and the pieces adding up to the content in the final frame.
 type messageChecker struct {
 	seq   uint64
 	words int
@@ -19,7 +19,7 @@ type messageChecker struct {
 	code  string // stream.error
 }
 
-// frame looks at one frame and says whether it was a piece of text.
+// frame checks one frame and reports whether it was a piece of text.
 func (c *messageChecker) frame(f frame) (text bool) {
 	if c.fault != "" {
 		return false
@@ -107,21 +107,22 @@ func (c *messageChecker) end(data []byte) {
 	}
 }
 
-// eventChecker checks an event stream: every event of the log once and in order; deltas fit the text they extend, and
-// the answer that is stored begins with the text that was streamed, unless that is of an attempt that was interrupted and
-// nothing was heard of the next but its end.
+// eventChecker checks an event stream: every event of the log comes once and in order, deltas fit the text they extend,
+// and the stored answer begins with the streamed text, unless that is from an interrupted attempt and only the end of
+// the next one was received.
 type eventChecker struct {
-	seq   uint64 // newest event seen
-	run   string
-	said  []byte // text of the active run, as far as it was streamed
-	void  bool   // said is of an attempt that was interrupted: the next one need not say the same
-	fault string
+	seq      uint64 // newest event seen
+	run      string
+	streamed []byte // text of the active run, as far as it was streamed
+	void     bool   // streamed is from an interrupted attempt: the next one may differ
+	fault    string
 }
 
-// reopened: the stream goes on where it was, on a new connection. A run that is active is told from its beginning.
-func (c *eventChecker) reopened() { c.run, c.said, c.void = "", nil, false }
+// reopened is called when the stream continues on a new connection. The text of an active run is sent from its
+// beginning.
+func (c *eventChecker) reopened() { c.run, c.streamed, c.void = "", nil, false }
 
-// frame looks at one frame and returns the seq of an event of the log, or 0.
+// frame checks one frame and returns the seq of an event of the log, or 0.
 func (c *eventChecker) frame(f frame) uint64 {
 	if c.fault != "" {
 		return 0
@@ -147,7 +148,7 @@ func (c *eventChecker) frame(f frame) uint64 {
 	if string(f.event) == "session.recovered" {
 		c.void = true
 	}
-	if len(c.said) > 0 && string(f.event) == "agent.message" {
+	if len(c.streamed) > 0 && string(f.event) == "agent.message" {
 		c.answer(f)
 	}
 	return seq
@@ -165,12 +166,12 @@ func (c *eventChecker) answer(f frame) {
 		return
 	}
 	if event.RunID != c.run {
-		return // one that is replayed, while another is told
+		return // a replayed one, while another run is active
 	}
-	if !c.void && !strings.HasPrefix(event.Data.Content, string(c.said)) {
-		c.fault = fmt.Sprintf("streamed %.60q, answer is %.60q", c.said, event.Data.Content)
+	if !c.void && !strings.HasPrefix(event.Data.Content, string(c.streamed)) {
+		c.fault = fmt.Sprintf("streamed %.60q, answer is %.60q", c.streamed, event.Data.Content)
 	}
-	c.said, c.void = nil, false
+	c.streamed, c.void = nil, false
 }
 
 func (c *eventChecker) live(f frame) {
@@ -188,20 +189,20 @@ func (c *eventChecker) live(f frame) {
 	}
 	switch change.Type {
 	case "agent.message.snapshot":
-		c.run, c.said, c.void = change.RunID, []byte(change.Data.Text), false
+		c.run, c.streamed, c.void = change.RunID, []byte(change.Data.Text), false
 	case "agent.message.delta":
 		if change.RunID != c.run || change.Data.Offset == 0 {
-			c.run, c.said = change.RunID, c.said[:0]
+			c.run, c.streamed = change.RunID, c.streamed[:0]
 		}
-		if change.Data.Offset != uint64(len(c.said)) {
-			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, len(c.said))
+		if change.Data.Offset != uint64(len(c.streamed)) {
+			c.fault = fmt.Sprintf("delta at %d, %d bytes seen", change.Data.Offset, len(c.streamed))
 			return
 		}
-		c.said, c.void = append(c.said, change.Data.Text...), false
+		c.streamed, c.void = append(c.streamed, change.Data.Text...), false
 	}
 }
 
-// number finds `"key":123` in a flat JSON text. It only looks; a text that it does not understand is "not found".
+// number finds `"key":123` in a flat JSON text. It only searches the text; anything unexpected is "not found".
 func number(data []byte, key string) (uint64, bool) {
 	at := bytes.Index(data, []byte(key))
 	if at < 0 {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	// The harness shares the cores with the server it measures: a client of 30 us a request would measure itself.
+	// The harness shares the cores with the server: a client that takes 30 us a request would measure itself.
 	"github.com/valyala/fasthttp"
 )
 
@@ -26,7 +26,7 @@ type client struct {
 	dark    *blackouts
 }
 
-// callError is an answer that is not a success.
+// callError is a response that is not a success.
 type callError struct {
 	Status int // 0 = no answer
 	Code   string
@@ -56,8 +56,8 @@ func (c *client) close() {
 	}
 }
 
-// call sends one request and hands the body to read, if the status is want. The body is valid only during read. What a
-// node could not answer is repeated at the next one, for as long as -retry-for says.
+// call sends one request and passes the body to read, if the status is want. The body is valid only during read. A
+// request that a node could not answer is repeated at the next one, for as long as -retry-for.
 func (c *client) call(method, path string, body []byte, want int, read func([]byte) error) error {
 	host := int(c.next.Add(1) % uint64(len(c.hosts)))
 	r := newRetry(c.options.RetryFor)
@@ -72,7 +72,7 @@ func (c *client) call(method, path string, body []byte, want int, read func([]by
 	}
 }
 
-// request is one thing to ask a server.
+// request is one request to a server.
 type request struct {
 	method, path string
 	body         []byte
@@ -133,12 +133,12 @@ func errorCode(status int, body []byte) string {
 	var flat struct {
 		Code string `json:"code"`
 	}
-	var nested struct { // as the gateway says it
+	var nested struct { // in the gateway's form
 		Error struct {
 			Code string `json:"code"`
 		} `json:"error"`
 	}
-	_, _ = json.Unmarshal(body, &flat), json.Unmarshal(body, &nested) // what is neither has no code
+	_, _ = json.Unmarshal(body, &flat), json.Unmarshal(body, &nested) // other bodies have no code
 	return strings.TrimSpace(strconv.Itoa(status) + " " + cmp.Or(flat.Code, nested.Error.Code))
 }
 
@@ -148,7 +148,7 @@ func (c *client) begin(now time.Time) {
 	c.dark.begin(now)
 }
 
-// report adds what the measured time had of failing over.
+// report adds the effects of failovers on the measured time.
 func (c *client) report(r *Report, now time.Time) {
 	if c.options.RetryFor > 0 {
 		r.Numbers["repeated attempts"] = float64(c.retries.Load())
@@ -170,7 +170,7 @@ func (c *client) createBodyFor(agent string) []byte {
 	return encoded
 }
 
-// create makes a conversation and returns its id.
+// create creates a conversation and returns its id.
 func (c *client) create(body []byte) (string, error) {
 	var id string
 	err := c.call("POST", "/conversations", body, 201, func(answer []byte) error {

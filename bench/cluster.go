@@ -19,14 +19,14 @@ import (
 //go:embed bench.yaml
 var agents []byte
 
-// cluster is nodes that the harness started itself.
+// cluster is the nodes that the harness has started.
 type cluster struct {
 	*nodes.Fleet
 	dir  string
 	temp bool // dir is the harness's own
 }
 
-// settleWithin is how long a cluster may take until all shards have all their copies and owners are spread.
+// settleWithin is how long a cluster may take until all shards have all copies and owners are spread.
 const settleWithin = 90 * time.Second
 
 // startCluster starts the nodes of a run, waits until they have settled, and points the options at them.
@@ -91,18 +91,18 @@ func (c *cluster) stop(keep bool) string {
 		return c.dir
 	}
 	if c.temp && !keep {
-		_ = os.RemoveAll(c.dir) // what is left of a temporary folder harms nobody
+		_ = os.RemoveAll(c.dir) // leftovers in a temporary directory do no harm
 		return ""
 	}
 	return c.dir
 }
 
-// settle waits until every shard has an owner and all its copies, and owners are spread over the nodes that run.
+// settle waits until every shard has an owner and all copies, and owners are spread over the running nodes.
 func (c *cluster) settle(ctx context.Context, within time.Duration) error {
 	return c.await(ctx, within, (*status).unsettled)
 }
 
-// replicate waits until every shard has an owner and all its copies on the nodes that run.
+// replicate waits until every shard has an owner and all copies on the running nodes.
 func (c *cluster) replicate(ctx context.Context, within time.Duration) error {
 	return c.await(ctx, within, (*status).unreplicated)
 }
@@ -126,7 +126,7 @@ func (c *cluster) await(ctx context.Context, within time.Duration, lacks func(s 
 	}
 }
 
-// look asks the nodes that run for the status of the cluster, one after another, and leaves out those that do not answer.
+// look gets the status of the cluster from the running nodes, one after another, and skips those that do not answer.
 func (c *cluster) look(ctx context.Context) iter.Seq2[*nodes.Node, *status] {
 	return func(yield func(*nodes.Node, *status) bool) {
 		for _, n := range c.Nodes() {
@@ -140,7 +140,7 @@ func (c *cluster) look(ctx context.Context) iter.Seq2[*nodes.Node, *status] {
 	}
 }
 
-// running are the names of the nodes that run.
+// running returns the names of the running nodes.
 func (c *cluster) running() []string {
 	var names []string
 	for _, n := range c.Nodes() {

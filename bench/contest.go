@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// needToken gives nodes of the harness's own an API token, which the scenarios of the Client API call with.
+// needToken gives the started nodes an API token for the scenarios of the Client API.
 func (o *Options) needToken() error {
 	if o.Token == "" && o.Nodes == 0 {
 		return errors.New("calls of the Client API take an API token: -token or PARLEY_TOKEN")
@@ -24,17 +24,17 @@ func (o *Options) needToken() error {
 	return nil
 }
 
-// newClientAPI is a client of the Client API of the same servers.
+// newClientAPI returns a client of the Client API of the same servers.
 func newClientAPI(o *Options) (*client, error) { return newClientAt(o, o.URLs, o.ClientPath) }
 
-// newClientAt is a client of other servers, or at another base path.
+// newClientAt returns a client of other servers, or with another base path.
 func newClientAt(o *Options, urls []string, basePath string) (*client, error) {
 	own := *o
 	own.URLs, own.BasePath = urls, basePath
 	return newClient(&own)
 }
 
-// rival is one of several operations that are measured against each other.
+// rival is one of several operations that are compared.
 type rival struct {
 	name  string
 	op    operation
@@ -42,17 +42,17 @@ type rival struct {
 	took  time.Duration
 	rates []float64 // per second, slice by slice
 	p99s  []float64 // milliseconds, slice by slice
-	cpu   float64   // seconds of the nodes' processors, where they are the harness's own; what else runs on the machine is not in it
+	cpu   float64   // processor seconds of the started nodes, without other load on the machine
 }
 
-// slices of a contest: short, so that the machine's moods meet all rivals, and long against the end of a slice, when its
-// last callers run alone.
+// slices of a contest: short, so that fluctuations of the machine affect all rivals, but long compared with the end of
+// a slice, when its last callers run alone.
 const (
 	contestSlice  = 500 * time.Millisecond
 	contestRounds = 2 // at least
 )
 
-// contest lets rivals run in turns, a slice of time each, for the options' duration together. No one is always first.
+// contest runs the rivals in turns, a slice of time each, for the options' duration in all, in changing order.
 func contest(ctx context.Context, o *Options, live *progress, rivals []*rival) error {
 	if o.WarmUp > 0 {
 		live.phase("warm-up")
@@ -88,13 +88,14 @@ func (r *rival) slice(ctx context.Context, o *Options, live *progress, length ti
 	return own, time.Since(began)
 }
 
-// processorTime is what the nodes of the harness's own have used; asking the ops listeners would be in it. 0 without them.
+// processorTime returns the processor time of the started nodes, 0 without any. It does not use the ops listeners,
+// whose requests would count.
 func processorTime(o *Options) (sum time.Duration) {
 	if o.cluster == nil {
 		return 0
 	}
 	for _, n := range o.cluster.Nodes() {
-		if usage, err := n.Usage(); err == nil { // one that died shows in the errors
+		if usage, err := n.Usage(); err == nil { // a dead node shows in the errors
 			sum += usage.CPU
 		}
 	}
@@ -122,8 +123,8 @@ func contestReport(o *Options, rivals []*rival) *Report {
 	return report
 }
 
-// against adds how many of one rival's there were for each of another's: over the whole time, how far that moved from slice to
-// slice, and by the servers' processor time, which other load on the machine does not touch.
+// against adds the ratio of two rivals' throughput to the report: overall, its variation from slice to slice, and by
+// the servers' processor time, which other load on the machine does not affect.
 func (r *rival) against(report *Report, other *rival) {
 	ratios := make([]float64, 0, len(r.rates))
 	for i := range r.rates {

@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Agents of bench.yaml that scenarios choose by themselves.
+// Agents of bench.yaml that scenarios choose.
 const agentBudget = "bench-budget"
 
-// crowd is conversations under load, each with followers; all that was done is written down and audited at the end.
+// crowd is a set of conversations under load, each with followers. Everything that is done is recorded and audited at
+// the end.
 type crowd struct {
 	options *Options
 	live    *progress
@@ -30,7 +31,7 @@ type crowd struct {
 	cancels float64 // share of turns that are cancelled
 	reads   float64 // share of turns that are read back
 
-	patience time.Duration // how long the audit waits for what is missing
+	patience time.Duration // how long the audit waits for missing events
 
 	ctx     context.Context //nolint:containedctx // of the openers, which the crowd owns
 	stop    context.CancelFunc
@@ -57,7 +58,7 @@ func (c *crowd) measured(d *distribution, took time.Duration) {
 	record(d.h, took)
 }
 
-// newCrowd creates conversations, and followers spread over all nodes. agentOf may give one an agent of its own.
+// newCrowd creates conversations, and followers spread over all nodes. agentOf may choose the agent of a conversation.
 func newCrowd(ctx context.Context, o *Options, live *progress, conversations int, agentOf func(n int) string) (*crowd, error) {
 	caller, err := newClient(o)
 	if err != nil {
@@ -90,10 +91,10 @@ func newCrowd(ctx context.Context, o *Options, live *progress, conversations int
 	return c, nil
 }
 
-// openers is how many goroutines open streams of each urgency: opening blocks for the connect only.
+// openers is how many goroutines open streams of each urgency: opening only blocks for the connect.
 const openers = 8
 
-// follow opens n followers, spread over conversations and nodes, and waits until all are let in.
+// follow opens n followers, spread over conversations and nodes, and waits until all are connected.
 func (c *crowd) follow(ctx context.Context, n int) error {
 	c.live.phase("opening followers")
 	room := n + len(c.ledgers)*len(c.options.URLs) // and the fresh ones of the audit
@@ -104,7 +105,7 @@ func (c *crowd) follow(ctx context.Context, n int) error {
 		}
 	}
 	for i := range n {
-		// Each round over the conversations begins at another node.
+		// Each round over the conversations begins at a different node.
 		c.watch(c.ledgers[i%len(c.ledgers)], (i+i/len(c.ledgers))%len(c.options.URLs))
 	}
 	return c.awaitOpen(ctx, c.watches)
@@ -147,7 +148,7 @@ func (c *crowd) open(queue chan *watch) {
 	}
 }
 
-// reopen takes a watch whose stream ended. There is room for all: none is in a queue twice.
+// reopen queues a watch whose stream has ended. The queues have room for all: none is in a queue twice.
 func (c *crowd) reopen(w *watch, later bool) {
 	if later {
 		c.later <- w
@@ -183,7 +184,7 @@ func (c *crowd) turn(caller, _ int) error {
 	return err
 }
 
-// cancelSometimes cancels a share of the turns at any node, and returns what waits until that is answered.
+// cancelSometimes cancels a share of the turns at any node, and returns a function that waits for the response.
 func (c *crowd) cancelSometimes(l *ledger) (wait func()) {
 	if c.cancels == 0 || rand.Float64() >= c.cancels {
 		return func() {}
@@ -192,14 +193,14 @@ func (c *crowd) cancelSometimes(l *ledger) (wait func()) {
 	ended.Go(func() {
 		const latest = 300 * time.Millisecond
 		sleepUntil(c.ctx, time.Now().Add(rand.N(latest)))
-		// Whatever it is answered, the log tells whether all was in order.
+		// Whatever the response, the log shows whether everything was in order.
 		_, _ = c.client.attempt(rand.IntN(len(c.client.hosts)), &request{method: "POST", path: "/conversations/" + l.id + "/cancel", want: 200})
 	})
 	return ended.Wait
 }
 
-// ownerKilled tells all conversations of a node that it was killed, and returns how many there are. wait ends when each
-// has had a command accepted.
+// ownerKilled notifies all conversations of a node that it was killed, and returns how many there are. wait returns
+// when each of them has had a command accepted.
 func (c *crowd) ownerKilled(owner string, at time.Time) (affected int, wait func()) {
 	var ended sync.WaitGroup
 	hit := map[*ledger]bool{}
@@ -219,7 +220,7 @@ func (c *crowd) ownerKilled(owner string, at time.Time) (affected int, wait func
 	return len(hit), ended.Wait
 }
 
-// owners counts conversations by the node that served them last.
+// owners counts conversations by the node that last served them.
 func (c *crowd) owners() map[string]int {
 	owners := map[string]int{}
 	for _, l := range c.ledgers {
@@ -228,11 +229,11 @@ func (c *crowd) owners() map[string]int {
 	return owners
 }
 
-// catchUp is how long followers and nodes may take until all show the same, once there is quiet.
+// catchUp is how long followers and nodes may take to agree once the load has ended.
 const catchUp = 30 * time.Second
 
-// audit checks every conversation, in quiet: its log against the ledger, the copies of all nodes against each other,
-// what followers saw, and new followers at every node.
+// audit checks every conversation after the load: its log against the ledger, the copies of all nodes against each
+// other, what followers saw, and new followers at every node.
 func (c *crowd) audit(ctx context.Context) []string {
 	c.live.phase("checking")
 	opened := len(c.watches)
@@ -302,7 +303,7 @@ func (c *crowd) auditOne(ctx context.Context, l *ledger, watches []*watch, deadl
 	return faults
 }
 
-// settledLog waits until the log ends idle and every node shows the same one.
+// settledLog waits until the conversation is idle and every node shows the same log.
 func (c *crowd) settledLog(ctx context.Context, l *ledger, deadline time.Time) ([]logEvent, error) {
 	for {
 		events, err := c.sameLog(l)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// DiskReport is what the disk gives to writers at once: the yardstick of every durable number.
+// DiskReport is the disk's speed for concurrent writers, the reference for every durable operation.
 type DiskReport struct {
 	Writers         int     `json:"writers"`
 	BatchesPerSec   float64 `json:"batchesPerSecond"` // batches of 3 keys, each durable before the next

@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reader is one client's side of a stream. Its calls come from one loop and must not block.
+// reader is the client side of a stream. Its methods are called from one loop and must not block.
 type reader interface {
 	frame(now time.Time, f frame)
 	comment(now time.Time, text []byte)
-	// end: the stream is over, with the status and body of an answer that was no stream, or what broke it.
+	// end is called when the stream is over: with the status and body of a response that was no stream, or the error
+	// that broke it.
 	end(now time.Time, status int, body []byte, err error)
 }
 
-// fleet holds many SSE connections with a few goroutines: raw sockets in epoll loops, so that the harness costs less
+// fleet serves many SSE connections with a few goroutines: raw sockets in epoll loops, so that the harness costs less
 // than what it measures.
 type fleet struct {
 	addrs   []*net.TCPAddr
@@ -37,7 +38,7 @@ type fleetLoop struct {
 	mu    struct {
 		sync.Mutex
 		conns map[int32]*fleetConn
-		idle  map[int]*fleetConn // by the caller whose last answer ended on it
+		idle  map[int]*fleetConn // by the caller whose last response ended on it
 		stop  bool
 	}
 }
@@ -81,7 +82,7 @@ func newFleet(o *Options) (*fleet, error) {
 	return f, nil
 }
 
-// sockaddr makes a new one for each connect: it holds scratch space.
+// sockaddr returns a new one for each connect, since it holds scratch space.
 func sockaddr(addr *net.TCPAddr) (family int, sa unix.Sockaddr) {
 	if v4 := addr.IP.To4(); v4 != nil {
 		sa := &unix.SockaddrInet4{Port: addr.Port}
@@ -116,8 +117,8 @@ func (f *fleet) open(n int, request []byte, r reader) error {
 	return f.openAt(n%len(f.addrs), n, request, r)
 }
 
-// openAt sends a request to a host and leaves the stream to a loop: on the caller's own connection where its last answer
-// ended in good order, as browsers do, else on a new one. It blocks for the connect only.
+// openAt sends a request to a host and leaves the stream to a loop: like a browser on the caller's own connection if
+// its last response ended cleanly, otherwise on a new one. It only blocks for the connect.
 func (f *fleet) openAt(host, n int, request []byte, r reader) error {
 	loop := f.loops[n%len(f.loops)]
 	if loop.again(n, host, request, r) {
@@ -138,7 +139,7 @@ func connect(fd int, addr unix.Sockaddr, request []byte) error {
 	if err := unix.Connect(fd, addr); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	// Best effort: without it tokens are only later by the kernel's own delay.
+	// Best effort: without it the kernel delays small packets.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	for len(request) > 0 {
 		n, err := unix.Write(fd, request)
@@ -153,7 +154,7 @@ func connect(fd int, addr unix.Sockaddr, request []byte) error {
 	return nil
 }
 
-// again sends a request on a caller's idle connection, if there is one to that host.
+// again sends a request on the caller's idle connection to that host, if there is one.
 func (l *fleetLoop) again(n, host int, request []byte, r reader) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,7 +246,7 @@ func (l *fleetLoop) read(c *fleetConn, r reader, buffer []byte) {
 	}
 }
 
-// rest keeps a connection for its caller's next request.
+// rest keeps an idle connection for its caller's next request.
 func (l *fleetLoop) rest(c *fleetConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +262,7 @@ func (l *fleetLoop) drop(c *fleetConn, now time.Time, err error) {
 	}
 	r := c.reader
 	l.mu.Unlock()
-	// The kernel forgets the descriptor in epoll with the close.
+	// Closing also removes the descriptor from epoll.
 	_ = unix.Close(c.fd)
 	if r != nil {
 		r.end(now, c.parser.status, c.parser.body, err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Names of what is watched beside the gauges of the servers' own.
+// Names of what is watched besides the servers' own gauges.
 const (
 	statGoroutines  = "go_goroutines"
 	statDescriptors = "process_open_fds"
@@ -24,23 +24,23 @@ const (
 	whatDescriptors = "descriptors but those of tables"
 )
 
-// growth looks at servers again and again, and says in the end what has grown: a thing may be large under load, and it may
-// go up and down, but under the same load it must not be larger in the last quarter of the time than in the second. Where
-// more was done in the last one, as much more may be there.
+// growth samples servers and finally reports what has grown. A gauge may be large under load and fluctuate, but under
+// the same load it must not be larger in the last quarter of the time than in the second. If more was done in the last
+// quarter, it may be larger in proportion.
 type growth struct {
 	start   time.Time
 	done    func() int64 // how much has been done so far
 	samples []sample
 }
 
-// sample is what was seen at a time, summed over the servers.
+// sample is the values at one time, summed over the servers.
 type sample struct {
 	at     time.Time
 	done   int64
 	values map[string]float64
 }
 
-// watch takes samples until ctx ends. One that cannot be taken is an error: what is not seen cannot be said not to grow.
+// watch takes samples until ctx ends. A sample that cannot be taken is an error, since growth could go unnoticed.
 func (g *growth) watch(ctx context.Context, servers []string, every time.Duration) error {
 	g.start = time.Now()
 	for next := g.start.Add(every); sleepUntil(ctx, next); next = next.Add(every) {
@@ -60,7 +60,7 @@ func (g *growth) watch(ctx context.Context, servers []string, every time.Duratio
 	return nil
 }
 
-// watched picks of a server's gauges what must not grow. What lies on disk does, and caches of it are bounded by their settings.
+// watched selects the gauges that must not grow. Data on disk grows, and its caches are bounded by settings.
 func watched(all map[string]float64) map[string]float64 {
 	values := map[string]float64{
 		whatHeap: all[statHeap], whatGoroutines: all[statGoroutines], whatDescriptors: all[statDescriptors] - all[statTables],
@@ -73,7 +73,7 @@ func watched(all map[string]float64) map[string]float64 {
 	return values
 }
 
-// judge compares the second quarter of the time until end with the last one, notes both and returns what has grown.
+// judge compares the second quarter of the time until end with the last one, reports both and returns what has grown.
 func (g *growth) judge(end time.Time, r *Report) (faults []string) {
 	quarter := end.Sub(g.start) / 4
 	second, last := g.between(g.start.Add(quarter), g.start.Add(2*quarter)), g.between(g.start.Add(3*quarter), end)
@@ -95,7 +95,7 @@ func (g *growth) judge(end time.Time, r *Report) (faults []string) {
 	return faults
 }
 
-// allowed is up to where a number may go from the second quarter to the last: so much is chance.
+// allowed returns how large a number may be in the last quarter, given that of the second: smaller changes are noise.
 func allowed(name string, before float64) float64 {
 	switch {
 	case name == whatHeap:
@@ -118,7 +118,7 @@ func (g *growth) between(from, to time.Time) (found []sample) {
 	return found
 }
 
-// speed is how much was done in a second.
+// speed returns how much was done per second.
 func speed(samples []sample) float64 {
 	first, last := samples[0], samples[len(samples)-1]
 	return float64(last.done-first.done) / max(last.at.Sub(first.at).Seconds(), 1e-9)
@@ -133,7 +133,7 @@ func median(samples []sample, name string) float64 {
 	return values[len(values)/2]
 }
 
-// gaugesOf asks a server for all that can go up and down, each summed over its labels; nothing when it does not answer.
+// gaugesOf returns a server's gauges, each summed over its labels; nil if it does not answer.
 func gaugesOf(ctx context.Context, ops string) map[string]float64 {
 	return scrape(ctx, ops, 10*time.Second, parseGauges)
 }

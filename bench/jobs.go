@@ -39,7 +39,7 @@ type job struct {
 // jobKind says how jobs of a sort are made and read.
 type jobKind struct {
 	name    string
-	caller  asker
+	caller  nodeClient
 	create  string // path of POST
 	made    int    // status of a success
 	body    func(agent, callback string) map[string]any
@@ -64,12 +64,12 @@ func startJobs(ctx context.Context, o *Options, server, api *client) (*jobs, err
 	j.server = &http.Server{Handler: j, ReadHeaderTimeout: time.Minute}
 	go func() { _ = j.server.Serve(listener) }() // ends with close
 	j.kinds = []jobKind{{
-		name: "task", caller: asker{server}, create: "/tasks", made: http.StatusCreated, read: "/tasks/%s/status", success: "completed",
+		name: "task", caller: nodeClient{server}, create: "/tasks", made: http.StatusCreated, read: "/tasks/%s/status", success: "completed",
 		body: func(agent, callback string) map[string]any {
 			return map[string]any{"agentId": agent, "input": "work", "callbackUrl": callback}
 		},
 	}, {
-		name: "run", caller: asker{api}, create: "/agents/responses", made: http.StatusAccepted, read: "/agents/runs/%s", success: "succeeded",
+		name: "run", caller: nodeClient{api}, create: "/agents/responses", made: http.StatusAccepted, read: "/agents/runs/%s", success: "succeeded",
 		body: func(agent, callback string) map[string]any {
 			return map[string]any{"model": agent, "input": "work", "background": true, "callback_url": callback}
 		},

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// outcome is what the harness knows of one attempt to send a message.
+// outcome is the harness's knowledge of one attempt to send a message.
 type outcome int
 
 const (
-	unknown outcome = iota // no answer, or one that leaves it open: it may be in the log, once
+	unknown outcome = iota // no answer, or an inconclusive one: it may be in the log, once
 	refused                // it must not be in the log
 	done                   // it must be in the log, once, with its answer
 )
 
-// acknowledgement is a turn that a server said has ended.
+// acknowledgement is a turn that a server has reported as ended.
 type acknowledgement struct {
 	text                       string
 	messageID, responseID, run string
 	content, stop              string
 }
 
-// ledger is what the harness did to one conversation, and what it was told: the log is held against it at the end.
-// Every attempt has a text of its own, so that an attempt of which the outcome is unknown may be repeated, and a server
-// that does something twice is found out.
+// ledger records what the harness did in one conversation, and the answers: at the end the log is checked against it.
+// Every attempt has a unique text, so that an attempt with an unknown outcome may be repeated, and a server that does
+// something twice is detected.
 type ledger struct {
 	crowd *crowd
 	n     int
 	id    string
 	agent string
 
-	turning sync.Mutex // held through a turn: the harness never sends two messages at once
+	turning sync.Mutex // held during a turn: the harness never sends two messages at once
 	begun   int        // turns; under turning
 	read    uint64     // events read so far, see readBack; under turning
 
@@ -72,8 +72,8 @@ type turnAnswer struct {
 	Error      *struct{ Code string }        `json:"error"`
 }
 
-// turn sends a message and repeats it at other nodes until one says that its turn has ended, or the time for that is
-// over. Whoever cannot send a message for so long has found a conversation that is stuck, or a cluster that is down.
+// turn sends a message and repeats it at other nodes until one reports the end of its turn or the time limit has
+// passed. If that fails, a conversation is stuck or the cluster is down.
 func (l *ledger) turn() error {
 	l.turning.Lock()
 	defer l.turning.Unlock()
@@ -109,18 +109,19 @@ func (l *ledger) turnLocked() error {
 	}
 }
 
-// busyAfterUnknown: a turn may run that an earlier message began, of which the harness lost sight.
+// busyAfterUnknown reports whether the conversation may be busy with a turn of an earlier attempt whose outcome is
+// unknown.
 func (l *ledger) busyAfterUnknown(err error, r *retry) bool {
 	return err.Error() == codeBusy && !r.deadline.IsZero() && time.Now().Add(r.wait).Before(r.deadline)
 }
 
-// final: the server has decided that it does not do it.
+// final reports whether the server has definitely refused.
 func final(err error) bool {
 	var failed *callError
 	return errors.As(err, &failed) && failed.Status >= 400 && failed.Status < 500
 }
 
-// expected refusals are as good as a success: a budget that is used up stays so.
+// expected reports whether a refusal counts as a success: a budget that is used up stays so.
 func (l *ledger) expected(err error) bool {
 	return l.agent == agentBudget && strings.HasPrefix(err.Error(), "402")
 }
@@ -166,7 +167,7 @@ func (l *ledger) accepted(text, by string, began time.Time, a *turnAnswer) {
 	l.mu.Unlock()
 }
 
-// judge says whether a turn ended as turns should.
+// judge checks that a turn ended correctly.
 func (l *ledger) judge(a *turnAnswer) error {
 	switch a.StopReason {
 	case "end_turn", "budget_reached":
@@ -200,8 +201,8 @@ func (l *ledger) ownerKilled(at time.Time) {
 	}
 }
 
-// readBack reads the log on from where it was last read, at any node, and demands the newest acknowledged message: a
-// node that serves from a replica which is behind is found out.
+// readBack continues reading the log, at any node, and requires the newest acknowledged message, which detects a node
+// that serves from a replica that is behind.
 func (l *ledger) readBack() {
 	l.turning.Lock()
 	defer l.turning.Unlock()
@@ -217,7 +218,7 @@ func (l *ledger) readBack() {
 	c := l.crowd.client
 	events, err := l.events(rand.IntN(len(c.hosts)), l.read)
 	if err != nil {
-		return // not available is no wrong answer
+		return // being unavailable is not a wrong answer
 	}
 	found := l.read > 0 && len(events) == 0
 	for _, e := range events {

@@ -20,7 +20,7 @@ func newHistogram() *hdrhistogram.Histogram {
 }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// Out of range cannot be: the value is clamped to it.
+	// Never out of range: the value is clamped.
 	_ = h.RecordValue(min(max(int64(d/time.Microsecond), 1), histogramMax))
 }
 
@@ -80,7 +80,7 @@ func (l *load) run(ctx context.Context) (*tally, time.Duration) {
 	return total, time.Since(start)
 }
 
-// phase runs callers until a time or until count operations were issued.
+// phase runs callers until a time or until count operations have been issued.
 func (l *load) phase(ctx context.Context, until time.Time, count int64) *tally {
 	l.issued.Store(0)
 	start := time.Now()

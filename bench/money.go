@@ -6,32 +6,31 @@ import (
 	"parley/bench/standin"
 )
 
-// moneyBook holds what a conversation's log says of money against its budget, and against what the model charged.
+// moneyBook checks the costs in a conversation's log against its budget, and against what the model charged.
 //
-// What a turn is charged is exactly what its calls came to, as long as none was lost and none cut. A call that was lost
-// with its node is charged exactly what was reserved for it, even if the model never heard of it: nobody knows. A call
-// that was cut is charged what the node metered.
+// A turn costs exactly what its calls cost, if none was lost or cut. A call that was lost with its node costs exactly
+// what was reserved for it, even if it never reached the model. A call that was cut costs what the node metered.
 type moneyBook struct {
 	limit, spent int64 // nano-dollars, as of the newest event
 	overshoot    int64 // most that was ever spent above the limit
 	turns        map[string]*turnMoney
 	order        []string // runs
-	said         string   // account of the newest message
+	account      string   // account of the newest message
 	recovered    int
 	open         int   // calls that were lost or cut
 	charged      int64 // by the model
-	twice        int64 // more than anything explains
-	kept         int64 // most that one lost or cut call was charged beyond what it came to
+	twice        int64 // more than can be explained
+	kept         int64 // most that one lost or cut call was charged beyond its actual cost
 	faults       []string
 }
 
 // turnMoney is one run in the log.
 type turnMoney struct {
 	of        string // account with the model
-	told      int64  // settled, as the log tells
-	reserved  int64  // for the call under way
+	told      int64  // settled, according to the log
+	reserved  int64  // for the call in progress
 	lost      int64  // settled without a model's answer, with a recovery
-	losses    int    // how often that was
+	losses    int    // the number of such settlements
 	recovered int
 }
 
@@ -46,10 +45,10 @@ func (b *moneyBook) fault(format string, args ...any) {
 func (b *moneyBook) event(e *logged) {
 	switch e.Type {
 	case "user.message":
-		b.said = caseOf(e.Data.Content)
+		b.account = caseOf(e.Data.Content)
 	case "session.status_running":
 		if b.turns[e.RunID] == nil {
-			b.turns[e.RunID] = &turnMoney{of: b.said}
+			b.turns[e.RunID] = &turnMoney{of: b.account}
 			b.order = append(b.order, e.RunID)
 		}
 	case "session.recovered":
@@ -73,7 +72,7 @@ func (b *moneyBook) event(e *logged) {
 	}
 }
 
-// know takes in the sum that an event tells: nothing but a settlement changes it.
+// know records the sum in an event: only a settlement changes it.
 func (b *moneyBook) know(e *logged) {
 	if sum := nanoOf(e.Data.SpentUSD); sum != b.spent {
 		b.fault("event %d: %d nano-dollars were spent that nothing explains", e.Seq, sum-b.spent)
@@ -81,8 +80,8 @@ func (b *moneyBook) know(e *logged) {
 	}
 }
 
-// usage takes in what a call was settled at. One that was lost has no tokens, follows the recovery of its turn, and is
-// settled at what was reserved for it.
+// usage records the settlement of a call. A lost call has no tokens, follows the recovery of its turn, and is settled
+// at what was reserved for it.
 func (b *moneyBook) usage(e *logged) {
 	turn := b.turns[e.RunID]
 	if turn == nil || e.Data.Usage == nil {
@@ -110,7 +109,7 @@ func (b *moneyBook) sum(spent int64) {
 	b.overshoot = max(b.overshoot, spent-b.limit)
 }
 
-// close judges, with all calls of the model and what the conversation says it has spent.
+// close makes the final checks, with all calls of the model and the conversation's reported spending.
 func (b *moneyBook) close(calls []standin.Call, spent int64) {
 	if spent != b.spent {
 		b.fault("at the end %d nano-dollars were spent that nothing explains", spent-b.spent)
@@ -135,14 +134,14 @@ func (b *moneyBook) close(calls []standin.Call, spent int64) {
 	}
 }
 
-// turn judges one run.
+// turn checks one run.
 func (b *moneyBook) turn(name string, turn *turnMoney, calls []standin.Call) {
 	charged, room, open := int64(0), int64(0), 0
 	for _, call := range calls {
 		charged += costOf(call)
 		if !call.Ended {
 			open++
-			room += inputNano*call.Prompt/2 + 2*meterStep // it was cut: the node's own estimate counts
+			room += inputNano*call.Prompt/2 + 2*meterStep // it was cut: the node's own estimate applies
 		}
 	}
 	open += turn.losses

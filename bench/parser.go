@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// limits of what a stream may send before the client gives up on it.
+// Limits of a stream, beyond which the client gives up.
 const (
 	maxHead = 64 << 10
 	maxLine = 8 << 20
 )
 
-// frame is one SSE frame. Its slices are valid only during the call that hands it over.
+// frame is one SSE frame. Its slices are valid only during the callback.
 type frame struct {
 	event, id, data []byte
 }
 
-// parser reads one HTTP/1.1 answer that is an event stream, from pieces of any size. For an answer that is no 200 it
-// keeps the body for the error code.
+// parser parses one HTTP/1.1 response with an event stream, from pieces of any size. Of a response other than 200 it
+// keeps the body, for the error code.
 type parser struct {
 	state   parserState
 	line    []byte // unfinished line of head, chunk size or stream
@@ -49,7 +49,7 @@ const (
 
 var errMalformed = errors.New("malformed answer")
 
-// feed takes the next bytes and calls onFrame for each complete frame, onComment for each comment line.
+// feed parses the next bytes and calls onFrame for each complete frame, onComment for each comment line.
 func (p *parser) feed(in []byte, onFrame func(frame), onComment func([]byte)) error {
 	for len(in) > 0 && !p.ended {
 		if p.state == readChunk || p.state == readBody {

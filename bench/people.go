@@ -24,7 +24,7 @@ func peopleSettings(world *standin.Server) []byte {
 	return fmt.Appendf(nil, string(peopleAgents), world.ModelURL(), world.ToolURL("pay"))
 }
 
-// account is what is read of a conversation with people and money.
+// account is the part of a conversation's state that the scenarios with people and money read.
 type account struct {
 	Conversation struct {
 		Runtime struct {
@@ -41,14 +41,14 @@ type account struct {
 	} `json:"pendingActions"`
 }
 
-// asker asks any node on behalf of a scenario that goes on while nodes are killed.
-type asker struct {
+// nodeClient sends requests to any node, for scenarios that go on while nodes are killed.
+type nodeClient struct {
 	*client
 }
 
-// any asks one node after another, from host on, until one gives the wanted answer or refuses for good. It says how
-// often it was asked. What is asked must be fit to be asked twice.
-func (a asker) any(host int, r *request) (attempts int, err error) {
+// any tries one node after another, from host on, until one gives the expected response or a permanent refusal. It
+// returns the number of attempts. The request must be idempotent.
+func (a nodeClient) any(host int, r *request) (attempts int, err error) {
 	again := newRetry(cmp.Or(a.options.RetryFor, 10*time.Second))
 	for attempts = 1; ; attempts++ {
 		_, err = a.attempt(host%len(a.hosts), r)
@@ -61,7 +61,7 @@ func (a asker) any(host int, r *request) (attempts int, err error) {
 }
 
 // read reads a conversation's state, with its newest message.
-func (a asker) read(host int, id string) (account, error) {
+func (a nodeClient) read(host int, id string) (account, error) {
 	var found account
 	_, err := a.any(host, &request{method: "GET", path: "/conversations/" + id + "?limit=1", want: 200, read: func(text []byte) error {
 		found = account{}
@@ -73,8 +73,8 @@ func (a asker) read(host int, id string) (account, error) {
 	return found, err
 }
 
-// still waits until no turn runs in a conversation.
-func (a asker) still(ctx context.Context, host int, id string) (account, error) {
+// awaitIdle waits until no turn runs in a conversation.
+func (a nodeClient) awaitIdle(ctx context.Context, host int, id string) (account, error) {
 	deadline := time.Now().Add(a.options.Timeout)
 	for {
 		found, err := a.read(host, id)
@@ -87,8 +87,8 @@ func (a asker) still(ctx context.Context, host int, id string) (account, error) 
 	}
 }
 
-// createWith makes a conversation with an agent, and more members in its request.
-func (a asker) createWith(agent string, more map[string]any) (string, error) {
+// createWith creates a conversation with an agent and additional members in the request.
+func (a nodeClient) createWith(agent string, more map[string]any) (string, error) {
 	body := map[string]any{"agentId": agent, "userId": a.options.User}
 	for name, value := range more {
 		body[name] = value
@@ -100,7 +100,7 @@ func (a asker) createWith(agent string, more map[string]any) (string, error) {
 	return a.create(encoded)
 }
 
-// logged is one event as the API tells it.
+// logged is one event as returned by the API.
 type logged struct {
 	Seq   uint64 `json:"seq"`
 	Type  string `json:"type"`
@@ -120,7 +120,7 @@ type logged struct {
 }
 
 // log reads a conversation's whole log.
-func (a asker) log(host int, id string) ([]logged, error) {
+func (a nodeClient) log(host int, id string) ([]logged, error) {
 	var all []logged
 	for {
 		after := uint64(0)
@@ -145,15 +145,15 @@ func (a asker) log(host int, id string) ([]logged, error) {
 	}
 }
 
-// message is the body of a message.
+// message returns the request body of a message.
 func message(text string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"message":%q,"stream":false}`, text)
 	return b.Bytes()
 }
 
-// ownerOfAny is the node of this run that serves a conversation.
-func (a asker) ownerOfAny(id string) (string, error) {
+// ownerOfAny returns the node of this run that serves a conversation.
+func (a nodeClient) ownerOfAny(id string) (string, error) {
 	failed := errors.New("no node was asked")
 	for host := range a.hosts {
 		var by string

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// mischief is a kind of fault.
-type mischief string
+// faultKind is a kind of fault.
+type faultKind string
 
 const (
-	killNode    mischief = "kill"    // SIGKILL, started again later
-	bounceNode  mischief = "bounce"  // SIGKILL, started again at once
-	freezeNode  mischief = "freeze"  // SIGSTOP, SIGCONT later
-	restartNode mischief = "restart" // SIGTERM, started again at once
-	killTwo     mischief = "kill two"
-	loseDisk    mischief = "lose disk" // SIGKILL, started again without its data
-	isolateNode mischief = "isolate"   // from all others, both ways
-	muteNode    mischief = "mute"      // it hears the others, they do not hear it
-	deafenNode  mischief = "deafen"    // they hear it, it does not hear them
-	partNodes   mischief = "part"      // two nodes from each other, both ways; both see the third
+	killNode    faultKind = "kill"    // SIGKILL, started again later
+	bounceNode  faultKind = "bounce"  // SIGKILL, started again at once
+	freezeNode  faultKind = "freeze"  // SIGSTOP, SIGCONT later
+	restartNode faultKind = "restart" // SIGTERM, started again at once
+	killTwo     faultKind = "kill two"
+	loseDisk    faultKind = "lose disk" // SIGKILL, started again without its data
+	isolateNode faultKind = "isolate"   // from all others, both ways
+	muteNode    faultKind = "mute"      // it receives, but the others do not receive from it
+	deafenNode  faultKind = "deafen"    // the others receive from it, but it does not receive
+	partNodes   faultKind = "part"      // two nodes from each other, both ways; both reach the third
 )
 
-// mischiefs are the kinds that a run can make, the frequent ones more than once.
-func mischiefs(network bool, nodes int) []mischief {
-	kinds := []mischief{killNode, killNode, killNode, bounceNode, freezeNode, freezeNode, freezeNode, restartNode, restartNode}
+// faultKinds returns the kinds of faults for a run, the frequent ones several times.
+func faultKinds(network bool, nodes int) []faultKind {
+	kinds := []faultKind{killNode, killNode, killNode, bounceNode, freezeNode, freezeNode, freezeNode, restartNode, restartNode}
 	if nodes > 2 {
 		kinds = append(kinds, killTwo, loseDisk)
 	}
@@ -34,11 +34,11 @@ func mischiefs(network bool, nodes int) []mischief {
 	return kinds
 }
 
-// planned is a fault that is to be made.
+// planned is a fault to inject.
 type planned struct {
 	at      time.Duration // after the start
 	lasts   time.Duration
-	kind    mischief
+	kind    faultKind
 	victims []int
 }
 
@@ -50,10 +50,10 @@ func (p planned) String() string {
 	return fmt.Sprintf("%s%s for %v", p.kind, names, p.lasts.Round(time.Millisecond))
 }
 
-// planFaults spreads faults over a time: one in each part of it, with quiet after it in which nodes come back. The
-// same seed gives the same plan.
-func planFaults(seed uint64, faults int, over time.Duration, nodes int, kinds []mischief) []planned {
-	const longest = 6 * time.Second // longer outages show nothing new and cost time
+// planFaults spreads faults over a time: one in each part, followed by a quiet period in which nodes recover. The same
+// seed gives the same plan.
+func planFaults(seed uint64, faults int, over time.Duration, nodes int, kinds []faultKind) []planned {
+	const longest = 6 * time.Second // longer outages take time and reveal nothing new
 	random := rand.New(rand.NewPCG(seed, 1))
 	part := over / time.Duration(max(faults, 1))
 	var plan []planned

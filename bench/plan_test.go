@@ -15,7 +15,7 @@ func TestPlanOfFaults(t *testing.T) {
 		faults := rapid.IntRange(1, 100).Draw(t, "faults")
 		over := time.Duration(rapid.IntRange(1, 1200).Draw(t, "seconds")) * time.Second
 		count := rapid.IntRange(3, 7).Draw(t, "nodes")
-		kinds := mischiefs(rapid.Bool().Draw(t, "network"), count)
+		kinds := faultKinds(rapid.Bool().Draw(t, "network"), count)
 		plan := planFaults(seed, faults, over, count, kinds)
 		require.Equal(t, plan, planFaults(seed, faults, over, count, kinds), "the same seed, the same plan")
 		require.Len(t, plan, faults)
@@ -36,7 +36,7 @@ func TestPlanOfFaults(t *testing.T) {
 }
 
 func TestKindsOfFaults(t *testing.T) {
-	require.NotContains(t, mischiefs(false, 3), isolateNode, "without networks nothing can be cut")
-	require.Contains(t, mischiefs(true, 3), partNodes)
-	require.NotContains(t, mischiefs(false, 2), killTwo)
+	require.NotContains(t, faultKinds(false, 3), isolateNode, "without networks nothing can be cut")
+	require.Contains(t, faultKinds(true, 3), partNodes)
+	require.NotContains(t, faultKinds(false, 2), killTwo)
 }

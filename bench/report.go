@@ -19,7 +19,7 @@ type Report struct {
 	Seconds     float64            `json:"seconds"`
 	OK          int64              `json:"ok"`
 	PerSecond   float64            `json:"perSecond"`
-	Latencies   map[string]Latency `json:"latencies"` // by what was timed
+	Latencies   map[string]Latency `json:"latencies"` // by what was measured
 	Numbers     map[string]float64 `json:"numbers,omitempty"`
 	Errors      map[string]int64   `json:"errors,omitempty"`
 	Faults      []string           `json:"streamFaults,omitempty"` // what the checkers found
@@ -29,14 +29,14 @@ type Report struct {
 	Open        bool               `json:"openLoop"`
 }
 
-// Spread is how often something took how long.
+// Spread is a histogram of durations.
 type Spread struct {
 	Name   string  `json:"name"`
 	UpToMS []int64 `json:"upToMs"` // upper ends; the last count has none
 	Counts []int64 `json:"counts"`
 }
 
-// newSpread sorts a distribution into classes that a person reads at a glance.
+// newSpread summarises a distribution in a few classes.
 func newSpread(name string, h *hdrhistogram.Histogram) Spread {
 	s := Spread{Name: name, UpToMS: []int64{50, 100, 250, 500, 750, 1000, 1250, 1500, 2000, 5000}}
 	s.Counts = make([]int64, len(s.UpToMS)+1)
@@ -87,7 +87,7 @@ func newReport(o *Options, t *tally, took time.Duration) *Report {
 	}
 }
 
-// failed: a stream was wrong, or nothing succeeded, or anything was refused.
+// failed reports whether a stream was wrong, nothing succeeded, or anything was refused.
 func (r *Report) failed() bool {
 	return len(r.Faults) > 0 || r.OK == 0 || len(r.Errors) > 0
 }

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// codeRefused is the code of a connection that nobody took: the request was not sent.
+// codeRefused is the code of a refused connection: the request was not sent.
 const codeRefused = "connection refused"
 
-// codeBusy is the refusal of a second turn while one runs.
+// codeBusy is the code of a second turn that was refused while one runs.
 const codeBusy = "409 conversation_busy"
 
-// retry decides whether and when a request that failed is made again. One for each request.
+// retry decides whether and when a failed request is repeated. One for each request.
 type retry struct {
 	deadline time.Time // zero = never again
 	attempts int
 	wait     time.Duration
-	refused  bool // the last attempt was not even taken
+	refused  bool // the last connection was refused
 }
 
 const (
@@ -33,8 +33,8 @@ func newRetry(limit time.Duration) *retry {
 	return r
 }
 
-// again says whether a request that failed so may be made again. A repeat of something that was done after all is
-// refused as busy while its turn runs: then it waits for that turn.
+// again reports whether a request that failed with this error may be repeated. If the first attempt did succeed, its
+// repetition is refused as busy while the turn runs, and waits for that turn.
 func (r *retry) again(err error) bool {
 	var failed *callError
 	if !errors.As(err, &failed) || r.deadline.IsZero() || time.Now().Add(r.wait).After(r.deadline) {
@@ -52,7 +52,7 @@ func (r *retry) again(err error) bool {
 	}
 }
 
-// pause waits before the next attempt. Nodes that take no connection are passed by at once, until all were asked.
+// pause waits before the next attempt. Nodes that refuse connections are skipped at once, until all have been tried.
 func (r *retry) pause(hosts int) {
 	if r.refused && r.attempts%hosts != 0 {
 		return
@@ -61,12 +61,12 @@ func (r *retry) pause(hosts int) {
 	r.wait = min(r.wait*2, longestRetryPause)
 }
 
-// blackouts measures the longest times without a success, at each host and at all.
+// blackouts measures the longest times without a success, per host and overall.
 type blackouts struct {
 	names []string
 	mu    struct {
 		sync.Mutex
-		last    []time.Time // by host; the last is of all hosts together
+		last    []time.Time // by host; the last one is for all hosts together
 		longest []time.Duration
 		began   bool
 	}
@@ -79,7 +79,7 @@ func newBlackouts(names []string) *blackouts {
 	return b
 }
 
-// begin forgets what was before: now counts as a success everywhere.
+// begin starts the measurement: now counts as a success everywhere.
 func (b *blackouts) begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *blackouts) noteLocked(i int, now time.Time) {
 	b.mu.last[i] = now
 }
 
-// report says what was found until now, when there is more than one host.
+// report adds the results until now, if there is more than one host.
 func (b *blackouts) report(r *Report, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,7 +27,7 @@ const firstBudget = 20 * meterStep
 
 // budgetRun is many callers who send to one conversation, and raise its budget when it is reached.
 type budgetRun struct {
-	asker
+	nodeClient
 
 	options *Options
 	live    *progress
@@ -56,7 +56,7 @@ func runBudget(ctx context.Context, o *Options, live *progress) (*Report, error)
 	}
 	defer c.close()
 	o.Seed = cmp.Or(o.Seed, rand.Uint64())
-	r := &budgetRun{asker: asker{c}, options: o, live: live}
+	r := &budgetRun{nodeClient: nodeClient{c}, options: o, live: live}
 	r.mu.random, r.mu.tally = rand.New(rand.NewPCG(o.Seed, 3)), newTally()
 	r.id, err = r.createWith(o.Agent, map[string]any{"budget": budgetOf(firstBudget)})
 	if err != nil {
@@ -282,7 +282,7 @@ func (r *budgetRun) takenSoFar() int {
 
 // audit waits until nothing goes on any more, and judges.
 func (r *budgetRun) audit(ctx context.Context, report *Report) error {
-	found, err := r.still(ctx, 0, r.id)
+	found, err := r.awaitIdle(ctx, 0, r.id)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func runChaos(ctx context.Context, o *Options, live *progress) (*Report, error) 
 		const pace = 8 * time.Second
 		o.Faults = max(1, int(o.Duration/pace))
 	}
-	plan := planFaults(o.Seed, o.Faults, o.Duration, len(o.cluster.Nodes()), mischiefs(o.Network, len(o.cluster.Nodes())))
+	plan := planFaults(o.Seed, o.Faults, o.Duration, len(o.cluster.Nodes()), faultKinds(o.Network, len(o.cluster.Nodes())))
 	c, err := newCrowd(ctx, o, live, cmp.Or(o.Records, 200), func(n int) string {
 		if n%10 == 9 {
 			return agentBudget
@@ -46,7 +46,7 @@ func runChaos(ctx context.Context, o *Options, live *progress) (*Report, error) 
 	start := time.Now()
 	c.client.begin(start)
 	stop := background(ctx, c.loadOf())
-	m := &mayhem{cluster: o.cluster, live: live}
+	m := &faultInjector{cluster: o.cluster, live: live}
 	m.run(ctx, start, plan)
 	sleepUntil(ctx, start.Add(o.Duration))
 	m.heal(ctx)
@@ -95,19 +95,19 @@ func (c *crowd) lastTurns(ctx context.Context) error {
 	})
 }
 
-// mayhem makes faults, and tells what it did.
-type mayhem struct {
+// faultInjector makes faults, and tells what it did.
+type faultInjector struct {
 	cluster *cluster
 	live    *progress
 	story   []string
 	faults  []string
 }
 
-func (m *mayhem) tell(format string, args ...any) {
+func (m *faultInjector) tell(format string, args ...any) {
 	m.story = append(m.story, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-func (m *mayhem) run(ctx context.Context, start time.Time, plan []planned) {
+func (m *faultInjector) run(ctx context.Context, start time.Time, plan []planned) {
 	for n, p := range plan {
 		if !sleepUntil(ctx, start.Add(p.at)) {
 			return
@@ -122,7 +122,7 @@ func (m *mayhem) run(ctx context.Context, start time.Time, plan []planned) {
 }
 
 // make makes one fault and takes it back. Every node runs when it returns, if it can.
-func (m *mayhem) make(ctx context.Context, p planned) error {
+func (m *faultInjector) make(ctx context.Context, p planned) error {
 	all := m.cluster.Nodes()
 	victim := all[p.victims[0]]
 	switch p.kind {
@@ -158,7 +158,7 @@ func (m *mayhem) make(ctx context.Context, p planned) error {
 
 // loseDisk takes a node's data away. A second disk must not be lost before the first is made good: then the data would
 // be gone indeed.
-func (m *mayhem) loseDisk(ctx context.Context, victim *nodes.Node, lasts time.Duration) error {
+func (m *faultInjector) loseDisk(ctx context.Context, victim *nodes.Node, lasts time.Duration) error {
 	const patience = 30 * time.Second
 	if err := m.cluster.settle(ctx, patience); err != nil {
 		m.tell("%s keeps its disk: %v", victim.Name, err)
@@ -174,7 +174,7 @@ func (m *mayhem) loseDisk(ctx context.Context, victim *nodes.Node, lasts time.Du
 	return m.cluster.settle(ctx, settleWithin)
 }
 
-func (m *mayhem) cut(ctx context.Context, p planned, victim *nodes.Node) error {
+func (m *faultInjector) cut(ctx context.Context, p planned, victim *nodes.Node) error {
 	all := m.cluster.Nodes()
 	if p.kind == isolateNode {
 		return m.cluster.Isolate(ctx, victim)
@@ -197,7 +197,7 @@ func (m *mayhem) cut(ctx context.Context, p planned, victim *nodes.Node) error {
 }
 
 // heal takes back whatever is left of faults, and waits until the cluster has settled.
-func (m *mayhem) heal(ctx context.Context) {
+func (m *faultInjector) heal(ctx context.Context) {
 	m.live.phase("healing")
 	err := m.cluster.Heal(ctx)
 	for _, n := range m.cluster.Nodes() {

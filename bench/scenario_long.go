@@ -20,7 +20,7 @@ func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
 		return nil, err
 	}
 	defer c.close()
-	a := asker{c}
+	a := nodeClient{c}
 	before := heap(ctx, o)
 	long, err := a.createWith(o.Agent, nil)
 	if err != nil {

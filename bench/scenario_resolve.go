@@ -14,7 +14,7 @@ import (
 
 // resolveRun is conversations that each wait for an approval.
 type resolveRun struct {
-	asker
+	nodeClient
 
 	options  *Options
 	live     *progress
@@ -41,7 +41,7 @@ func runResolve(ctx context.Context, o *Options, live *progress) (*Report, error
 		return nil, err
 	}
 	defer c.close()
-	r := &resolveRun{asker: asker{c}, options: o, live: live, tally: newTally(), restart: newHistogram(), failover: newHistogram()}
+	r := &resolveRun{nodeClient: nodeClient{c}, options: o, live: live, tally: newTally(), restart: newHistogram(), failover: newHistogram()}
 	began := time.Now()
 	for round := range cmp.Or(o.Faults, 1) {
 		live.phase(fmt.Sprintf("round %d of %d: restart", round+1, o.Faults))
@@ -169,7 +169,7 @@ func (r *resolveRun) resolve(ctx context.Context, host int, w waiting) error {
 	attempts, err := r.any(host, r.resolution(w))
 	var failed *callError
 	if attempts > 1 && errors.As(err, &failed) && failed.Status == 409 {
-		_, err = r.still(ctx, host, w.id)
+		_, err = r.awaitIdle(ctx, host, w.id)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ func runUpload(ctx context.Context, o *Options, live *progress) (*Report, error)
 		return nil, err
 	}
 	defer c.close()
-	id, err := asker{c}.createWith(o.Agent, nil)
+	id, err := nodeClient{c}.createWith(o.Agent, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stats is what the servers' ops listeners say of their processes.
+// stats are process metrics from the servers' ops listeners.
 type stats map[string]float64
 
 // Names of the Prometheus metrics that every Go process exports.
@@ -20,7 +20,7 @@ const (
 	statHeap   = "go_memstats_heap_alloc_bytes"
 )
 
-// serverStats asks all servers and adds up: nothing when none is known, or one of them does not answer.
+// serverStats sums the metrics of all servers; nil if none is known, or one of them does not answer.
 func serverStats(ctx context.Context, o *Options) stats {
 	if len(o.Ops) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func statsOf(ctx context.Context, ops string) stats {
 	return scrape(ctx, ops, 5*time.Second, parseStats)
 }
 
-// scrape reads what a server's ops listener exports; the zero value when it does not answer in time.
+// scrape reads the metrics of a server's ops listener; the zero value if it does not answer in time.
 func scrape[T any](ctx context.Context, ops string, timeout time.Duration, parse func(io.Reader) T) (found T) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s stats) difference(r *Report, after stats) {
 	}
 }
 
-// collect has a server collect its garbage.
+// collect makes a server run its garbage collector.
 func collect(ctx context.Context, ops string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -101,7 +101,7 @@ func collect(ctx context.Context, ops string) {
 	_ = response.Body.Close()
 }
 
-// heap is what is live on the heaps of all servers, in bytes; 0 when that is not known.
+// heap is the live heap of all servers, in bytes; 0 if unknown.
 func heap(ctx context.Context, o *Options) float64 {
 	for _, ops := range o.Ops {
 		collect(ctx, ops)

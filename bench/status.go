@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// status is what the harness reads of GET /v1/status of a node's operations surface.
+// status is the part of GET /v1/status of a node's operations listener that the harness uses.
 type status struct {
 	Replication int           `json:"replication"`
 	Placer      string        `json:"placer"`
@@ -67,8 +67,8 @@ func (s *status) newestLevel() uint32 {
 	return newest
 }
 
-// unsettled says what is missing until all is as it should be with the given nodes alive: the shards are replicated, and no
-// node owns much more than another.
+// unsettled returns what is missing for a settled cluster of the given nodes: all shards are replicated, and no node
+// owns many more than another. "" = settled.
 func (s *status) unsettled(alive []string) string {
 	if missing := s.unreplicated(alive); missing != "" {
 		return missing
@@ -80,8 +80,8 @@ func (s *status) unsettled(alive []string) string {
 	return ""
 }
 
-// unreplicated says what is missing until every shard has an owner and as many voters as there can be, all of them alive and
-// close behind: then any node may stop.
+// unreplicated returns what is missing until every shard has an owner and as many voters as possible, all alive and
+// close behind; then any node may stop.
 func (s *status) unreplicated(alive []string) string {
 	const closeBehind = 1000 // entries: it takes part, even under load
 	voters := min(s.Replication, len(alive))
@@ -113,7 +113,7 @@ func (s *status) unreplicated(alive []string) string {
 	return ""
 }
 
-// share is the least and the most shards that one of the given nodes owns.
+// share returns the least and the most shards owned by one of the given nodes.
 func (s *status) share(names []string) (least, most int) {
 	least = len(s.Shards)
 	for _, name := range names {
@@ -123,7 +123,7 @@ func (s *status) share(names []string) (least, most int) {
 	return least, most
 }
 
-// owned is how many shards a node owns.
+// owned returns how many shards a node owns.
 func (s *status) owned(name string) int {
 	n := 0
 	for _, shard := range s.Shards {

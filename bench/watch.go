@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// watch is one follower of a conversation's event stream that comes back, at the next node, when its stream ends. It
-// checks the stream and keeps what it saw.
+// watch is one follower of a conversation's event stream. When its stream ends it reconnects at the next node. It
+// checks the stream and records what it saw.
 type watch struct {
 	crowd  *crowd
 	ledger *ledger
@@ -24,7 +24,7 @@ type watch struct {
 		due     time.Time
 		opened  bool
 		killed  time.Time // when the owner was killed; zero once a later event came
-		over    bool      // it found a fault and is not to come back
+		over    bool      // it found a fault and does not reconnect
 		trail   []string
 	}
 }
@@ -34,7 +34,7 @@ func (w *watch) frame(now time.Time, f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.mu.over {
-		return // what follows a fault is not worth much
+		return // what follows a fault means little
 	}
 	w.trailLocked(now, f)
 	seq := w.mu.checker.frame(f)
@@ -53,7 +53,7 @@ func (w *watch) frame(now time.Time, f frame) {
 	}
 }
 
-// trailLocked remembers the newest frames, for a report of a fault.
+// trailLocked keeps the newest frames, for the report of a fault.
 func (w *watch) trailLocked(now time.Time, f frame) {
 	const frames, length = 6, 120
 	if len(w.mu.trail) == frames {
@@ -62,7 +62,8 @@ func (w *watch) trailLocked(now time.Time, f frame) {
 	w.mu.trail = append(w.mu.trail, fmt.Sprintf("%s %s %.*s", now.Format("15:04:05.000"), f.event, length, f.data))
 }
 
-// createdAfter: an event of before the kill may arrive after it, and does not count. Servers and harness share a clock.
+// createdAfter reports whether an event was created after a time: an earlier one may arrive after the kill, and does
+// not count. Servers and harness share a clock.
 func createdAfter(data []byte, at time.Time) bool {
 	const key = `"created_at":`
 	from := bytes.LastIndex(data, []byte(key))
@@ -124,7 +125,7 @@ func endOf(err error) string {
 	return "ended by the server"
 }
 
-// follow opens the stream where the last one ended. A node that takes no connection is passed by.
+// follow opens the stream where the last one ended. A node that refuses the connection is skipped.
 func (w *watch) follow() {
 	w.mu.Lock()
 	over, due, after, host := w.mu.over, w.mu.due, w.mu.checker.seq, w.mu.host
@@ -152,7 +153,7 @@ func (w *watch) ownerKilled(at time.Time) {
 	w.mu.killed = at
 }
 
-// behind says what the follower still lacks of a log, or that it saw something else.
+// behind returns what the follower still lacks of a log, or how it differs.
 func (w *watch) behind(events []logEvent) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,46 +10,46 @@ import (
 	"parley/proto/nodepb"
 )
 
-// Member is a node that gossip says is there.
+// Member is a live node according to gossip.
 type Member struct {
 	Name string
-	// Node names its data, Boot its start.
+	// Node identifies its data directory, Boot the start of its process.
 	Node    uint64
 	Boot    string
 	Leaving bool
 }
 
-// BoardConfig is what a Board needs. Self and Owners are required.
+// BoardConfig configures a Board. Self and Owners are required.
 type BoardConfig struct {
-	// Self is the name of this node. Its reports are kept like all others, but what it owns it tells Owners itself,
-	// which is sooner.
+	// Self is the name of this node. Its reports are kept like all others, but they do not update Owners: the node does that
+	// itself, and earlier.
 	Self   string
 	Owners *Owners
-	// OnChange is called, if set, when something else than positions in logs changed. It must not block.
+	// OnChange, if set, is called when anything but log positions and sizes changed. It must not block.
 	OnChange func()
 }
 
-// Board keeps what every node last reported, and who is there. It tells Owners what follows from it: a node owns what
-// it said it leads, until somebody leads under a newer epoch, it says otherwise, or it is gone. Which of several
-// processes with one name is the node is for gossip to say: only the reports of that start count. It owns no goroutines
-// and is safe for concurrent use.
+// Board keeps the last report of every node and the list of live members, and updates Owners from both: a node owns the shards
+// that it reports as led, until another one leads them under a newer epoch, it reports otherwise, or it is gone. If several
+// processes use one name, gossip decides which of them is the node, and only reports of that start count. A Board starts no
+// goroutines and is safe for concurrent use.
 type Board struct {
 	config BoardConfig
 	since  time.Time
 
 	mu    sync.Mutex
-	nodes map[string]*posted // those that are or were members
-	// early has the newest report under each name of a start that is no member: of one that gossip does not know yet, or
-	// not any more, or never will. It has no effect until its start is a member.
+	nodes map[string]*nodeState // present and former members
+	// early holds, by name, the newest report of a start that is not a member: gossip does not know it yet, or no longer, or
+	// never will. It has no effect until that start becomes a member.
 	early map[string]earlyReport
 }
 
-// posted is what is known of one name.
-type posted struct {
+// nodeState is what is known about the node of one name.
+type nodeState struct {
 	member Member
 	gone   bool
-	since  time.Time      // it is gone since then, as far as this node knows
-	report *nodepb.Report // of the member's start, nil = none yet
+	since  time.Time      // when this node learned that it is gone
+	report *nodepb.Report // the newest of the member's start, nil = none yet
 	heard  time.Time
 }
 
@@ -58,29 +58,30 @@ type earlyReport struct {
 	heard  time.Time
 }
 
-// maxNames bounds the members and the early reports: only nodes of this cluster get here, but some start under new names
-// each time.
+// maxNames bounds the members and the early reports: all of them are nodes of this cluster, but some use a new name at each
+// start.
 const maxNames = 1024
 
 // NewBoard returns an empty board.
 func NewBoard(config BoardConfig) *Board {
-	return &Board{config: config, since: time.Now(), nodes: make(map[string]*posted), early: make(map[string]earlyReport)}
+	return &Board{config: config, since: time.Now(), nodes: make(map[string]*nodeState), early: make(map[string]earlyReport)}
 }
 
-// Report takes a node's report, this one's included. One that was overtaken by a later one is ignored, one of a start
-// that is no member is kept until it is. The report must not be changed afterwards.
+// Report takes a report, also this node's own. An outdated report is ignored; one of a start that is not a member is kept until
+// it is. The report must not be changed afterwards.
 func (b *Board) Report(report *nodepb.Report) {
-	if b.post(report) && b.config.OnChange != nil {
+	if b.addReport(report) && b.config.OnChange != nil {
 		b.config.OnChange()
 	}
 }
 
-func (b *Board) post(report *nodepb.Report) bool {
+// addReport reports whether anything but log positions and sizes changed.
+func (b *Board) addReport(report *nodepb.Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.nodes[report.GetName()]
 	if p == nil || p.member.Boot != report.GetBoot() {
-		b.keepLocked(report)
+		b.keepEarlyLocked(report)
 		return false
 	}
 	before := p.report
@@ -88,29 +89,28 @@ func (b *Board) post(report *nodepb.Report) bool {
 		return false
 	}
 	p.report, p.heard = report, time.Now()
-	b.tellLocked(p, before)
+	b.updateOwnersLocked(p, before)
 	return !sameShape(before, report)
 }
 
-// keepLocked keeps the report of a start that is no member.
-func (b *Board) keepLocked(report *nodepb.Report) {
+// keepEarlyLocked keeps the report of a start that is not a member.
+func (b *Board) keepEarlyLocked(report *nodepb.Report) {
 	kept, known := b.early[report.GetName()]
-	overtaken := kept.report.GetBoot() == report.GetBoot() && kept.report.GetSequence() >= report.GetSequence()
-	if report.GetName() == "" || !known && len(b.early) >= maxNames || known && overtaken {
+	outdated := kept.report.GetBoot() == report.GetBoot() && kept.report.GetSequence() >= report.GetSequence()
+	if report.GetName() == "" || !known && len(b.early) >= maxNames || known && outdated {
 		return
 	}
 	b.early[report.GetName()] = earlyReport{report: report, heard: time.Now()}
 }
 
-// Members says which nodes are there, this one included. Nodes that are not among them are gone: nothing that they
-// reported is believed until they are back.
+// Members sets the live nodes, this one included. All other nodes are gone, and their reports do not count until they return.
 func (b *Board) Members(live []Member) {
-	if b.meet(live) && b.config.OnChange != nil {
+	if b.setMembers(live) && b.config.OnChange != nil {
 		b.config.OnChange()
 	}
 }
 
-func (b *Board) meet(live []Member) (changed bool) {
+func (b *Board) setMembers(live []Member) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	here := make(map[string]bool, len(live))
@@ -122,7 +122,7 @@ func (b *Board) meet(live []Member) (changed bool) {
 		}
 		changed = true
 		if p.member.Boot != m.Boot {
-			b.disownLocked(m.Name) // whatever it owned before it was started anew
+			b.disownLocked(m.Name) // a restart ends its ownership
 			p.report = nil
 		}
 		p.member, p.gone = m, false
@@ -130,7 +130,7 @@ func (b *Board) meet(live []Member) (changed bool) {
 			delete(b.early, m.Name)
 			p.report, p.heard = early.report, early.heard
 		}
-		b.tellLocked(p, nil)
+		b.updateOwnersLocked(p, nil)
 	}
 	for name, p := range b.nodes {
 		if !here[name] && !p.gone && name != b.config.Self {
@@ -141,17 +141,18 @@ func (b *Board) meet(live []Member) (changed bool) {
 	return changed
 }
 
-func (b *Board) entryLocked(name string) *posted {
+// entryLocked returns the state of a name, and adds it if there is room; nil if not.
+func (b *Board) entryLocked(name string) *nodeState {
 	p := b.nodes[name]
 	if p == nil && name != "" && len(b.nodes) < maxNames {
-		p = &posted{gone: true, since: time.Now()}
+		p = &nodeState{gone: true, since: time.Now()}
 		b.nodes[name] = p
 	}
 	return p
 }
 
-// tellLocked tells Owners what a node says of itself, if that is believed: it is there.
-func (b *Board) tellLocked(p *posted, before *nodepb.Report) {
+// updateOwnersLocked passes a live node's report on to Owners. before is its previous report, nil = none.
+func (b *Board) updateOwnersLocked(p *nodeState, before *nodepb.Report) {
 	if p.gone || p.report == nil || p.report.GetName() == b.config.Self {
 		return
 	}
@@ -184,7 +185,7 @@ func (b *Board) disownLocked(name string) {
 	}
 }
 
-// sameShape says that two reports differ in nothing but positions and sizes.
+// sameShape reports whether two reports differ in log positions and sizes only.
 func sameShape(a, b *nodepb.Report) bool {
 	if a == nil || a.GetBoot() != b.GetBoot() || a.GetLeaving() != b.GetLeaving() ||
 		len(a.GetReplicas()) != len(b.GetReplicas()) || !slices.Equal(a.GetUnreached(), b.GetUnreached()) {
@@ -201,8 +202,8 @@ func sameShape(a, b *nodepb.Report) bool {
 	return true
 }
 
-// Missing returns the other nodes that are there and say that they do not reach the author of a report: they do not hear
-// what it says. There are none for the report of a start that is no member.
+// Missing returns the other live nodes that do not reach the author of a report, and so do not receive it. It returns none if
+// the report is of a start that is not a member.
 func (b *Board) Missing(report *nodepb.Report) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,33 +221,33 @@ func (b *Board) Missing(report *nodepb.Report) []uint64 {
 	return missing
 }
 
-// View is the board at one moment.
+// View is a consistent copy of the board.
 type View struct {
 	At    time.Time
-	Since time.Time  // the board was empty then
+	Since time.Time  // when the board was created, empty
 	Nodes []NodeView // by name
 }
 
-// NodeView is what is known of one node.
+// NodeView is what is known about one node.
 type NodeView struct {
 	Name string
-	// Node names its data, Boot its start.
+	// Node identifies its data directory, Boot the start of its process.
 	Node uint64
 	Boot string
-	// Gone says that it is not there, as far as gossip knows; GoneSince when that was heard, or when this node first
-	// heard of it.
+	// Gone means that gossip does not list the node as live; GoneSince is when this node learned that, or first learned of the
+	// node.
 	Gone      bool
 	GoneSince time.Time
 	Leaving   bool
-	// Heard is when its newest report came; zero = never since this node was started.
+	// Heard is when its newest report arrived; zero = none since this node started.
 	Heard time.Time
-	// Leads and Replicas count what it reported; a node that is gone leads nothing.
+	// Leads and Replicas are the numbers of shards that it leads and holds by its report; a node that is gone leads nothing.
 	Leads, Replicas int
-	// Report is the newest, nil when there is none of this start. It must not be changed.
+	// Report is the newest report of this start, nil = none. It must not be changed.
 	Report *nodepb.Report
 }
 
-// Snapshot returns what is known now.
+// Snapshot returns a copy of the present state.
 func (b *Board) Snapshot() View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,7 +258,7 @@ func (b *Board) Snapshot() View {
 	return view
 }
 
-func (p *posted) view(name string) NodeView {
+func (p *nodeState) view(name string) NodeView {
 	v := NodeView{
 		Name: name, Node: p.member.Node, Boot: p.member.Boot, Gone: p.gone, GoneSince: p.since,
 		Leaving: p.member.Leaving, Heard: p.heard,
@@ -276,7 +277,7 @@ func (p *posted) view(name string) NodeView {
 	return v
 }
 
-// Name returns the newest name under which a node was known; false for one that was not heard of.
+// Name returns the name of a node; false if the node is not known.
 func (v *View) Name(node uint64) (string, bool) {
 	i := slices.IndexFunc(v.Nodes, func(n NodeView) bool { return n.Node == node })
 	if node == 0 || i < 0 {

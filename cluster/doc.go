@@ -1,14 +1,14 @@
-// Package cluster takes a call to the node that owns what it is about.
+// Package cluster routes a call to the node that owns the shard it concerns.
 //
-// A Router finds an id's shard, asks Owners who owns it, and hands the call to the shell of this node (Local) or of
-// another (Remote). "Not the owner" means that nothing was done: the call goes to the next owner. An owner that was lost
-// before it answered may have done it: the call goes to the next owner as well, because reads change nothing and every
-// command carries an id that the conversation remembers, so that it is answered with its first outcome. Nothing else is
-// ever repeated, and a node that is asked by another serves or refuses; it never passes the call on.
+// A Router maps an id to its shard, looks the owner up in Owners, and hands the call to the shell of this node (Local) or of
+// another one (Remote). "Not the owner" means that nothing was done, and the call goes to the next owner. An owner that was lost
+// before it answered may have carried the call out. It goes to the next owner as well, because reads change nothing and every
+// command carries an id that the conversation remembers: a repeated command is answered with its first outcome. Nothing else is
+// ever repeated. A node that was asked by another one serves the call or refuses it; it never forwards it.
 //
-// A Board keeps what every node last reported and who is there. It tells Owners what follows, and is what the placement
-// loop (package balance) observes.
+// A Board keeps the last report of every node and the list of live members. It updates Owners, and the placement loop (package
+// balance) observes it.
 //
-// It decides nothing about ownership, keeps no state about entities, and gives up in time: a shard without an owner
-// answers UNAVAILABLE, never a hang.
+// The package does not decide who owns a shard, keeps no state of entities, and bounds every wait: a call to a shard without an
+// owner fails with UNAVAILABLE and never hangs.
 package cluster

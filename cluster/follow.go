@@ -10,18 +10,18 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Subscription is a follow that has begun.
+// Subscription is an established follow.
 type Subscription struct {
 	// Snapshot is the state at which the changes begin.
 	Snapshot *conversationpb.Snapshot
-	// Cancel ends the follow. It may be called more than once, and after the sink was closed.
+	// Cancel ends the follow. It may be called more than once, also after the sink was closed.
 	Cancel func()
 	// Node is the owner that serves it.
 	Node string
 }
 
-// Follow subscribes to a conversation at its owner. See Local for the promises. A follow is not moved: when the owner
-// changes, the sink is closed, and whoever is interested follows anew.
+// Follow subscribes to a conversation at its owner, with the guarantees of Local.Follow. A follow does not move: when the owner
+// changes the sink is closed, and the subscriber follows again.
 func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subscription, error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
@@ -34,14 +34,14 @@ func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subs
 			made.Snapshot, made.Cancel, err = r.config.Local.Follow(ctx, uint32(to.Shard), id, sink)
 			return err
 		}
-		// Each try has its own guard, so that a subscription that was given up cannot speak any more.
+		// Each attempt has its own guard, so that an abandoned subscription can no longer reach the sink.
 		g := &guard{sink: sink}
 		snapshot, cancel, err := r.config.Remote.Follow(ctx, to, id, g)
 		if err != nil {
 			g.silence()
 			return err
 		}
-		made.Snapshot, made.Cancel = snapshot, g.watch(r.config.Owners.reign(in), to, cancel)
+		made.Snapshot, made.Cancel = snapshot, g.watch(r.config.Owners.term(in), to, cancel)
 		return nil
 	})
 	if err != nil {
@@ -51,13 +51,13 @@ func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subs
 	return made, nil
 }
 
-// guard closes a sink when its owner is not the owner any more, which a node that is cut off or stopped does not tell.
+// guard closes a sink when the shard changes owners. A previous owner that is cut off or stopped would not do so.
 type guard struct {
 	sink follow.Sink
 
-	mu     sync.Mutex // held while the sink is told, so that nothing comes after Closed
+	mu     sync.Mutex // held while the sink is called, so that nothing follows Closed
 	closed bool
-	stop   func() bool // ends the watch on the owner; nil before watch
+	stop   func() bool // ends the watch for the end of the term; nil before watch
 }
 
 // Change implements Sink.
@@ -92,9 +92,9 @@ func (g *guard) closeLocked() {
 	}
 }
 
-// watch closes the sink when the reign ends, and at once if that is of another owner already. It returns what cancels
-// the follow.
-func (g *guard) watch(now *reign, of Owner, cancel func()) func() {
+// watch closes the sink when the term ends, or at once if the term is already another owner's. It returns the function that
+// cancels the follow.
+func (g *guard) watch(now *term, of Owner, cancel func()) func() {
 	moved := func() {
 		g.Closed(&lostError{errMoved})
 		cancel()

@@ -6,7 +6,7 @@ import (
 	"parley/actors/core/follow"
 )
 
-// metrics count what the router does.
+// metrics counts the router's calls.
 type metrics struct {
 	local, forwarded        prometheus.Counter
 	noOwner, notOwner, lost prometheus.Counter

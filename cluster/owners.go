@@ -15,47 +15,48 @@ type Owner struct {
 	Epoch shard.Epoch
 }
 
-// Owners is a table of shard owners, fed by whoever hears of leader changes: this node's own log, the Board, and
-// answers that name a newer owner. The zero value is empty and ready.
+// Owners is a table of shard owners. It is updated from three sources: leader changes in this node's own log, the Board, and
+// answers that name a newer owner. The zero value is empty and ready to use.
 type Owners struct {
 	mu    sync.Mutex // orders writers; readers take no lock
-	table atomic.Pointer[map[shard.ID]*reign]
+	table atomic.Pointer[map[shard.ID]*term]
 }
 
-// reign is the time in which what is known about a shard's owner stays the same.
-type reign struct {
-	owner Owner // Node is empty while nobody is known; the epoch is the newest ever heard of
-	// over ends with the reign. It is a context because calls hang on it by the thousand, and context.AfterFunc costs
-	// them no goroutine.
-	over context.Context //nolint:containedctx // a life time, not a request's
+// term is an ownership term: the period in which the known owner of a shard does not change. A period without a known owner
+// is a term as well.
+type term struct {
+	owner Owner // Node is empty while no owner is known; Epoch is the newest epoch seen
+	// over is cancelled when the term ends. It is a context because thousands of calls wait for it, and context.AfterFunc
+	// needs no goroutine for each.
+	over context.Context //nolint:containedctx // the lifetime of the term, not of a request
 	end  context.CancelFunc
 }
 
-func newReign(owner Owner) *reign {
-	r := &reign{owner: owner}
-	r.over, r.end = context.WithCancel(context.Background())
-	return r
+func newTerm(owner Owner) *term {
+	t := &term{owner: owner}
+	t.over, t.end = context.WithCancel(context.Background())
+	return t
 }
 
-func (r *reign) known() bool { return r.owner.Node != "" }
+func (t *term) known() bool { return t.owner.Node != "" }
 
 // Owner returns the newest known owner of a shard.
 func (o *Owners) Owner(in shard.ID) (Owner, bool) {
-	if r := o.find(in); r != nil {
-		return r.owner, r.known()
+	if t := o.find(in); t != nil {
+		return t.owner, t.known()
 	}
 	return Owner{Shard: in}, false
 }
 
-// Watch returns the newest known owner of a shard and a channel that is closed when that is not true any more. Without
-// an owner, known is false and the epoch is the newest one heard of.
+// Watch returns the newest known owner of a shard and a channel that is closed when that changes. If no owner is known, known
+// is false and the epoch is the newest one seen.
 func (o *Owners) Watch(in shard.ID) (owner Owner, known bool, changed <-chan struct{}) {
-	r := o.reign(in)
-	return r.owner, r.known(), r.over.Done()
+	t := o.term(in)
+	return t.owner, t.known(), t.over.Done()
 }
 
-// Set says who owns a shard, and whether that was news. An older epoch never is; neither is another owner of the same
-// epoch, of which there is only one.
+// Set records the owner of a shard and reports whether the table changed. It ignores older epochs, and a second owner for the
+// same epoch, since an epoch has only one.
 func (o *Owners) Set(owner Owner) bool {
 	return o.change(owner.Shard, func(now Owner) (Owner, bool) {
 		newer := owner.Epoch > now.Epoch || owner.Epoch == now.Epoch && now.Node == ""
@@ -63,34 +64,34 @@ func (o *Owners) Set(owner Owner) bool {
 	})
 }
 
-// Unset says that a node does not own a shard (any more) under the given epoch or an older one.
+// Unset records that a node does not own a shard under the given epoch or an older one, and reports whether the table changed.
 func (o *Owners) Unset(owner Owner) bool {
 	return o.change(owner.Shard, func(now Owner) (Owner, bool) {
 		return Owner{Shard: now.Shard, Epoch: now.Epoch}, now.Node != "" && now.Node == owner.Node && now.Epoch <= owner.Epoch
 	})
 }
 
-// unsetAll says that a node owns nothing.
+// unsetAll records that a node owns nothing.
 func (o *Owners) unsetAll(node string) {
 	table := o.table.Load()
 	if table == nil {
 		return
 	}
-	for _, r := range *table {
-		if r.owner.Node == node {
-			o.Unset(r.owner)
+	for _, t := range *table {
+		if t.owner.Node == node {
+			o.Unset(t.owner)
 		}
 	}
 }
 
-// hint is hearsay: it only counts when it is about a newer epoch, because whoever says it may be behind.
+// hint records an owner named by a third node. Only a newer epoch counts, because that node may be behind.
 func (o *Owners) hint(owner Owner) bool {
 	return o.change(owner.Shard, func(now Owner) (Owner, bool) {
 		return owner, owner.Node != "" && owner.Epoch > now.Epoch
 	})
 }
 
-func (o *Owners) find(in shard.ID) *reign {
+func (o *Owners) find(in shard.ID) *term {
 	table := o.table.Load()
 	if table == nil {
 		return nil
@@ -98,16 +99,17 @@ func (o *Owners) find(in shard.ID) *reign {
 	return (*table)[in]
 }
 
-func (o *Owners) reign(in shard.ID) *reign {
-	if r := o.find(in); r != nil {
-		return r
+// term returns the current term of a shard, and begins one without an owner if there is none.
+func (o *Owners) term(in shard.ID) *term {
+	if t := o.find(in); t != nil {
+		return t
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.find(in); r != nil {
-		return r
+	if t := o.find(in); t != nil {
+		return t
 	}
-	return o.putLocked(newReign(Owner{Shard: in}))
+	return o.putLocked(newTerm(Owner{Shard: in}))
 }
 
 func (o *Owners) change(in shard.ID, decide func(now Owner) (Owner, bool)) bool {
@@ -122,22 +124,22 @@ func (o *Owners) change(in shard.ID, decide func(now Owner) (Owner, bool)) bool 
 	if !changed {
 		return false
 	}
-	o.putLocked(newReign(next))
+	o.putLocked(newTerm(next))
 	if old != nil {
 		old.end()
 	}
 	return true
 }
 
-func (o *Owners) putLocked(r *reign) *reign {
-	next := map[shard.ID]*reign{r.owner.Shard: r}
+func (o *Owners) putLocked(t *term) *term {
+	next := map[shard.ID]*term{t.owner.Shard: t}
 	if old := o.table.Load(); old != nil {
 		for in, known := range *old {
-			if in != r.owner.Shard {
+			if in != t.owner.Shard {
 				next[in] = known
 			}
 		}
 	}
 	o.table.Store(&next)
-	return r
+	return t
 }

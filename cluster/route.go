@@ -13,16 +13,16 @@ import (
 	"parley/proto/failurepb"
 )
 
-// errMoved ends a call to an owner that is not the owner any more. The owner may have done it all the same.
+// errMoved ends a call whose shard has changed owners. The previous owner may still have carried it out.
 var errMoved = errors.New("the shard has another owner now")
 
-// route makes a call to the owner of a shard until an owner answers it, and returns who did. "Not the owner" means that
-// nothing was done. When the owner was lost the call may have been done: it is made again all the same, because reads
-// change nothing and commands carry ids that the owner remembers.
+// route calls the owner of a shard, and the next owner if need be, until one of them answers, and returns that node's name.
+// "Not the owner" means that nothing was done. If the owner was lost, the call may have been carried out. It is repeated anyway:
+// reads change nothing, and commands carry ids by which the next owner recognises them.
 func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.Context, to Owner) error) (servedBy string, err error) {
 	p := NewPatience(r.config.OwnerWait, r.config.RetryPause)
 	for {
-		now := r.config.Owners.reign(in)
+		now := r.config.Owners.term(in)
 		asked := now.known() && r.reachable(now.owner.Node)
 		if asked {
 			start := time.Now()
@@ -45,15 +45,15 @@ func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.C
 	}
 }
 
-// try makes the call to one owner. A call to another node ends when the owner changes: that node may be cut off or
-// stopped, and would let the caller wait.
-func (r *Router) try(ctx context.Context, now *reign, call func(ctx context.Context, to Owner) error) error {
+// try calls one owner. A call to another node is cancelled when the owner changes, because a node that is cut off or stopped
+// would never answer.
+func (r *Router) try(ctx context.Context, now *term, call func(ctx context.Context, to Owner) error) error {
 	if now.owner.Node == r.config.Node {
 		return call(ctx, now.owner)
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(now.over, func() { cancel(errMoved) })() //nolint:contextcheck // the reign's end is what it waits for
+	defer context.AfterFunc(now.over, func() { cancel(errMoved) })() //nolint:contextcheck // it waits for the end of the term
 	err := call(bounded, now.owner)
 	if err != nil && errors.Is(context.Cause(bounded), errMoved) {
 		return &lostError{fmt.Errorf("%w: %w", errMoved, err)}
@@ -61,7 +61,7 @@ func (r *Router) try(ctx context.Context, now *reign, call func(ctx context.Cont
 	return err
 }
 
-// learn takes from "not the owner" who is. What is said of shards that were not asked for is not listened to.
+// learn takes the owner that a "not the owner" answer names. It ignores shards that were not asked for.
 func (r *Router) learn(err error, asked ...shard.ID) {
 	var notOwner interface{ NotOwner() (uint32, uint64) }
 	var named interface{ Owner() string }
@@ -76,14 +76,14 @@ func (r *Router) learn(err error, asked ...shard.ID) {
 
 func (r *Router) reachable(node string) bool { return node == r.config.Node || r.config.Remote != nil }
 
-// again says that the call can be made again.
+// again reports whether a call that failed like this may be repeated.
 func again(err error) bool { return err != nil && (follow.IsNotOwner(err) || follow.IsLost(err)) }
 
-// lostError says that a call may have been done, and that no answer will come.
+// lostError means that a call may have been carried out and that no answer will come.
 type lostError struct{ error }
 
-// Lost implements what errors of Local and Remote may say.
+// Lost implements the method that Local documents.
 func (e *lostError) Lost() bool { return true }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *lostError) Unwrap() error { return e.error }

@@ -15,26 +15,26 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Local is the shell of this node. It serves or says "not the owner"; it never passes a call on. What its errors may
-// say besides, by methods anywhere in their chain:
+// Local is the shell of this node. It serves a call or answers "not the owner"; it never forwards one. Its errors may carry
+// more information, by methods anywhere in their chain:
 //
-//	NotOwner() (shard uint32, epoch uint64)  nothing was done, this node does not own the shard (any more)
-//	Owner() string                           beside NotOwner: who owns it under that epoch, "" = not known
-//	Lost() bool                              true: it may have been done, and no answer will come
+//	NotOwner() (shard uint32, epoch uint64)  nothing was done: this node does not own the shard
+//	Owner() string                           with NotOwner: the owner under that epoch, "" = not known
+//	Lost() bool                              true: it may have been carried out, and no answer will come
 type Local interface {
-	// Ask gives an entity a command.
+	// Ask sends a command to an entity.
 	Ask(ctx context.Context, in uint32, id string, command proto.Message) (proto.Message, error)
 	// Read answers a query of a shard.
 	Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error)
-	// Call does something about this node itself. from is the node that asks.
+	// Call carries out a request about this node itself. from is the requesting node.
 	Call(ctx context.Context, from string, request proto.Message) (proto.Message, error)
-	// Follow subscribes to an entity: the snapshot is the state at which the changes begin. ctx is that of the call; the
-	// follow lives until it is cancelled or its sink is closed.
+	// Follow subscribes to an entity. The changes continue the state in the snapshot. ctx bounds the call only; the follow
+	// lasts until it is cancelled or its sink is closed.
 	Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
-// Remote is the shells of the other nodes, reached over the network. Same answers as Local; a node that cannot be
-// reached at all is "not the owner", because nothing was done.
+// Remote reaches the shells of the other nodes over the network. It answers as Local does. A node that cannot be reached at all
+// counts as "not the owner", because nothing was done.
 type Remote interface {
 	Ask(ctx context.Context, to Owner, id string, command proto.Message) (proto.Message, error)
 	Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error)
@@ -42,32 +42,32 @@ type Remote interface {
 	Follow(ctx context.Context, to Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
-// Config is what a Router needs. Zero values mean the defaults; Node, Shards, Local, Owners and Refuse are required.
+// Config configures a Router. Zero values mean the defaults; Node, Shards, Local, Owners and Refuse are required.
 type Config struct {
 	// Node is the name of this node.
 	Node string
-	// Shards is the map of the cluster.
+	// Shards maps ids to shards.
 	Shards shard.Map
 	Local  Local
 	// Remote reaches the other nodes; nil on a cluster of one.
 	Remote Remote
 	Owners *Owners
-	// Refuse makes the refusal that the edge understands.
+	// Refuse builds the failure that the edge returns to its caller.
 	Refuse func(code failurepb.Code, reason failure.Reason) error
-	// OwnerWait bounds how long a call waits in all for its shard to have an owner that answers, within the caller's own
-	// deadline; time in which an owner works on the call does not count. Longer rides out slower elections, shorter
-	// tells the client sooner. Default 2 s.
+	// OwnerWait bounds the total time that a call waits for its shard to have an owner that answers, within the caller's own
+	// deadline. Time in which an owner works on the call does not count. A longer wait survives slower elections, a shorter one
+	// answers the client sooner. Default 2 s.
 	OwnerWait time.Duration
-	// RetryPause is the first pause before a node that is believed to own a shard, but says it does not or cannot be
-	// reached, is asked again; pauses double up to twenty times that. A new owner is asked at once. Default 5 ms.
+	// RetryPause is the first pause before asking the same node again, when the table has it as the owner but it denies that or
+	// cannot be reached. Pauses double up to twenty times that. A new owner is asked at once. Default 5 ms.
 	RetryPause time.Duration
 	Registerer prometheus.Registerer // nil = none
 }
 
-// DefaultOwnerWait is Config.OwnerWait where nothing is said.
+// DefaultOwnerWait is the default of Config.OwnerWait.
 const DefaultOwnerWait = 2 * time.Second
 
-// Router takes calls to owners. It is safe for concurrent use and owns no goroutines.
+// Router routes calls to the owners of shards. It is safe for concurrent use and starts no goroutines of its own.
 type Router struct {
 	config  Config
 	metrics *metrics
@@ -90,12 +90,12 @@ func New(config Config) (*Router, error) {
 	return &Router{config: config, metrics: newMetrics(config.Registerer)}, nil
 }
 
-// Shard returns the shard of an id; false for a text that is no id of ours.
+// Shard returns the shard of an id; false if the text is not a valid id.
 func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(id) }
 
-// Ask sends a command to the owner of an entity and returns its reply and the name of the node that gave it. A command
-// is sent again when its owner was lost before it answered, so it must carry an id that the entity remembers; one with a
-// method Repeat is sent again as that says.
+// Ask sends a command to the owner of an entity and returns the reply and the name of the node that gave it. A command is sent
+// again if its owner was lost before it answered, so it must carry an id that the entity remembers. A command with a method
+// Repeat is sent again in the form that Repeat returns.
 func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (reply proto.Message, servedBy string, err error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
@@ -115,8 +115,8 @@ func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (rep
 	return reply, servedBy, err
 }
 
-// repeat is a command as it is sent again. An owner that was deposed with the command in its hands also says "not the
-// owner", so every repeat counts as one of a command that may have been carried out.
+// repeat returns a command in the form in which it is sent again. An owner that loses the shard while it handles a command also
+// answers "not the owner", so every repeated command counts as possibly carried out.
 func repeat(command proto.Message) proto.Message {
 	if c, ok := command.(interface{ Repeat() proto.Message }); ok {
 		return c.Repeat()
@@ -140,7 +140,7 @@ func (r *Router) read(ctx context.Context, to Owner, query proto.Message) (proto
 	return r.config.Remote.Read(ctx, to, query)
 }
 
-// Call asks one node about itself. It is never repeated.
+// Call sends a request about one node to that node. It is never repeated.
 func (r *Router) Call(ctx context.Context, node string, request proto.Message) (proto.Message, error) {
 	switch {
 	case node == r.config.Node:

@@ -13,16 +13,16 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Part is what one node answered to a query of several shards.
+// Part is one node's answer to a query of several shards.
 type Part struct {
 	Node   string
 	Shards []shard.ID
 	Answer proto.Message
 }
 
-// ReadAll asks the owners of all given shards, every node once for the shards that it owns and all nodes at the same
-// time. query makes the query of some of the shards. The parts cover every shard exactly once, in no order; a node may
-// have given several when shards moved meanwhile. Any error but a changed owner ends it.
+// ReadAll queries the owners of all given shards concurrently, each node once for the shards that it owns. query builds the
+// query for a subset of the shards. The parts cover every shard exactly once, in no particular order. A node may answer several
+// parts if shards moved meanwhile. Any error other than a changed or lost owner ends the read.
 func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of []shard.ID) proto.Message) ([]Part, error) {
 	p := NewPatience(r.config.OwnerWait, r.config.RetryPause)
 	var parts []Part
@@ -37,7 +37,7 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 			p.Spend(time.Since(start), again)
 		}
 		parts = append(parts, answered...)
-		// What has no owner, or lost it, is tried again.
+		// Shards without an owner, or whose owner was lost, are tried again.
 		missing = slices.DeleteFunc(missing, func(in shard.ID) bool {
 			return slices.ContainsFunc(answered, func(part Part) bool { return slices.Contains(part.Shards, in) })
 		})
@@ -48,14 +48,14 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 			r.metrics.gaveUp.Inc()
 			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.SomeWithoutOwner)
 		}
-		// One of them stands for all: without an owner it is the first to be waited for.
-		if err := p.Wait(ctx, r.config.Owners.reign(missing[0]).over.Done(), again != nil); err != nil {
+		// Waiting for one of them is enough: the next round looks at all.
+		if err := p.Wait(ctx, r.config.Owners.term(missing[0]).over.Done(), again != nil); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// byOwner groups shards by their owner, leaving out those that have none.
+// byOwner groups shards by owner and leaves out those without one.
 func (r *Router) byOwner(shards []shard.ID) map[string][]shard.ID {
 	groups := make(map[string][]shard.ID)
 	for _, in := range shards {
@@ -66,7 +66,7 @@ func (r *Router) byOwner(shards []shard.ID) map[string][]shard.ID {
 	return groups
 }
 
-// readEach asks every owner at the same time, and says why one of them has to be asked again, nil if none has.
+// readEach queries all owners concurrently. retry is the error of an owner that must be asked again, nil if there is none.
 func (r *Router) readEach(
 	ctx context.Context, groups map[string][]shard.ID, query func(of []shard.ID) proto.Message,
 ) (answered []Part, retry, err error) {
@@ -88,7 +88,7 @@ func (r *Router) readEach(
 				retry = failed
 			case err == nil:
 				err = failed
-				cancel() // nobody waits for the others
+				cancel() // the other answers are no longer needed
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func (r *Router) readEach(
 
 func (r *Router) readPart(ctx context.Context, of []shard.ID, query proto.Message) (Part, error) {
 	part := Part{Shards: of}
-	now := r.config.Owners.reign(of[0])
+	now := r.config.Owners.term(of[0])
 	if !now.known() || !r.reachable(now.owner.Node) {
 		return part, &lostError{errMoved}
 	}

@@ -48,7 +48,7 @@ func openEngine(opts Options, c *condition, space *space, cache *blockCache, isN
 	tables := pebble.NewFileCache(max(1, min(runtime.GOMAXPROCS(0), opts.MaxOpenFiles/minOpenFiles)), opts.MaxOpenFiles)
 	defer tables.Unref() // the engine has a reference of its own
 	o := &pebble.Options{
-		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c, spare: space.spare},
+		FS:                          &gate{FS: vfs.OnDiskFull(opts.FS, space.exhausted), condition: c, descriptors: space.descriptors},
 		FormatMajorVersion:          engineFormat,
 		ErrorIfExists:               isNew,
 		ErrorIfNotExists:            !isNew,

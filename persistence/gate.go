@@ -24,8 +24,8 @@ import (
 // it was, and the next start recovers from that.
 type gate struct {
 	vfs.FS
-	condition *condition
-	spare     *spare
+	condition   *condition
+	descriptors *descriptorReserve
 }
 
 // Bounds of the waits in gate. Descriptors become free when connections close. A failed engine retries its flush in a
@@ -82,7 +82,7 @@ func (g *gate) withDescriptor(f func() error) error {
 		if !outOfDescriptors(err) {
 			break
 		}
-		if !g.spare.give() {
+		if !g.descriptors.give() {
 			time.Sleep(descriptorWait)
 		}
 		err = f()

@@ -340,7 +340,7 @@ func (s *Store) close() error {
 			return err
 		}
 	}
-	s.space.spare.end()
+	s.space.descriptors.end()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}

@@ -21,25 +21,25 @@ const (
 // blockCache is the engine's block cache. It gives memory back while nobody reads; otherwise blocks from a period of
 // load would stay in memory for the life of the process.
 type blockCache struct {
-	cache *pebble.Cache
-	spare int   // bytes that it gives up at rest
-	calm  int64 // most block reads in a quiet interval
-	reads int64
-	quiet int
-	wake  func() // restores the full size; nil = it has the full size
+	cache   *pebble.Cache
+	surplus int   // bytes that it gives up at rest
+	calm    int64 // most block reads in a quiet interval
+	reads   int64
+	quiet   int
+	wake    func() // restores the full size; nil = it has the full size
 }
 
 func newBlockCache(opts Options, shards int) *blockCache {
 	// Pebble subtracts the write buffers from the cache, down to 0.
 	size := opts.CacheBytes + memtables*opts.MemtableBytes
 	return &blockCache{
-		cache: pebble.NewCache(size),
-		spare: int(opts.CacheBytes - restCacheBytes + (memtables-restMemtables)*opts.MemtableBytes),
-		calm:  restReads * int64(shards+1), // and the directory
+		cache:   pebble.NewCache(size),
+		surplus: int(opts.CacheBytes - restCacheBytes + (memtables-restMemtables)*opts.MemtableBytes),
+		calm:    restReads * int64(shards+1), // and the directory
 	}
 }
 
-// restMemtables is how many write buffers the engine holds while nothing is written: the current one and a spare.
+// restMemtables is how many write buffers the engine holds while nothing is written: the current one and a spare one.
 const restMemtables = 2
 
 func (b *blockCache) watch(ctx context.Context) {
@@ -65,8 +65,8 @@ func (b *blockCache) look() {
 			b.wake()
 			b.wake = nil
 		}
-	} else if b.quiet++; b.quiet == restAfter && b.spare > 0 {
-		b.wake = b.cache.Reserve(b.spare)
+	} else if b.quiet++; b.quiet == restAfter && b.surplus > 0 {
+		b.wake = b.cache.Reserve(b.surplus)
 	}
 	b.reads = reads
 }

@@ -17,17 +17,17 @@ const reserveName = "RESERVE"
 // space watches what the store may run out of: disk space and file descriptors. Below the watermark of free space
 // writes are refused; a quarter above it they are accepted again, so that it does not flap.
 type space struct {
-	fs        vfs.FS
-	path      string // of the reserve
-	reserve   int64
-	free      func() (uint64, error)
-	low, high uint64
-	interval  time.Duration
-	condition *condition
-	logger    *slog.Logger
-	spare     *spare
-	kick      chan struct{}
-	seen      atomic.Uint64 // free bytes as last measured
+	fs          vfs.FS
+	path        string // of the reserve
+	reserve     int64
+	free        func() (uint64, error)
+	low, high   uint64
+	interval    time.Duration
+	condition   *condition
+	logger      *slog.Logger
+	descriptors *descriptorReserve
+	kick        chan struct{}
+	seen        atomic.Uint64 // free bytes as last measured
 
 	mu   sync.Mutex
 	held bool // the reserve file exists
@@ -39,7 +39,7 @@ func newSpace(o Options, c *condition) *space {
 		fs: o.FS, path: o.FS.PathJoin(o.Dir, reserveName), reserve: o.ReserveBytes, free: o.FreeBytes,
 		low: uint64(o.MinFreeBytes), high: uint64(o.MinFreeBytes) + uint64(o.MinFreeBytes)/4,
 		interval: o.SpaceInterval, condition: c, logger: o.Logger, kick: make(chan struct{}, 1),
-		spare: newSpare(o.SpareFiles),
+		descriptors: newDescriptorReserve(o.SpareFiles),
 	}
 }
 
@@ -55,7 +55,7 @@ func (s *space) watch(ctx context.Context) {
 		case <-s.kick:
 		}
 		s.check()
-		s.spare.fill()
+		s.descriptors.fill()
 	}
 }
 

@@ -36,11 +36,10 @@ func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.F
 	if f != nil {
 		return machine.Decision{}, f
 	}
-	created := &conversationpb.Event{
-		CreatedAt: r.now,
-		Body:      &conversationpb.Event_Created{Created: &conversationpb.Created{State: state}},
+	if id := r.command.GetCommandId(); id != "" {
+		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
 	}
-	return machine.Decision{Create: true, Events: []proto.Message{created}, Reply: stateReply(state)}, nil
+	return machine.Decision{Create: true, Events: []proto.Message{r.created(state)}, Reply: stateReply(state)}, nil
 }
 
 func validUserID(id string) bool {
@@ -79,37 +78,5 @@ func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.Sta
 	if state.Source == "" {
 		state.Source = defaultSource
 	}
-	if id := r.command.GetCommandId(); id != "" {
-		state.Outcomes = []*conversationpb.Outcome{{CommandId: id, IssuedAt: r.command.GetIssuedAt()}}
-	}
 	return state, r.fill(state, c)
-}
-
-// fill adds what the client chose.
-func (r *request) fill(state *conversationpb.State, c *conversationpb.Create) (f *machine.Failure) {
-	if state.Title, f = r.title(c.GetTitle()); f != nil {
-		return f
-	}
-	if state.GetTitle() == "" && c.GetFirstMessage() != "" {
-		state.Title = r.naming(c.GetFirstMessage())
-		state.TitleGenerated, state.TitleProvisional = state.GetTitle() != "", state.GetTitle() != ""
-	}
-	if state.Metadata, f = machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes); f != nil {
-		return f
-	}
-	if state.ServerMetadata, f = serverObject(c.GetServerMetadata(), r.limits.MetadataBytes); f != nil {
-		return f
-	}
-	if f = r.checkContext(c.GetRuntimeContext()); f != nil {
-		return f
-	}
-	state.RuntimeContext = c.GetRuntimeContext()
-	budget := c.GetBudget()
-	if own := c.GetAgent().GetDefaultBudget(); budget == nil && own != nil {
-		budget = &conversationpb.Budget{MaxCostNanoUsd: own.GetMaxCostNanoUsd(), OnReach: own.GetOnReach()}
-	}
-	if budget != nil {
-		state.Budget, f = checkBudget(budget, 0, c.GetAgent())
-	}
-	return f
 }

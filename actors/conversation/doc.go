@@ -8,6 +8,8 @@
 //
 //	state    command                 condition                      next     events                       row
 //	none     create                                                 idle     created (0)                  -
+//	none     send, hold              opens with create              as idle  created, then as idle        a response in a new session
+//	any      send, edit, hold        opens with files               as ever  file.added, then as ever     files with a message
 //	idle     send                    budget left                    running  user.message, running        idle, send
 //	idle     send                    budget used up                 idle     refused BUDGET_REACHED       402
 //	idle     cancel                                                 idle     none: nothing to cancel      cancel

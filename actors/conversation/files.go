@@ -39,27 +39,44 @@ func (r *request) addFile(c *conversationpb.AddFile) (machine.Decision, *machine
 	if f := r.access(); f != nil {
 		return machine.Decision{}, f
 	}
-	for _, known := range r.state.GetFiles() {
-		if known.GetId() == c.GetFile().GetId() {
-			return machine.Decision{Reply: fileReply(known)}, nil
-		}
+	if known := r.known(c.GetFile().GetId()); known != nil {
+		return machine.Decision{Reply: fileReply(known)}, nil
 	}
-	if f := r.attachable(c.GetFile(), c.GetAgent()); f != nil {
-		return machine.Decision{}, f
-	}
-	metadata, f := machine.ClientObject("metadata", c.GetFile().GetMetadata(), maxFileMetadata)
+	file, f := r.attach(c.GetFile(), c.GetAgent())
 	if f != nil {
 		return machine.Decision{}, f
 	}
-	file := proto.CloneOf(c.GetFile())
+	return machine.Decision{Events: r.events, Reply: fileReply(file)}, nil
+}
+
+// known is the file of the conversation with the id, past its time or not; nil = there is none.
+func (r *request) known(id string) *conversationpb.File {
+	for _, file := range r.state.GetFiles() {
+		if file.GetId() == id {
+			return file
+		}
+	}
+	return nil
+}
+
+// attach emits that a stored blob becomes a file of the conversation, unless its agent does not take it.
+func (r *request) attach(stored *conversationpb.File, agent *agentpb.Agent) (*conversationpb.File, *machine.Failure) {
+	if f := r.attachable(stored, agent); f != nil {
+		return nil, f
+	}
+	metadata, f := machine.ClientObject("metadata", stored.GetMetadata(), maxFileMetadata)
+	if f != nil {
+		return nil, f
+	}
+	file := proto.CloneOf(stored)
 	file.ConversationId, file.UserId, file.AgentId = r.state.GetId(), r.state.GetUserId(), r.state.GetAgentId()
 	file.TenantId, file.ProjectId = r.state.GetTenantId(), r.state.GetProjectId()
 	file.Metadata, file.CreatedAt, file.ExpiresAt = metadata, r.now, 0
-	if days := c.GetAgent().GetCapabilities().GetAttachments().GetRetentionDays(); days > 0 {
+	if days := agent.GetCapabilities().GetAttachments().GetRetentionDays(); days > 0 {
 		file.ExpiresAt = r.now + (time.Duration(days) * day).Milliseconds()
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_FileAdded{FileAdded: &conversationpb.FileAdded{File: file}}})
-	return machine.Decision{Events: r.events, Reply: fileReply(file)}, nil
+	return file, nil
 }
 
 func fileReply(file *conversationpb.File) *conversationpb.Reply {
@@ -100,10 +117,8 @@ func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *m
 
 // file is the file of the conversation with the id, nil if there is none, or it has expired.
 func (r *request) file(id string) *conversationpb.File {
-	for _, file := range r.state.GetFiles() {
-		if file.GetId() == id && !attachment.Expired(file, r.now) {
-			return file
-		}
+	if file := r.known(id); !attachment.Expired(file, r.now) {
+		return file
 	}
 	return nil
 }
@@ -122,9 +137,7 @@ func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Fa
 		if file == nil {
 			return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound).With("fileId", clean(id))
 		}
-		refs = append(refs, &conversationpb.FileRef{
-			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
-		})
+		refs = append(refs, file.Ref())
 	}
 	return refs, nil
 }

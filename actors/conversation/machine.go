@@ -45,12 +45,26 @@ func (*Machine) OnActivate(state proto.Message, _ machine.Env) proto.Message {
 	}
 }
 
-// Decide applies the rule of the command, each in the file of its name.
+// Decide applies the rule of the command, after what comes before it (Command.opening).
 func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
 	s, _ := state.(*conversationpb.State)
 	c, _ := command.(*conversationpb.Command)
 	r := &request{Machine: m, state: s, command: c, env: env, now: env.Now.UnixMilli()}
-	switch body := c.GetBody().(type) {
+	opened, f := r.open(c.GetOpening())
+	if f != nil {
+		return machine.Decision{}, f
+	}
+	decision, f := r.carryOut()
+	if f == nil && len(opened) > 0 {
+		decision.Events = append(opened, decision.Events...)
+		decision.Create = s == nil
+	}
+	return decision, f
+}
+
+// carryOut applies the rule of the command's body, each in the file of its name.
+func (r *request) carryOut() (machine.Decision, *machine.Failure) {
+	switch body := r.command.GetBody().(type) {
 	case *conversationpb.Command_Create:
 		return r.create(body.Create)
 	case *conversationpb.Command_Send:

@@ -1,8 +1,6 @@
 package conversation
 
 import (
-	"bytes"
-
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/failure"
@@ -54,62 +52,4 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 		decision.Effects = []machine.Effect{MeterTurn{RunID: run}}
 	}
 	return decision, nil
-}
-
-func (r *request) patchTitle(asked, patch *conversationpb.Patch) *machine.Failure {
-	if asked.Title == nil {
-		return nil
-	}
-	title, f := r.title(asked.GetTitle())
-	if f == nil && (title != r.state.GetTitle() || r.state.GetTitleGenerated()) {
-		patch.Title = &title
-	}
-	return f
-}
-
-func (r *request) patchPinned(asked, patch *conversationpb.Patch) *machine.Failure {
-	if asked.Pinned != nil && asked.GetPinned() != r.state.GetPinned() {
-		patch.Pinned = asked.Pinned
-	}
-	return nil
-}
-
-// patchObjects replaces the client's JSON objects as wholes.
-func (r *request) patchObjects(asked, patch *conversationpb.Patch) *machine.Failure {
-	if asked.Metadata != nil {
-		metadata, f := machine.ClientObject("metadata", asked.GetMetadata(), r.limits.MetadataBytes)
-		if f != nil {
-			return f
-		}
-		if !bytes.Equal(metadata, r.state.GetMetadata()) {
-			patch.Metadata = append([]byte{}, metadata...)
-		}
-	}
-	if asked.RuntimeContext == nil {
-		return nil
-	}
-	sealed := asked.GetRuntimeContext()
-	if f := r.checkContext(sealed); f != nil {
-		return f
-	}
-	if !bytes.Equal(sealed, r.state.GetRuntimeContext()) {
-		patch.RuntimeContext = sealed
-	}
-	return nil
-}
-
-func (r *request) patchBudget(c *conversationpb.Update, patch *conversationpb.Patch) *machine.Failure {
-	asked, current := c.GetPatch(), r.state.GetBudget()
-	if asked.GetBudget() == nil {
-		patch.RemoveBudget = asked.GetRemoveBudget() && current != nil
-		return nil
-	}
-	if asked.GetRemoveBudget() {
-		return failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetSetAndRemoved).In("budget")
-	}
-	budget, f := checkBudget(asked.GetBudget(), r.state.GetSpentNanoUsd(), c.GetAgent())
-	if f == nil && !proto.Equal(budget, current) {
-		patch.Budget = budget
-	}
-	return f
 }

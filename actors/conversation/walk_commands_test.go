@@ -55,7 +55,26 @@ func (w *walk) command() *conversationpb.Command {
 		choice = w.contentCommands()
 	}
 	rapid.SampledFrom(choice).Draw(t, "command")(c)
+	switch c.GetBody().(type) {
+	case *conversationpb.Command_Send, *conversationpb.Command_Edit, *conversationpb.Command_Hold, *conversationpb.Command_Cancel:
+		if c.Opening == nil && rapid.IntRange(0, 5).Draw(t, "opens") == 3 {
+			w.opening(c)
+		}
+	}
 	return c
+}
+
+// opening has a command open with what makes its conversation, or adds files.
+func (w *walk) opening(c *conversationpb.Command) {
+	opening := &conversationpb.Opening{}
+	if rapid.Bool().Draw(w.t, "makes") {
+		opening.Create = &conversationpb.Create{Agent: w.agent(), Budget: w.budget(), FirstMessage: "hi"}
+	}
+	if rapid.Bool().Draw(w.t, "brings") {
+		added := w.addFile()
+		opening.Files, opening.Agent = []*conversationpb.File{added.GetFile()}, added.GetAgent()
+	}
+	c.Opening = opening
 }
 
 func (w *walk) agent() *agentpb.Agent {
@@ -72,6 +91,10 @@ func (w *walk) lifeCommands() []generator {
 	return []generator{
 		{none: 9, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{Agent: w.agent(), Budget: w.budget()}}
+		}},
+		{none: 5, make: func(c *conversationpb.Command) {
+			c.Opening = &conversationpb.Opening{Create: &conversationpb.Create{Agent: w.agent(), Budget: w.budget()}}
+			c.Body = &conversationpb.Command_Send{Send: &conversationpb.Send{Agent: w.agent(), Content: "hi", Wait: rapid.Bool().Draw(t, "wait")}}
 		}},
 		{idle: 9, running: 1, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
 			send := &conversationpb.Send{

@@ -56,6 +56,7 @@ func TestWalk(t *testing.T) {
 		"tool.remembered", "tool.forgotten", "agent.partial", "meter", "lost call", "unknown outcome", "continue", "too late",
 		"session.truncated", "message.feedback", "file.added", "file.removed",
 		"regenerated, completed", "regenerated, requires_action",
+		"made with the message", "files with the message",
 		"held", "let go", "begun for a run", "refused, held",
 	} {
 		require.NotZero(t, seen[what], "no walk met %s: %v", what, seen)
@@ -171,7 +172,15 @@ func (w *walk) do(command proto.Message) {
 }
 
 func (w *walk) meet(before *conversationpb.State, decision machine.Decision) {
+	added := false
 	for _, event := range events(decision.Events) {
+		added = added || event.GetFileAdded() != nil
+		if event.GetUserMessage() != nil && decision.Create {
+			w.seen["made with the message"]++
+		}
+		if event.GetUserMessage() != nil && added {
+			w.seen["files with the message"]++
+		}
 		w.seen[event.PublicType()]++
 		switch {
 		case event.GetTurnRecovered() != nil && before.GetLease().GetReservedNanoUsd() > 0:

@@ -10,8 +10,8 @@
 //   - A redirect never leads from https to http, nor to another scheme. Headers that the sender set do not leave the host
 //     they were set for, nor does a Referer.
 //   - No proxy and no environment variable has a say. A connection belongs to one guard and is used again only by it.
-//   - A Post is one attempt, ends in time, and reads a bounded part of the answer. When to try again is the caller's to
-//     decide and to remember; Backoff is the common schedule.
-//
-// It keeps no queue and no state; there is no goroutine to stop.
+//   - A Post is one attempt, ends in time, and reads a bounded part of the answer. When to try again is decided and
+//     remembered elsewhere (package delivery).
+//   - Lanes give each target its share of the posts that are made at a time. Attempts that wait for room wait in memory:
+//     whoever adds one must be able to do without.
 package deliver

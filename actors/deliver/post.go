@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -108,6 +109,8 @@ type Answer struct {
 	Status int
 	Body   []byte
 	Cut    bool // the body was longer than MaxAnswer
+	// RetryAfter is how long the other side asked to be left alone; 0 = it did not.
+	RetryAfter time.Duration
 }
 
 // OK says that the other side took it: a status of 2xx.
@@ -142,11 +145,25 @@ func (p *Poster) Post(ctx context.Context, post Post) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deliver: %w", WithoutURL(err))
 	}
-	answer := &Answer{Status: response.StatusCode, Body: body}
+	answer := &Answer{Status: response.StatusCode, Body: body, RetryAfter: p.retryAfter(response.Header)}
 	if int64(len(body)) > p.config.MaxAnswer {
 		answer.Body, answer.Cut = body[:p.config.MaxAnswer], true
 	}
 	return answer, nil
+}
+
+// retryAfter reads the header Retry-After: seconds, or a date.
+func (p *Poster) retryAfter(header http.Header) time.Duration {
+	text := header.Get("Retry-After")
+	const most = 24 * 60 * 60
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return time.Duration(min(seconds, most)) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(p.config.Now()), most*time.Second))
 }
 
 // ErrBadURL says that a text is no address that could be posted to.
@@ -172,13 +189,4 @@ func WithoutURL(err error) error {
 		return context.DeadlineExceeded
 	}
 	return wrapped.Err
-}
-
-// Backoff is how long to wait after a failed attempt, numbered from 1, before the next: 2, 4, 8, 16 and 32 s. false = no
-// more: six attempts were made.
-func Backoff(attempt int) (time.Duration, bool) {
-	if attempt < 1 || attempt > 5 {
-		return 0, false
-	}
-	return time.Second << attempt, true
 }

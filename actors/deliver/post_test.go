@@ -27,21 +27,6 @@ func TestSign(t *testing.T) {
 	require.Equal(t, "t=1700000000,v1=35495024f4ef3f94e5a93e22221544c4b75e9a42300cd965ab81cb85cd994e91", deliver.Sign("whsec_test", []byte("{}"), time.Unix(1_700_000_000, 0)))
 }
 
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	var waits []time.Duration
-	for attempt := 1; ; attempt++ {
-		wait, again := deliver.Backoff(attempt)
-		if !again {
-			break
-		}
-		waits = append(waits, wait/time.Second)
-	}
-	require.Equal(t, []time.Duration{2, 4, 8, 16, 32}, waits)
-	_, again := deliver.Backoff(0)
-	require.False(t, again)
-}
-
 func poster(t *testing.T, config deliver.PosterConfig, servers ...*httptest.Server) *deliver.Poster {
 	t.Helper()
 	var hosts []string

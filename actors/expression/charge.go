@@ -9,7 +9,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// charge pays for one call of a function before it is made. nil = the call costs what its node costs.
+// charge pays for one call of a function before it is made. nil = the cost of its node is enough.
 type charge func(m *meter, args []any) error
 
 // closures are the functions with a closure, and the bytes that a round of each keeps.
@@ -20,7 +20,7 @@ func closures() map[string]int {
 	}
 }
 
-// charges are the functions that may be called, and what pays for each. What is in neither list is refused.
+// charges are the functions that may be called, with their charges. A function in neither list is refused.
 func charges() map[string]charge {
 	list := map[string]charge{
 		"date": date, "duration": texts, "float": texts, "fromBase64": texts, "fromJSON": fromJSON, "get": get, "hasPrefix": texts,
@@ -42,7 +42,7 @@ func charges() map[string]charge {
 	return list
 }
 
-// methods may be called of times and durations: their work does not depend on what they are given.
+// methods are the methods of times and durations that may be called: their cost does not depend on the arguments.
 func methods() []string {
 	return []string{
 		"Abs", "Add", "AddDate", "After", "Before", "Compare", "Day", "Equal", "Hour", "Hours", "IsZero", "Local", "Microseconds", "Milliseconds",
@@ -63,7 +63,7 @@ func texts(m *meter, args []any) error {
 	return m.grow(4 * bytes)
 }
 
-// deep pays for functions that go into all of their arguments and return something of about that size.
+// deep pays for functions that traverse all of their arguments and return something of about that size.
 func deep(m *meter, args []any) error {
 	whole, err := m.weighAll(args)
 	if err != nil {
@@ -91,13 +91,13 @@ func date(m *meter, args []any) error {
 	return texts(m, args)
 }
 
-// get pays for its key, which is hashed: a pair of pairs of pairs is large, and a key.
+// get pays for its key, which is hashed: nested pairs are valid keys and can be large.
 func get(m *meter, args []any) error {
 	_, err := m.weigh(at(args, 1))
 	return err
 }
 
-// fromJSON makes much of few bytes: [[],[]] has 24 bytes and more for each three.
+// fromJSON can produce large values from few bytes: [[],[]] takes 24 bytes and more for every three.
 func fromJSON(m *meter, args []any) error {
 	bytes := length(at(args, 0))
 	if err := m.grow(product(32, bytes)); err != nil {
@@ -106,7 +106,7 @@ func fromJSON(m *meter, args []any) error {
 	return m.spend(bytes)
 }
 
-// toJSON is indented: each node has twice its depth of blanks before it. A byte may need six.
+// toJSON indents: each node is preceded by twice its depth of blanks. A byte may need six.
 func toJSON(m *meter, args []any) error {
 	whole, err := m.weighAll(args)
 	if err != nil {
@@ -126,7 +126,7 @@ func repeat(m *meter, args []any) error {
 	return m.grow(product(length(at(args, 0)), runtime.ToInt(at(args, 1))))
 }
 
-// replace grows as often as the old text can be there; an empty one is between any two letters.
+// replace may grow at each place where the old text can occur; an empty one occurs between any two characters.
 func replace(m *meter, args []any) error {
 	text, old, fresh := length(at(args, 0)), length(at(args, 1)), length(at(args, 2))
 	most := text/max(old, 1) + 1
@@ -153,7 +153,7 @@ func join(m *meter, args []any) error {
 	return m.grow(2*whole.bytes + product(whole.nodes, length(at(args, 1))))
 }
 
-// trim may look for each byte in the set of those to remove.
+// trim may search the set of bytes to remove for each byte.
 func trim(m *meter, args []any) error {
 	if err := m.spend(product(length(at(args, 0)), length(at(args, 1))) / bytesPerStep); err != nil {
 		return err
@@ -161,12 +161,12 @@ func trim(m *meter, args []any) error {
 	return texts(m, args)
 }
 
-// search pays for a text that is looked for in another, both long and alike.
+// search pays for searching a text in another, if both are long and similar.
 func search(m *meter, args []any) error {
 	return m.read(8 * (length(at(args, 0)) + length(at(args, 1))))
 }
 
-// comparisons is how often sorting so many elements compares two.
+// comparisons returns how many comparisons sorting takes.
 func comparisons(elements int) int { return elements * 2 * bits.Len(uint(max(elements, 0))) }
 
 func sortList(m *meter, args []any) error {
@@ -181,7 +181,7 @@ func sortList(m *meter, args []any) error {
 	return m.grow(2 * elementBytes * whole.nodes)
 }
 
-// uniq compares every element with every other that is left.
+// uniq compares every element with all others that are kept.
 func uniq(m *meter, args []any) error {
 	whole, err := m.weighAll(args)
 	if err != nil {
@@ -194,7 +194,7 @@ func uniq(m *meter, args []any) error {
 	return m.grow(2 * elementBytes * whole.nodes)
 }
 
-// compare pays for what may compare all of its two operands.
+// compare pays for comparing two whole operands.
 func compare(m *meter, args []any) error {
 	whole, err := m.weighAll(args)
 	if err != nil {
@@ -203,7 +203,7 @@ func compare(m *meter, args []any) error {
 	return m.read(whole.bytes)
 }
 
-// order pays for < and its like, which compare numbers and texts only.
+// order pays for < and the like, which only compare numbers and texts.
 func order(m *meter, args []any) error {
 	return m.read(min(length(at(args, 0)), length(at(args, 1))))
 }
@@ -212,7 +212,7 @@ func equal(args ...any) (any, error) { return runtime.Equal(args[0], args[1]), n
 
 func in(args ...any) (any, error) { return runtime.In(args[0], args[1]), nil }
 
-// add puts two texts together, or adds numbers and times.
+// add concatenates two texts, or adds numbers and times.
 func add(m *meter, args []any) error {
 	left, isText := args[0].(string)
 	right, areTexts := args[1].(string)
@@ -222,7 +222,7 @@ func add(m *meter, args []any) error {
 	return nil
 }
 
-// span makes a range. One that is too long to be counted is too long.
+// span makes a range. A length that overflows is refused.
 func span(m *meter, args []any) (any, error) {
 	from, to := runtime.ToInt(args[0]), runtime.ToInt(args[1])
 	if from > to {
@@ -238,7 +238,7 @@ func span(m *meter, args []any) (any, error) {
 	return runtime.MakeRange(from, to), nil
 }
 
-// scalar lets a value pass that is no list and no map: as a key or a position the language would print it into an error.
+// scalar refuses lists and maps as keys or positions: the language would print them into an error.
 func scalar(_ *meter, args []any) (any, error) {
 	switch reflect.ValueOf(args[0]).Kind() {
 	case reflect.Array, reflect.Func, reflect.Map, reflect.Slice, reflect.Struct:
@@ -248,13 +248,13 @@ func scalar(_ *meter, args []any) (any, error) {
 	}
 }
 
-// key pays for a value that is compared, or hashed, more often than once: what sortBy and groupBy go by.
+// key pays for a value that is compared or hashed several times: the keys of sortBy and groupBy.
 func key(m *meter, args []any) (any, error) {
 	whole, err := m.weigh(args[0])
 	if err != nil {
 		return nil, err
 	}
-	const times = 24 // sorting a list that the budget allows compares each element so often
+	const times = 24 // how often sorting a list within the budget compares each element
 	return args[0], m.spend(times + product(times, whole.bytes)/bytesPerStep)
 }
 
@@ -269,7 +269,7 @@ func tick(m *meter, args []any) (any, error) {
 		return nil, err
 	}
 	if bytes == 0 {
-		return nil, nil // nobody looks at what a tick returns
+		return nil, nil // the result of a tick is not used
 	}
 	return nil, m.grow(bytes)
 }

@@ -17,33 +17,33 @@ import (
 const (
 	// maxSource bounds an expression, in bytes.
 	maxSource = 8 << 10
-	// maxNodes bounds the parts of an expression: names, values, operators, calls.
+	// maxNodes bounds the nodes of an expression: names, values, operators, calls.
 	maxNodes = 1000
-	// maxDepth bounds how deep they are nested. `a or b or c` is nested, too.
+	// maxDepth bounds their nesting. `a or b or c` is nested, too.
 	maxDepth = 250
 	// maxText bounds the text of an error.
 	maxText = 500
 )
 
-// Program is a compiled expression. It can be evaluated any number of times, also at once.
+// Program is a compiled expression. It can be evaluated any number of times, also concurrently.
 type Program struct {
 	code *vm.Program
 }
 
-// Condition compiles an expression whose result is true or false, over the values that names has: of each the key and a
-// value of its type. The error is for the expression's author.
+// Condition compiles an expression with a boolean result over named values: names maps each name to a value of its
+// type. The error is for the expression's author.
 func Condition(source string, names map[string]any) (*Program, error) {
 	return compile(source, names, expr.AsBool())
 }
 
-// Approval compiles the condition on which a call of a tool needs a person's approval: over args, what the tool is called
-// with.
+// Approval compiles the condition under which a call of a tool needs a person's approval. It is over args, the
+// arguments of the call.
 func Approval(source string) (*Program, error) {
 	return Condition(source, map[string]any{"args": map[string]any{}})
 }
 
-// compile is expr.Compile without what evaluates parts at once, and with what makes every part pay. The types are
-// checked as the author wrote them, before anything is put in.
+// compile is expr.Compile without constant folding, and with charges for every part. The types are checked as the
+// author wrote them, before anything is inserted.
 func compile(source string, names map[string]any, result expr.Option) (*Program, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("an expression has at most %d bytes", maxSource)
@@ -87,7 +87,7 @@ func withMeter(names map[string]any, m *meter) map[string]any {
 	return all
 }
 
-// shortened keeps the first line of an error, which may have the source, or values, in it.
+// shortened keeps the first line of an error, which may quote the source or values.
 func shortened(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	if len(text) > maxText {
@@ -99,7 +99,7 @@ func shortened(err error) error {
 	return errors.New(text)
 }
 
-// weightOf is what a node costs each time it is evaluated, besides what depends on its operands.
+// weightOf returns the cost of evaluating a node once, except for what depends on its operands.
 func weightOf(node ast.Node) (steps, bytes int) {
 	switch n := node.(type) {
 	case *ast.ArrayNode:

@@ -8,18 +8,18 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Evaluator evaluates programs, so many at once. Safe for concurrent use.
+// Evaluator evaluates programs, a bounded number at once. Safe for concurrent use.
 type Evaluator struct {
 	slots chan struct{}
 }
 
-// New makes an Evaluator that runs at most so many evaluations at once.
+// New returns an Evaluator that runs at most atOnce evaluations at the same time.
 func New(atOnce int) *Evaluator {
 	return &Evaluator{slots: make(chan struct{}, max(1, atOnce))}
 }
 
 // Holds evaluates a condition over the values, which it does not change. It waits while too many others run. The error
-// is ErrBudget, the context's, or says what does not fit: then nothing is known of the condition.
+// is ErrBudget, the context's, or a type mismatch; the result of the condition is then unknown.
 func (e *Evaluator) Holds(ctx context.Context, condition *Program, values map[string]any) (bool, error) {
 	result, err := e.evaluate(ctx, condition, values)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// function is what the language calls.
+// function is a function of the language.
 type function = func(args ...any) (any, error)
 
-// paid is a function that is told what the evaluation may still cost.
+// paid is a function that pays from the evaluation's budget.
 type paid = func(m *meter, args []any) (any, error)
 
-// first pays, then calls.
+// first returns a function that pays, then calls.
 func first(pay charge, call function) paid {
 	return func(m *meter, args []any) (any, error) {
 		if err := pay(m, args); err != nil {
@@ -28,7 +28,7 @@ func first(pay charge, call function) paid {
 	}
 }
 
-// install makes the functions known that protect puts in. Their names cannot be written in an expression.
+// install adds the functions that protect inserts. Their names cannot be written in an expression.
 func install(config *conf.Config) {
 	define := func(name string, call paid, types ...any) {
 		expr.Function(" "+name, func(args ...any) (any, error) {
@@ -73,7 +73,7 @@ func install(config *conf.Config) {
 	}
 }
 
-// original is the language's own function.
+// original returns the language's own function.
 func original(name string) function {
 	at, known := builtin.Index[name]
 	if !known {
@@ -92,7 +92,7 @@ func original(name string) function {
 	}
 }
 
-// guard makes the parts of one expression pay.
+// guard makes the parts of one expression pay for their evaluation.
 type guard struct {
 	charges  map[string]charge
 	closures map[string]int
@@ -104,7 +104,7 @@ func newGuard() *guard {
 	return &guard{charges: charges(), closures: closures(), methods: methods(), patterns: map[string]*pattern{}}
 }
 
-// admit refuses what cannot be bounded, before anything goes through the tree that might not be.
+// admit refuses expressions that cannot be bounded, before anything else traverses the tree.
 func (g *guard) admit(node ast.Node, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("the expression is nested deeper than %d", maxDepth)
@@ -163,7 +163,7 @@ func (g *guard) admitPattern(n *ast.BinaryNode) error {
 	return err
 }
 
-// parts are the nodes right below a node.
+// parts returns the direct children of a node.
 func parts(node ast.Node) []*ast.Node {
 	var below []*ast.Node
 	add := func(some ...*ast.Node) {
@@ -212,7 +212,7 @@ func parts(node ast.Node) []*ast.Node {
 	return below
 }
 
-// protect replaces a node, and all below it, by what pays.
+// protect replaces a node, and all below it, by nodes that pay.
 func (g *guard) protect(node ast.Node) ast.Node {
 	for _, part := range parts(node) {
 		*part = g.protect(*part)
@@ -250,7 +250,7 @@ func isNumber(node ast.Node) bool {
 	return false
 }
 
-// call is a call of an installed function in the place of a node.
+// call returns a call of an installed function that replaces a node.
 func call(name string, where ast.Node, args ...ast.Node) ast.Node {
 	made := &ast.CallNode{
 		Callee:    &ast.IdentifierNode{Value: " " + name},
@@ -262,7 +262,7 @@ func call(name string, where ast.Node, args ...ast.Node) ast.Node {
 	return made
 }
 
-// operator leaves those alone whose work is bounded by a literal, or by nature.
+// operator leaves operators alone whose work is bounded by a literal, or by nature.
 func (g *guard) operator(n *ast.BinaryNode) ast.Node {
 	switch n.Operator {
 	case "matches":
@@ -315,7 +315,7 @@ func (g *guard) builtin(n *ast.BuiltinNode) ast.Node {
 	return n
 }
 
-// priced puts a tick before what is evaluated as a whole: the body of a closure, or all of an expression.
+// priced puts a tick before a unit of evaluation: the body of a closure, or the whole expression.
 func (g *guard) priced(body ast.Node, keeps int) ast.Node {
 	steps, bytes := g.price(body)
 	number := func(value int) ast.Node {
@@ -328,8 +328,8 @@ func (g *guard) priced(body ast.Node, keeps int) ast.Node {
 	return made
 }
 
-// price adds up what a body costs, without the rounds of the closures in it: they pay for themselves. To begin one
-// costs memory that the machine gives back only at the end.
+// price adds up the cost of a body, without the rounds of its closures, which pay for themselves. Starting a closure
+// costs memory that the machine frees only at the end.
 func (g *guard) price(node ast.Node) (steps, bytes int) {
 	if _, isClosure := node.(*ast.PredicateNode); isClosure {
 		return 1, 512

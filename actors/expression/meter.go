@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// ErrBudget is what an evaluation ends with that took too many steps, too much memory or too long.
+// ErrBudget is the error of an evaluation that took too many steps, too much memory or too long.
 var ErrBudget = errors.New("the expression is too expensive")
 
 const (
-	// maxSteps is what one evaluation may cost. A step is some 50 to 100 ns.
+	// maxSteps bounds the steps of one evaluation. A step takes some 50 to 100 ns.
 	maxSteps = 1_000_000
-	// maxMemory is how many bytes one evaluation may allocate, in all.
+	// maxMemory bounds the bytes that one evaluation may allocate, in all.
 	maxMemory = 16 << 20
-	// maxTime bounds an evaluation that has no core for itself, or whose steps are slow.
+	// maxTime bounds an evaluation that shares its core, or whose steps are slow.
 	maxTime = 100 * time.Millisecond
-	// lookEvery is after how many steps the clock and the context are looked at.
+	// lookEvery is after how many steps the clock and the context are checked.
 	lookEvery = 2000
-	// maxNesting bounds how deep the lists and maps are that an operation goes into.
+	// maxNesting bounds the depth of the lists and maps that an operation traverses.
 	maxNesting = 200
 	// bytesPerStep is how much text is read or copied in the time of a step.
 	bytesPerStep = 64
 )
 
-// meter is what an evaluation may still cost. The first refusal ends it: errors of functions end the program.
+// meter is the remaining budget of an evaluation. The first refusal ends it: an error of a function ends the program.
 type meter struct {
 	steps, memory int
-	unseen        int // steps since the last look
+	unseen        int // steps since the last check
 	until         time.Time
 	stopped       func() error
 }
@@ -69,7 +69,7 @@ func (m *meter) grow(bytes int) error {
 	return m.read(bytes)
 }
 
-// product multiplies what an attacker chose; too much is more than any budget has.
+// product multiplies two numbers that an attacker may have chosen; an overflow becomes more than any budget.
 func product(a, b int) int {
 	const tooMuch = 1 << 40
 	if a <= 0 || b <= 0 {
@@ -81,7 +81,7 @@ func product(a, b int) int {
 	return a * b
 }
 
-// weight is how large a value is, as a tree.
+// weight is the size of a value, as a tree.
 type weight struct {
 	nodes, bytes, depth int
 }
@@ -97,7 +97,7 @@ const (
 	entryBytes   = 96 // an entry of a map
 )
 
-// weigh measures a value and pays for that. A value that is there several times counts each time.
+// weigh measures a value and pays for the measuring. A value that occurs several times counts each time.
 func (m *meter) weigh(value any) (weight, error) { return m.weighAt(value, 0) }
 
 func (m *meter) weighAt(value any, depth int) (weight, error) {
@@ -140,7 +140,7 @@ func (m *meter) weighAt(value any, depth int) (weight, error) {
 	return m.weighOther(reflect.ValueOf(value), whole, depth)
 }
 
-// weighOther measures what the language makes besides: ranges, parts of texts, groups, pairs, times.
+// weighOther measures the other values of the language: ranges, parts of texts, groups, pairs, times.
 func (m *meter) weighOther(v reflect.Value, whole weight, depth int) (weight, error) {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Array:
@@ -170,7 +170,7 @@ func (m *meter) weighOther(v reflect.Value, whole weight, depth int) (weight, er
 	return whole, nil
 }
 
-// length is the length of a text or list, the size of a map, 0 of anything else.
+// length returns the length of a text or list, the size of a map, and 0 for anything else.
 func length(value any) int {
 	switch v := value.(type) {
 	case nil, bool, int, float64:

@@ -7,17 +7,17 @@ import (
 	"regexp/syntax"
 )
 
-// maxPattern bounds a pattern: matching takes as many steps as its instructions times the text.
+// maxPattern bounds a pattern: matching takes up to its instructions times the length of the text.
 const maxPattern = 500
 
-// pattern is a regular expression with its price.
+// pattern is a regular expression with its cost.
 type pattern struct {
 	compiled *regexp.Regexp
-	size     int // about how many instructions it has
+	size     int // approximate number of instructions
 }
 
-// compilePattern judges the size before it compiles: ((a{100}){10}|…) of a few kilobytes would be hundreds of thousands of
-// instructions.
+// compilePattern checks the size before it compiles: ((a{100}){10}|…) of a few kilobytes would have hundreds of
+// thousands of instructions.
 func compilePattern(source string) (*pattern, error) {
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -34,7 +34,7 @@ func compilePattern(source string) (*pattern, error) {
 	return &pattern{compiled: compiled, size: size}, nil
 }
 
-// instructions is an upper bound, by and large. The depth of what the parser returns is bounded.
+// instructions estimates an upper bound. The depth of the parsed expression is bounded.
 func instructions(of *syntax.Regexp) int {
 	size := 1
 	if of.Op == syntax.OpLiteral {
@@ -49,7 +49,7 @@ func instructions(of *syntax.Regexp) int {
 	return size + 1
 }
 
-// match pays for each byte of the text as often as the pattern may look at it.
+// match pays for each byte of the text as often as the pattern may examine it.
 func match(m *meter, args []any) (any, error) {
 	wanted, isPattern := args[1].(*pattern)
 	if !isPattern {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 
 	"parley/actors/provider"
 )
@@ -44,17 +45,25 @@ func gone(ctx context.Context) error {
 
 // exchange is the HTTP exchange of one attempt.
 func (c *Caller) exchange(t *target) *provider.Exchange {
-	return &provider.Exchange{Client: &c.client, Secrets: provider.RedactorOf(t.model), Sent: &t.sent}
+	return &provider.Exchange{Client: c.client, Secrets: provider.RedactorOf(t.model)}
 }
 
-// post makes the request of an attempt.
-func (c *Caller) post(ctx context.Context, t *target, address string, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+// Values of header fields that are the same in every request: they are shared and never changed.
+//
+//nolint:gochecknoglobals // constants
+var (
+	jsonType  = []string{"application/json"}
+	userAgent = []string{"parley"}
+)
+
+// post makes the request of an attempt. It takes the address as it was parsed.
+func post(ctx context.Context, t *target, address *url.URL, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(provider.Traced(ctx, &t.sent), http.MethodPost, "/", bytes.NewReader(body))
 	if err != nil {
 		return nil, invalid("model", "the model's base URL is malformed")
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "parley")
+	request.URL, request.Host = address, address.Host
+	request.Header["Content-Type"], request.Header["User-Agent"] = jsonType, userAgent
 	if key := t.model.GetApiKey(); key != "" {
 		request.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -65,8 +74,8 @@ func (c *Caller) post(ctx context.Context, t *target, address string, body []byt
 }
 
 // fetch makes one whole exchange.
-func (c *Caller) fetch(ctx context.Context, t *target, address string, body []byte) ([]byte, error) {
-	request, err := c.post(ctx, t, address, body)
+func (c *Caller) fetch(ctx context.Context, t *target, address *url.URL, body []byte) ([]byte, error) {
+	request, err := post(ctx, t, address, body)
 	if err != nil {
 		return nil, err
 	}

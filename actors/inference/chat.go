@@ -57,7 +57,7 @@ func (c *Caller) chat(ctx context.Context, call *Call, t *target, used *consumed
 	if t.relayed() {
 		said, err = c.relayChat(ctx, call, t)
 	} else {
-		said, err = c.speakChat(ctx, call, t)
+		said, err = c.generateChat(ctx, call, t)
 	}
 	if said != nil {
 		*used = said.used

@@ -21,12 +21,12 @@ type chunks struct {
 	model     string
 	wantUsage bool
 
-	head    []byte // of every chunk, up to its choices
-	buffer  []byte
-	choices []*choice
-	used    consumed
-	spoken  int // bytes of the answer
-	begun   bool
+	head        []byte // of every chunk, up to its choices
+	buffer      []byte
+	choices     []*choice
+	used        consumed
+	answerBytes int // bytes of the answer
+	begun       bool
 }
 
 // maxDepth and maxValues bound JSON that is decoded, and not only passed on: a value of three bytes takes a hundred then.
@@ -66,41 +66,36 @@ func (w *chunks) open(fingerprint []byte, created int64) {
 
 // relay passes on a chunk of a provider.
 func (w *chunks) relay(raw []byte, more bool) error {
-	var chunk struct {
-		Created     json.RawMessage `json:"created"`
-		Fingerprint json.RawMessage `json:"system_fingerprint"`
-		Choices     []struct {
-			Index    int             `json:"index"`
-			Delta    json.RawMessage `json:"delta"`
-			Logprobs json.RawMessage `json:"logprobs"`
-			Finish   *string         `json:"finish_reason"`
-		} `json:"choices"`
-		Usage json.RawMessage `json:"usage"`
-		Error json.RawMessage `json:"error"`
-	}
-	if !rawjson.Modest(raw, maxDepth, maxValues) || json.Unmarshal(raw, &chunk) != nil {
+	if !rawjson.Modest(raw, maxDepth, maxValues) || !json.Valid(raw) {
 		return unreadable()
 	}
-	if !rawjson.IsNull(chunk.Error) {
+	chunk, err := rawjson.Object(raw)
+	if err != nil {
+		return unreadable()
+	}
+	if chunk.Get("error") != nil {
 		return provider.Complaint(0, raw, provider.RedactorOf(w.callee))
 	}
-	if rawjson.IsNull(chunk.Fingerprint) {
-		chunk.Fingerprint = nil
-	}
-	if used, ok := readUsage(chunk.Usage); ok {
+	if used, ok := readUsage(chunk.Get("usage")); ok {
 		used.inputDetails, used.outputDetails = clone(used.inputDetails), clone(used.outputDetails)
 		w.used = used
 	}
-	w.open(chunk.Fingerprint, number(chunk.Created))
-	for i, part := range chunk.Choices {
-		if part.Index < 0 || part.Index >= maxChoices {
+	w.open(chunk.Get("system_fingerprint"), number(chunk.Get("created")))
+	choices := chunk.Get("choices")
+	if choices == nil {
+		return nil
+	}
+	parts, err := rawjson.Array(choices, maxChoices)
+	if err != nil {
+		return unreadable()
+	}
+	for i, one := range parts {
+		part, err := rawjson.Object(one)
+		index := number(part.Get("index"))
+		if err != nil || index < 0 || index >= maxChoices {
 			return unreadable()
 		}
-		finish := ""
-		if part.Finish != nil {
-			finish = *part.Finish
-		}
-		if err := w.part(part.Index, part.Delta, part.Logprobs, finish, more || i+1 < len(chunk.Choices)); err != nil {
+		if err := w.part(int(index), part.Get("delta"), part.Get("logprobs"), part.Text("finish_reason"), more || i+1 < len(parts)); err != nil {
 			return err
 		}
 	}
@@ -207,7 +202,7 @@ func (w *chunks) delta(one *choice, fields rawjson.Fields, empty int) error {
 		case "content", "refusal":
 			one.answered = true
 		}
-		w.spoken += len(value)
+		w.answerBytes += len(value)
 		if len(w.buffer) > empty {
 			w.buffer = append(w.buffer, ',')
 		}

@@ -123,7 +123,7 @@ type Call struct {
 type Caller struct {
 	config   Config
 	parts    Parts
-	client   http.Client
+	client   *http.Client
 	executor *provider.Executor
 	running  atomic.Int64
 }
@@ -139,11 +139,10 @@ func New(config Config, parts Parts) *Caller {
 	if parts.Book == nil {
 		parts.Book = func(Usage) {}
 	}
-	c := &Caller{config: config, parts: parts, client: *parts.Client, executor: provider.New(provider.Config{
+	c := &Caller{config: config, parts: parts, client: parts.Client, executor: provider.New(provider.Config{
 		RetryBase: config.RetryDelay, RetryMax: config.RetryMax, MaxRetryAfter: config.RetryMax, Circuits: parts.Circuits,
 		Metrics: "parley_gateway", Label: "service", Logger: parts.Logger, Registerer: parts.Registerer,
 	})}
-	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return provider.ErrRedirect }
 	return c
 }
 

@@ -41,7 +41,7 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 		err, outcome = left, outcomeCancelled
 	}
 	if err == nil || out.begun {
-		out.used.guess(call, out.spoken)
+		out.used.guess(call, out.answerBytes)
 	}
 	out.used.charge(call, t, outcome, err)
 	c.book(call, t, &out.used, outcome)
@@ -51,7 +51,7 @@ func (c *Caller) ChatStream(ctx context.Context, call *Call, emit Emit) error {
 func (c *Caller) stream(ctx context.Context, call *Call, t *target, out *chunks) error {
 	switch {
 	case !t.relayed():
-		return c.speakStream(ctx, call, t, out)
+		return c.generateStream(ctx, call, t, out)
 	case t.settings.noStreamedTool && hasTools(call):
 		return c.pretend(ctx, call, t, out)
 	default:
@@ -84,7 +84,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 		}
 		ctx = exchange.Open(ctx)
 		defer exchange.Close()
-		request, failed := c.post(ctx, t, address, body)
+		request, failed := post(ctx, t, address, body)
 		if failed != nil {
 			return failed
 		}
@@ -98,7 +98,7 @@ func (c *Caller) relayStream(ctx context.Context, call *Call, t *target, out *ch
 	if err != nil {
 		return err
 	}
-	out.used.guess(call, out.spoken)
+	out.used.guess(call, out.answerBytes)
 	return out.close()
 }
 

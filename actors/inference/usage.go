@@ -64,7 +64,7 @@ func (u *consumed) guess(call *Call, answerBytes int) {
 	if u.known {
 		return
 	}
-	u.input = tokens(spokenBytes(call.Body.Get("messages")) + spokenBytes(call.Body.Get("input")))
+	u.input = tokens(textBytes(call.Body.Get("messages")) + textBytes(call.Body.Get("input")))
 	u.output = tokens(answerBytes)
 	u.total = u.input + u.output
 }
@@ -81,8 +81,8 @@ func (u *consumed) charge(call *Call, t *target, outcome string, err error) {
 // tokens is about how many tokens so many bytes take, rather too many.
 func tokens(size int) int64 { return int64(2*size+6) / 7 }
 
-// spokenBytes is the size of a JSON text without the data URLs in it.
-func spokenBytes(raw []byte) int {
+// textBytes is the size of a JSON text without the data URLs in it.
+func textBytes(raw []byte) int {
 	size := len(raw)
 	for {
 		at := bytes.Index(raw, []byte(`"data:`))

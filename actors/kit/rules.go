@@ -89,7 +89,15 @@ func (r Rules[S, C, E]) Machine() *Machine[S, C, E] {
 		}
 		r.commands[known].rows = append(r.commands[known].rows, row)
 	}
-	if r.Copy == nil {
+	if shallow := r.Copy; shallow != nil {
+		r.Copy = func(state S) S { // with the fields of a newer release, whatever the copy names
+			copied := shallow(state)
+			if unknown := state.ProtoReflect().GetUnknown(); len(unknown) > 0 {
+				copied.ProtoReflect().SetUnknown(unknown)
+			}
+			return copied
+		}
+	} else {
 		r.Copy = func(state S) S {
 			copied, _ := proto.Clone(state).(S)
 			return copied

@@ -43,8 +43,6 @@ type Exchange struct {
 	Limits  Limits
 	// Events says that only a stream of events is let through.
 	Events bool
-	// Sent, if there is one, is set when the head of the request has been written to a connection.
-	Sent *atomic.Bool
 
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // armed while the provider owes something
@@ -87,13 +85,8 @@ func (x *Exchange) Finish() { x.finished = true }
 
 // Do sends the request and lets only an answer through. The error is a *Failure, or of a context that has ended.
 func (x *Exchange) Do(request *http.Request) (*http.Response, error) {
-	request.Header.Set("Accept-Encoding", "identity") // what packs a stream delays it, and unpacking needs a limit of its own
-	if x.Sent != nil {
-		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
-			WroteHeaders: func() { x.Sent.Store(true) },
-		}))
-	}
-	response, err := x.Client.Do(request)
+	request.Header["Accept-Encoding"] = identity // what packs a stream delays it, and unpacking needs a limit of its own
+	response, err := roundTrip(x.Client, request)
 	if err != nil {
 		if request.Context().Err() != nil && x.timer == nil {
 			return nil, context.Cause(request.Context())
@@ -108,6 +101,40 @@ func (x *Exchange) Do(request *http.Request) (*http.Response, error) {
 	x.answered = true
 	if x.timer != nil {
 		response.Body = newWatchedBody(x, response.Body)
+	}
+	return response, nil
+}
+
+// identity is the value of a header field that all requests share.
+//
+//nolint:gochecknoglobals // a constant
+var identity = []string{"identity"}
+
+// Traced is a context for a request that sets sent when the head of the request has been written to a connection.
+func Traced(ctx context.Context, sent *atomic.Bool) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+}
+
+// roundTrip sends a request as the client would, and follows no redirect. It spares what the client makes ready to follow one.
+func roundTrip(client *http.Client, request *http.Request) (*http.Response, error) {
+	transport := client.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	if user := request.URL.User; user != nil && request.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		if response.Header.Get("Location") != "" {
+			_ = response.Body.Close() // it says only where else to ask
+			return nil, ErrRedirect
+		}
 	}
 	return response, nil
 }

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
+	"parley/actors/delivery"
 	"parley/actors/machine"
+	"parley/proto/deliverypb"
 	"parley/proto/runpb"
 )
 
@@ -18,9 +18,8 @@ func (r *request) callBack() []machine.Effect {
 	if state.GetCallback() == nil {
 		return nil
 	}
-	return r.attempt(&runpb.Call{
-		EventId: eventID(state), Event: "agent_run." + strings.ToLower(state.GetStatus().String()), At: r.now, Attempt: 1,
-	})
+	call := delivery.New(eventID(state), "agent_run."+strings.ToLower(state.GetStatus().String()), r.now)
+	return r.callStep(call, r.limits.callbacks().Begin(call, r.now))
 }
 
 // eventID names the change of state that the run has just come to: evt_ and 32 hexadecimal digits, the same whenever it is
@@ -30,56 +29,41 @@ func eventID(state *runpb.State) string {
 	return "evt_" + hex.EncodeToString(sum[:16])
 }
 
-// attempt makes the attempt that is next, if one is left.
-func (r *request) attempt(call *runpb.Call) []machine.Effect {
-	if _, more := backoff(call.GetAttempt() - 1); call.GetAttempt() > 1 && !more {
-		r.callOver(call, false, "")
+// callStep stores what becomes of a call, and has its attempt made.
+func (r *request) callStep(call *deliverypb.Delivery, step delivery.Step) []machine.Effect {
+	if step.Next == nil {
+		r.emit(&runpb.Event{Body: &runpb.Event_CallOver{CallOver: &deliverypb.Over{
+			Id: call.GetId(), Delivered: step.Delivered, Error: step.Error,
+		}}})
 		return nil
 	}
-	next := proto.CloneOf(call)
-	next.Attempt, next.NextAt = call.GetAttempt()+1, r.now+r.limits.CallbackTimeout.Milliseconds()
-	r.callDue(next, "")
-	return []machine.Effect{Post{Run: r.after(), Call: call}}
+	r.emit(&runpb.Event{Body: &runpb.Event_CallDue{CallDue: &deliverypb.Due{Delivery: step.Next, Error: step.Error}}})
+	if step.Attempt == nil {
+		return nil
+	}
+	return []machine.Effect{Post{Run: r.after(), Call: step.Attempt}}
 }
 
-// posted says what came of an attempt.
-func (r *request) posted(c *runpb.Posted) machine.Decision {
+// posted takes what came of an attempt.
+func (r *request) posted(report *deliverypb.Report) machine.Decision {
 	for _, call := range r.state.GetCallback().GetCalls() {
-		if call.GetEventId() != c.GetEventId() || call.GetAttempt() != c.GetAttempt()+1 {
-			continue // of an attempt that was counted as lost
+		if step, known := r.limits.callbacks().Report(call, report, r.now); known {
+			r.callStep(call, step)
 		}
-		pause, more := backoff(c.GetAttempt())
-		if c.GetOk() || c.GetHopeless() || !more {
-			r.callOver(call, c.GetOk(), c.GetError())
-			continue
-		}
-		next := proto.CloneOf(call)
-		next.NextAt = r.now + pause.Milliseconds()
-		r.callDue(next, c.GetError())
 	}
 	return r.decide()
 }
 
-func (r *request) callDue(next *runpb.Call, failed string) {
-	r.emit(&runpb.Event{Body: &runpb.Event_CallDue{CallDue: &runpb.CallDue{Call: next, Error: failed}}})
-}
-
-func (r *request) callOver(call *runpb.Call, delivered bool, failed string) {
-	r.emit(&runpb.Event{Body: &runpb.Event_CallOver{CallOver: &runpb.CallOver{
-		EventId: call.GetEventId(), Delivered: delivered, Error: failed,
-	}}})
-}
-
 // due does what its time has come for: attempts to call back, a look at what the run waits for, the removal of one that
 // was over long ago.
-func (r *request) due() machine.Decision {
+func (r *request) due(*runpb.Due) machine.Decision {
 	if removed := r.removedAt(r.state); removed != 0 && removed <= r.now && len(r.state.GetCallback().GetCalls()) == 0 {
 		return machine.Decision{Delete: true, Reply: &runpb.Reply{}}
 	}
 	var effects []machine.Effect
 	for _, call := range r.state.GetCallback().GetCalls() {
 		if call.GetNextAt() <= r.now {
-			effects = append(effects, r.attempt(call)...)
+			effects = append(effects, r.callStep(call, r.limits.callbacks().Begin(call, r.now))...)
 		}
 	}
 	if at := r.state.GetCheckAt(); at != 0 && at <= r.now && !Driven(r.state) {

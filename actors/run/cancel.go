@@ -7,7 +7,7 @@ import (
 
 // cancel has a run that is not over ended: its turn is cancelled as soon as the driver gets to it. A turn that ends by
 // itself before that has ended as it has. A run that is over stays as it is.
-func (r *request) cancel() (machine.Decision, *machine.Failure) {
+func (r *request) cancel(*runpb.Cancel) (machine.Decision, *machine.Failure) {
 	if f := r.allowed(); f != nil {
 		return machine.Decision{}, f
 	}
@@ -19,7 +19,7 @@ func (r *request) cancel() (machine.Decision, *machine.Failure) {
 }
 
 // await answers when the run is over or requires an action.
-func (r *request) await() (machine.Decision, *machine.Failure) {
+func (r *request) await(*runpb.Await) (machine.Decision, *machine.Failure) {
 	if f := r.allowed(); f != nil {
 		return machine.Decision{}, f
 	}

@@ -5,8 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -21,29 +19,28 @@ const (
 	maxCommandID = 128
 )
 
-// create makes a run, and is answered when it is admitted. A repeat of the command waits for the same, or is answered with
-// the run as it is now.
+// create makes a run, and is answered when it is admitted.
 func (r *request) create(c *runpb.Create) (machine.Decision, *machine.Failure) {
-	if r.state != nil {
-		if f := r.allowed(); f != nil {
-			return machine.Decision{}, f
-		}
-		switch {
-		case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
-			return machine.Decision{}, failure.New(failurepb.Code_ALREADY_EXISTS, failure.RunExists)
-		case r.state.GetAdmitted() || r.state.Over():
-			return r.decide(), nil
-		}
-		return machine.Decision{Wait: keyAdmitted}, nil
-	}
 	if f := r.checkCreate(c); f != nil {
 		return machine.Decision{}, f
 	}
 	state := r.newRun(c)
-	created := &runpb.Event{CreatedAt: r.now, Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}}
-	return machine.Decision{
-		Create: true, Events: []proto.Message{created}, Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}},
-	}, nil
+	r.emit(&runpb.Event{Body: &runpb.Event_Created{Created: &runpb.Created{State: state}}})
+	return machine.Decision{Wait: keyAdmitted, Effects: []machine.Effect{Drive{Run: state}}}, nil
+}
+
+// again is a create of a run that exists. A repeat of the command waits for the same, or is answered with the run as it is now.
+func (r *request) again(*runpb.Create) (machine.Decision, *machine.Failure) {
+	if f := r.allowed(); f != nil {
+		return machine.Decision{}, f
+	}
+	switch {
+	case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
+		return machine.Decision{}, failure.New(failurepb.Code_ALREADY_EXISTS, failure.RunExists)
+	case r.state.GetAdmitted() || r.state.Over():
+		return r.decide(), nil
+	}
+	return machine.Decision{Wait: keyAdmitted}, nil
 }
 
 func (r *request) newRun(c *runpb.Create) *runpb.State {
@@ -64,6 +61,7 @@ func (r *request) newRun(c *runpb.Create) *runpb.State {
 		UpdatedAt:          r.now,
 		PreviousResponseId: c.GetPreviousResponseId(),
 		CommandId:          r.command.GetCommandId(),
+		Opening:            c.GetOpening(),
 	}
 	if url := c.GetCallbackUrl(); url != "" {
 		state.Callback = &runpb.Callback{Url: url, SealedSecret: c.GetSealedSecret()}
@@ -99,6 +97,9 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 	}
 	if f := checkCallback(c.GetCallbackUrl()); f != nil {
 		return f
+	}
+	if len(c.GetOpening().GetFiles()) > maxFiles {
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.MessageFilesFull).Param("most", maxFiles)
 	}
 	return r.checkOrder(order)
 }

@@ -16,7 +16,6 @@
 // The hold is released before the end is told, so who waited for the end can send the next message; a crash between the
 // two finds the same end again in the conversation's records.
 //
-// Each change of state that somebody may wait for is told to the run's callback address, by itself and independent of the
-// others: the attempt and when the next one is due are stored before it is made, so each is made at least once, five times
-// at most. Runs are removed some time after their end.
+// Each change of state that somebody may wait for is told to the run's callback address by a delivery of its own (package
+// delivery), which is part of the run's state: five attempts at most. Runs are removed some time after their end.
 package run

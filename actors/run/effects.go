@@ -1,6 +1,9 @@
 package run
 
-import "parley/proto/runpb"
+import (
+	"parley/proto/deliverypb"
+	"parley/proto/runpb"
+)
 
 // Drive does what the state of a run asks for, step by step, and reports each step, until nothing is to be done or another
 // Drive of the same run takes its place. The state is shared: read only.
@@ -12,5 +15,5 @@ type Drive struct {
 // only.
 type Post struct {
 	Run  *runpb.State
-	Call *runpb.Call // as it is tried now
+	Call *deliverypb.Delivery // as it is tried now
 }

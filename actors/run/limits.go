@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"parley/actors/delivery"
 )
 
 // Limits bounds what a run takes. They must be alike on all nodes.
@@ -64,10 +66,6 @@ func (l Limits) Validate() error {
 // maxAttempts is how often a callback is tried (document 1, "Run callbacks").
 const maxAttempts = 5
 
-// backoff is how long to wait after a failed attempt, numbered from 1, before the next: 2, 4, 8, 16 s. false = no more.
-func backoff(attempt uint32) (time.Duration, bool) {
-	if attempt < 1 || attempt >= maxAttempts {
-		return 0, false
-	}
-	return time.Second << attempt, true
+func (l Limits) callbacks() delivery.Policy {
+	return delivery.Policy{Attempts: maxAttempts, Timeout: l.CallbackTimeout}
 }

@@ -1,44 +1,127 @@
 package run
 
 import (
-	"google.golang.org/protobuf/proto"
-
-	"parley/actors/core/failure"
+	"parley/actors/kit"
 	"parley/actors/machine"
-	"parley/proto/failurepb"
 	"parley/proto/runpb"
 )
 
-// Machine is the rules of runs. It holds no state and is safe for concurrent use.
+// Phases of a run.
+const (
+	admitting  kit.Phase = "admitting" // it has neither its place in the queue nor its conversation yet
+	queued     kit.Phase = "queued"
+	running    kit.Phase = "running"
+	waiting    kit.Phase = "waiting" // for a person
+	cancelling kit.Phase = "cancelling"
+	ended      kit.Phase = "ended"   // but has not let go of queue and conversation yet
+	settled    kit.Phase = "settled" // and can be read until it is removed
+)
+
+func phaseOf(s *runpb.State) kit.Phase {
+	switch {
+	case s.GetSettled():
+		return settled
+	case s.Over():
+		return ended
+	case !s.GetAdmitted():
+		return admitting
+	case s.GetCancelling():
+		return cancelling
+	}
+	switch s.GetStatus() {
+	case runpb.Status_RUNNING:
+		return running
+	case runpb.Status_REQUIRES_ACTION:
+		return waiting
+	default:
+		return queued
+	}
+}
+
+type (
+	step  = kit.Step[*runpb.State, *runpb.Command, *runpb.Event]
+	row   = kit.Transition[*runpb.State, *runpb.Command, *runpb.Event]
+	table = kit.Rules[*runpb.State, *runpb.Command, *runpb.Event]
+)
+
+// Machine is the limits under which the rules decide. It holds no state and is safe for concurrent use.
 type Machine struct {
 	limits Limits
 }
 
-var _ machine.Machine = (*Machine)(nil)
-
 // New returns the rules under the given limits, which must be valid.
-func New(limits Limits) *Machine { return &Machine{limits: limits} }
-
-// Kind is the prefix of run ids.
-func (*Machine) Kind() string { return "run" }
-
-// NewState returns an empty runpb.State.
-func (*Machine) NewState() proto.Message { return new(runpb.State) }
-
-// Seq returns the number of the newest event.
-func (*Machine) Seq(state proto.Message) uint64 {
-	s, _ := state.(*runpb.State)
-	return s.GetLastSeq()
+func New(limits Limits) machine.Machine {
+	m := &Machine{limits: limits}
+	return table{
+		Prefix:      "run",
+		Phases:      []kit.Phase{admitting, queued, running, waiting, cancelling, ended, settled},
+		Phase:       phaseOf,
+		Transitions: m.transitions(),
+		Missing:     Missing,
+		Apply:       m.apply,
+		Project:     m.project,
+		Recover: func(s *runpb.State) *runpb.Command {
+			if !Driven(s) {
+				return nil
+			}
+			return &runpb.Command{RunId: s.GetId(), Body: &runpb.Command_Recover{Recover: &runpb.Recover{}}}
+		},
+	}.Machine()
 }
 
-// OnActivate asks for recovery when somebody was at work on the run as it was last written.
-func (*Machine) OnActivate(state proto.Message, _ machine.Env) proto.Message {
-	s, _ := state.(*runpb.State)
-	if !Driven(s) {
-		return nil
+// transitions is the state table. What is not a change of phase may still change the state: a place is taken or given back, a
+// call is due.
+func (m *Machine) transitions() []row {
+	exists := []kit.Phase{admitting, queued, running, waiting, cancelling, ended, settled}
+	open := []kit.Phase{admitting, queued, running, waiting, cancelling}
+	over := []kit.Phase{ended, settled}
+	return []row{
+		kit.On((*runpb.Command).GetCreate, may(m, (*request).create)).From(kit.Absent).To(admitting),
+		kit.On((*runpb.Command).GetCreate, may(m, (*request).again)).From(exists...),
+		kit.On((*runpb.Command).GetAdmitted, on(m, (*request).admitted)).From(admitting).To(queued, cancelling, running, waiting, kit.Absent),
+		kit.On((*runpb.Command).GetAdmitted, on(m, same[*runpb.Admitted])).From(queued, running, waiting, cancelling, ended, settled),
+		kit.On((*runpb.Command).GetBegan, on(m, (*request).began)).From(queued).To(queued, running),
+		kit.On((*runpb.Command).GetBegan, on(m, (*request).began)).From(admitting, cancelling),
+		kit.On((*runpb.Command).GetBegan, on(m, same[*runpb.Began])).From(running, waiting, ended, settled),
+		kit.On((*runpb.Command).GetPaused, on(m, (*request).paused)).From(running, waiting).To(waiting),
+		kit.On((*runpb.Command).GetPaused, on(m, (*request).paused)).From(admitting, queued),
+		kit.On((*runpb.Command).GetPaused, on(m, same[*runpb.Paused])).From(cancelling, ended, settled),
+		kit.On((*runpb.Command).GetResumed, on(m, (*request).resumed)).From(waiting).To(running),
+		kit.On((*runpb.Command).GetResumed, on(m, (*request).resumed)).From(admitting, queued, running, cancelling, ended, settled),
+		kit.On((*runpb.Command).GetParked, on(m, (*request).parked)).From(exists...),
+		kit.On((*runpb.Command).GetEnded, on(m, (*request).ended)).From(open...).To(ended),
+		kit.On((*runpb.Command).GetEnded, on(m, same[*runpb.Ended])).From(over...),
+		kit.On((*runpb.Command).GetSettled, on(m, (*request).settled)).From(ended).To(settled),
+		kit.On((*runpb.Command).GetSettled, on(m, same[*runpb.Settled])).From(append(open, settled)...),
+		kit.On((*runpb.Command).GetCancel, may(m, (*request).cancel)).From(queued, running, waiting).To(cancelling),
+		kit.On((*runpb.Command).GetCancel, may(m, (*request).cancel)).From(admitting, cancelling, ended, settled),
+		kit.On((*runpb.Command).GetAwait, may(m, (*request).await)).From(exists...),
+		kit.On((*runpb.Command).GetPlaced, on(m, (*request).placed)).From(exists...),
+		kit.On((*runpb.Command).GetLook, on(m, (*request).look)).From(exists...),
+		kit.On((*runpb.Command).GetPosted, on(m, (*request).posted)).From(exists...),
+		kit.On((*runpb.Command).GetRecover, on(m, (*request).recover)).From(exists...),
+		kit.On((*runpb.Command).GetDue, on(m, (*request).due)).From(admitting, queued, running, waiting, cancelling, ended),
+		kit.On((*runpb.Command).GetDue, on(m, (*request).due)).From(settled).To(settled, kit.Absent),
 	}
-	return &runpb.Command{RunId: s.GetId(), Body: &runpb.Command_Recover{Recover: &runpb.Recover{}}}
 }
+
+// may is a rule that may refuse, on one that does not.
+func may[B any](m *Machine, rule func(*request, B) (machine.Decision, *machine.Failure)) func(*step, B) *machine.Failure {
+	return func(s *step, body B) (refused *machine.Failure) {
+		s.Decision, refused = rule(&request{Machine: m, step: s, state: s.Before, command: s.Command, now: s.Now}, body)
+		return refused
+	}
+}
+
+func on[B any](m *Machine, rule func(*request, B) machine.Decision) func(*step, B) *machine.Failure {
+	return may(m, func(r *request, body B) (machine.Decision, *machine.Failure) { return rule(r, body), nil })
+}
+
+// same answers with the run as it is.
+func same[B any](r *request, _ B) machine.Decision { return r.decide() }
+
+// Missing is the failure for a run that does not exist.
+func Missing() *machine.Failure { return notFound() }
 
 // Driven says that the run needs a driver now: there is something to be done, and it is not waited for.
 func Driven(s *runpb.State) bool {
@@ -49,55 +132,4 @@ func Driven(s *runpb.State) bool {
 		return true
 	}
 	return s.GetStatus() == runpb.Status_RUNNING
-}
-
-// Decide applies the rule of the command.
-func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
-	s, _ := state.(*runpb.State)
-	c, _ := command.(*runpb.Command)
-	r := &request{Machine: m, state: s, command: c, env: env, now: env.Now.UnixMilli()}
-	if create, is := c.GetBody().(*runpb.Command_Create); is {
-		return r.create(create.Create)
-	}
-	if s == nil {
-		return machine.Decision{}, notFound()
-	}
-	switch body := c.GetBody().(type) {
-	case *runpb.Command_Cancel:
-		return r.cancel()
-	case *runpb.Command_Await:
-		return r.await()
-	case *runpb.Command_Look:
-		return r.look(), nil
-	case *runpb.Command_Placed:
-		return r.placed(), nil
-	case *runpb.Command_Posted:
-		return r.posted(body.Posted), nil
-	case *runpb.Command_Due:
-		return r.due(), nil
-	case *runpb.Command_Recover:
-		return r.recover(), nil
-	}
-	return r.report(c)
-}
-
-// report takes what the driver says.
-func (r *request) report(c *runpb.Command) (machine.Decision, *machine.Failure) {
-	switch body := c.GetBody().(type) {
-	case *runpb.Command_Admitted:
-		return r.admitted(body.Admitted), nil
-	case *runpb.Command_Began:
-		return r.began(body.Began), nil
-	case *runpb.Command_Paused:
-		return r.paused(body.Paused), nil
-	case *runpb.Command_Resumed:
-		return r.resumed(), nil
-	case *runpb.Command_Parked:
-		return r.parked(), nil
-	case *runpb.Command_Ended:
-		return r.ended(body.Ended), nil
-	case *runpb.Command_Settled:
-		return r.settled(), nil
-	}
-	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a run")
 }

@@ -12,10 +12,10 @@ import (
 )
 
 // recover has a run worked on whose driver was lost.
-func (r *request) recover() machine.Decision { return r.drive() }
+func (r *request) recover(*runpb.Recover) machine.Decision { return r.drive() }
 
 // look has a run that waits see for itself what became of what it waits for.
-func (r *request) look() machine.Decision {
+func (r *request) look(*runpb.Look) machine.Decision {
 	decision := r.decide()
 	if r.state.GetAdmitted() && !r.state.Over() && !Driven(r.state) {
 		decision.Effects = []machine.Effect{Drive{Run: r.state}}
@@ -25,9 +25,6 @@ func (r *request) look() machine.Decision {
 
 // admitted makes a run one that will be carried out, or lets go of it.
 func (r *request) admitted(c *runpb.Admitted) machine.Decision {
-	if r.state.GetAdmitted() || r.state.Over() {
-		return r.decide()
-	}
 	if refused := c.GetRefused(); refused != nil {
 		return machine.Decision{
 			Delete: true, Reply: &runpb.Reply{},
@@ -50,7 +47,7 @@ func decoded(refused *conversationpb.Refused) *failure.Failure {
 }
 
 // placed gives a run that is queued its place. What is told before the run is admitted, its driver asks for again.
-func (r *request) placed() machine.Decision {
+func (r *request) placed(*runpb.Placed) machine.Decision {
 	if !r.state.GetAdmitted() || r.state.GetStatus() != runpb.Status_QUEUED || r.state.GetPlaced() {
 		return r.decide()
 	}
@@ -69,7 +66,7 @@ func (r *request) began(c *runpb.Began) machine.Decision {
 
 // paused makes the run wait for a person, unless that is known, or it is being cancelled.
 func (r *request) paused(c *runpb.Paused) machine.Decision {
-	if r.state.Over() || r.state.GetCancelling() || r.state.GetTurnRunId() == "" {
+	if r.state.GetCancelling() || r.state.GetTurnRunId() == "" {
 		return r.decide()
 	}
 	if r.state.GetStatus() == runpb.Status_REQUIRES_ACTION &&
@@ -94,7 +91,7 @@ func (r *request) rest(result *conversationpb.TurnResult) machine.Decision {
 }
 
 // resumed makes a run go on for which a person has acted.
-func (r *request) resumed() machine.Decision {
+func (r *request) resumed(*runpb.Resumed) machine.Decision {
 	if r.state.GetStatus() != runpb.Status_REQUIRES_ACTION {
 		return r.decide()
 	}
@@ -103,7 +100,7 @@ func (r *request) resumed() machine.Decision {
 }
 
 // parked notes that a run that waits for a person has given its place back.
-func (r *request) parked() machine.Decision {
+func (r *request) parked(*runpb.Parked) machine.Decision {
 	if r.state.GetStatus() != runpb.Status_REQUIRES_ACTION || !r.state.GetPlaced() {
 		return r.decide()
 	}
@@ -113,9 +110,6 @@ func (r *request) parked() machine.Decision {
 
 // ended settles how the run ended. Its driver goes on to let go of what the run has.
 func (r *request) ended(c *runpb.Ended) machine.Decision {
-	if r.state.Over() {
-		return r.decide()
-	}
 	finished := &runpb.Finished{}
 	finished.Status, finished.Error = howEnded(c)
 	if c.GetTurn() != nil {
@@ -128,10 +122,7 @@ func (r *request) ended(c *runpb.Ended) machine.Decision {
 }
 
 // settled notes that conversation and place are let go.
-func (r *request) settled() machine.Decision {
-	if !r.state.Over() || r.state.GetSettled() {
-		return r.decide()
-	}
+func (r *request) settled(*runpb.Settled) machine.Decision {
 	r.emit(&runpb.Event{Body: &runpb.Event_Settled{Settled: &runpb.Settled{}}})
 	return r.decide()
 }

@@ -24,10 +24,8 @@ const ListRunning = "run/running"
 // ListDue is the list of the runs for which something is to be done at a time, by the earliest such time.
 const ListDue = "run/due"
 
-// Project adds the rows that change: the result, and the run's places in lists.
-func (m *Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
-	was, _ := before.(*runpb.State)
-	is, _ := after.(*runpb.State)
+// project adds the rows that change: the result, and the run's places in lists.
+func (m *Machine) project(was, is *runpb.State, events []proto.Message, into *logpb.Append) {
 	projectResult(was, is, events, into)
 	id := cmp.Or(is.GetId(), was.GetId())
 	machine.Relist(into, ListRunning, id, drivenAt(was), drivenAt(is))

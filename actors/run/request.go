@@ -1,8 +1,6 @@
 package run
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -20,30 +18,21 @@ const (
 type request struct {
 	*Machine
 
+	step    *step
 	state   *runpb.State // nil = there is none
 	command *runpb.Command
-	env     machine.Env
 	now     int64 // Unix milliseconds
-	events  []proto.Message
 }
 
 // emit adds an event and gives it its number and time.
-func (r *request) emit(event *runpb.Event) {
-	event.Seq = r.state.GetLastSeq() + uint64(len(r.events)) + 1
-	event.CreatedAt = r.now
-	r.events = append(r.events, event)
-}
+func (r *request) emit(event *runpb.Event) { r.step.Emit(event) }
 
 // after is the state after the events emitted so far.
-func (r *request) after() *runpb.State { return r.evolve(r.state, r.events) }
+func (r *request) after() *runpb.State { return r.step.State() }
 
 // decide makes the decision of what was emitted, answered with the run as it then is.
 func (r *request) decide(effects ...machine.Effect) machine.Decision {
-	state := r.state
-	if len(r.events) > 0 {
-		state = r.after()
-	}
-	return machine.Decision{Events: r.events, Effects: effects, Reply: &runpb.Reply{Run: state}}
+	return machine.Decision{Effects: effects, Reply: &runpb.Reply{Run: r.after()}}
 }
 
 // drive is decide, and has somebody do what the state asks for.

@@ -43,3 +43,5 @@ func prepare(message proto.Message) {
 }
 
 func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+
+func TestTable(t *testing.T) { suite().Table(t, "states.md") }

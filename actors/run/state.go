@@ -6,35 +6,20 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
 	"parley/proto/runpb"
 )
 
-// Evolve folds events into the state.
-func (m *Machine) Evolve(state proto.Message, events []proto.Message) proto.Message {
-	s, _ := state.(*runpb.State)
-	return m.evolve(s, events)
-}
-
-func (m *Machine) evolve(s *runpb.State, events []proto.Message) *runpb.State {
-	next := proto.CloneOf(s)
-	for _, message := range events {
-		event, _ := message.(*runpb.Event)
-		if created := event.GetCreated(); created != nil {
-			next = proto.CloneOf(created.GetState())
-			continue
-		}
-		m.apply(next, event)
-		next.LastSeq = event.GetSeq()
+// apply folds an event into a state, which is its own.
+func (m *Machine) apply(next *runpb.State, event *runpb.Event) *runpb.State {
+	if created := event.GetCreated(); created != nil {
+		return proto.CloneOf(created.GetState())
 	}
-	return next
-}
-
-// apply changes the state, which is its own.
-func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 	at := event.GetCreatedAt()
 	switch body := event.GetBody().(type) {
 	case *runpb.Event_Admitted:
 		next.Admitted, next.Placed, next.CheckAt = true, body.Admitted.GetPlaced(), body.Admitted.GetCheckAt()
+		next.Opening = nil // its conversation has it
 	case *runpb.Event_Placed:
 		next.Placed = true
 		next.CheckAt, next.Checks = 0, 0
@@ -64,10 +49,11 @@ func (m *Machine) apply(next *runpb.State, event *runpb.Event) {
 		m.callDue(next, at, body.CallDue)
 	case *runpb.Event_CallOver:
 		doneTelling(next.GetCallback(), at, body.CallOver)
-		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *runpb.Call) bool {
-			return call.GetEventId() == body.CallOver.GetEventId()
+		next.Callback.Calls = slices.DeleteFunc(next.GetCallback().GetCalls(), func(call *deliverypb.Delivery) bool {
+			return call.GetId() == body.CallOver.GetId()
 		})
 	}
+	return next
 }
 
 // began forgets what the conversation has by now.
@@ -102,9 +88,9 @@ func pendingOf(result *conversationpb.TurnResult) []*conversationpb.PendingActio
 }
 
 // stillTelling notes an attempt that begins, or what came of one, if it is of the newest change of state.
-func stillTelling(callback *runpb.Callback, at int64, due *runpb.CallDue) {
-	call, told := due.GetCall(), callback.GetTold()
-	if told.GetEventId() != call.GetEventId() {
+func stillTelling(callback *runpb.Callback, at int64, due *deliverypb.Due) {
+	call, told := due.GetDelivery(), callback.GetTold()
+	if told.GetEventId() != call.GetId() {
 		return
 	}
 	told.Status, told.Attempts, told.LastAt = runpb.Telling_PENDING, call.GetAttempt()-1, at
@@ -113,9 +99,9 @@ func stillTelling(callback *runpb.Callback, at int64, due *runpb.CallDue) {
 	}
 }
 
-func doneTelling(callback *runpb.Callback, at int64, over *runpb.CallOver) {
+func doneTelling(callback *runpb.Callback, at int64, over *deliverypb.Over) {
 	told := callback.GetTold()
-	if told.GetEventId() != over.GetEventId() {
+	if told.GetEventId() != over.GetId() {
 		return
 	}
 	told.Status, told.LastAt = runpb.Telling_GIVEN_UP, at
@@ -127,15 +113,15 @@ func doneTelling(callback *runpb.Callback, at int64, over *runpb.CallOver) {
 	}
 }
 
-func (m *Machine) callDue(next *runpb.State, at int64, due *runpb.CallDue) {
-	call, calls := due.GetCall(), next.GetCallback().GetCalls()
-	known := slices.IndexFunc(calls, func(old *runpb.Call) bool { return old.GetEventId() == call.GetEventId() })
+func (m *Machine) callDue(next *runpb.State, at int64, due *deliverypb.Due) {
+	call, calls := due.GetDelivery(), next.GetCallback().GetCalls()
+	known := slices.IndexFunc(calls, func(old *deliverypb.Delivery) bool { return old.GetId() == call.GetId() })
 	if known >= 0 {
 		calls[known] = proto.CloneOf(call)
 		stillTelling(next.GetCallback(), at, due)
 		return
 	}
-	next.Callback.Told = &runpb.Told{EventId: call.GetEventId(), Event: call.GetEvent()}
+	next.Callback.Told = &runpb.Told{EventId: call.GetId(), Event: call.GetEvent()}
 	calls = append(calls, proto.CloneOf(call))
 	next.Callback.Calls = calls[max(0, len(calls)-m.limits.Calls):]
 	stillTelling(next.GetCallback(), at, due)

@@ -14,6 +14,7 @@ import (
 	"parley/actors/machine/machinetest"
 	"parley/actors/run"
 	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
 )
@@ -171,8 +172,8 @@ func TestWalk(t *testing.T) {
 				if len(w.posts) > 0 {
 					told := w.posts[0]
 					w.posts = slices.Delete(w.posts, 0, 1)
-					w.do(t, &runpb.Command{Body: &runpb.Command_Posted{Posted: &runpb.Posted{
-						EventId: told.Call.GetEventId(), Attempt: told.Call.GetAttempt(),
+					w.do(t, &runpb.Command{Body: &runpb.Command_Posted{Posted: &deliverypb.Report{
+						Id: told.Call.GetId(), Attempt: told.Call.GetAttempt(),
 						Ok: rapid.Bool().Draw(t, "ok"), Hopeless: rapid.IntRange(0, 4).Draw(t, "hopeless") == 0,
 					}}})
 				}

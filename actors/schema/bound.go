@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// evaluationsPerValue is how many subschemas may look at each value of a document, on average.
+	// evaluationsPerValue is how many subschemas may be evaluated for each value of a document, on average.
 	evaluationsPerValue = 64
 	minEvaluations      = 20_000
 	// maxComparisons bounds values times the longest enum or list of patterns.
 	maxComparisons = 4_000_000
 )
 
-// bound counts the evaluations of subschemas in one check. Subschemas that refer to each other make a number that
-// doubles with each level, in texts of a few hundred bytes.
+// bound counts the evaluations of subschemas in one check. With subschemas that refer to each other, a text of a few
+// hundred bytes can make the number double at each level.
 type bound struct {
 	left int
 }
 
-// limit makes every subschema count its evaluations, and fail at once when there have been too many. The library
-// has no such limit, but it asks the format of a subschema first, before it goes deeper.
+// limit makes every subschema count its evaluations, and fail when there have been too many. The library has no such
+// limit, but it checks the format of a subschema before it descends.
 func limit(schema *jsonschema.Schema, nodes int) *bound {
 	b := &bound{left: max(minEvaluations, evaluationsPerValue*nodes)}
 	all := map[*jsonschema.Schema]bool{}
@@ -58,7 +58,7 @@ func (b *bound) count(format *jsonschema.Format) *jsonschema.Format {
 	return counting
 }
 
-// reach adds the schema and all it leads to.
+// reach adds the schema and all schemas reachable from it.
 func reach(schema *jsonschema.Schema, all map[*jsonschema.Schema]bool) {
 	if schema == nil || all[schema] {
 		return

@@ -12,10 +12,10 @@ import (
 const (
 	maxFindings     = 5
 	maxFindingBytes = 200
-	maxLeaves       = 1000 // looked at, to have the findings in the same order each time
+	maxLeaves       = 1000 // examined, so that the findings have a stable order
 )
 
-// describe lists what is wrong at the places where it is: "'/city': got number, want string".
+// describe lists what is wrong, with locations: "'/city': got number, want string".
 func describe(invalid *jsonschema.ValidationError) string {
 	var leaves []*jsonschema.ValidationError
 	collect(invalid, &leaves)
@@ -46,7 +46,7 @@ func collect(invalid *jsonschema.ValidationError, leaves *[]*jsonschema.Validati
 	*leaves = append(*leaves, invalid)
 }
 
-// shorten cuts a text, which may quote the value, between characters.
+// shorten cuts a text, which may quote the value, at a character boundary.
 func shorten(text string) string {
 	if len(text) <= maxFindingBytes {
 		return text

@@ -1,7 +1,7 @@
 // Package schema checks JSON values against JSON Schemas (draft 2020-12 unless the schema names an older one). It is
-// pure and bounded: no reference leaves the schema, sizes and depths have limits, and a schema whose evaluation would
-// explode (references that double with each level) is given up instead of being followed. Nothing is kept between
-// calls, so it may be called from anywhere, the rules included.
+// pure and bounded: references cannot leave the schema, sizes and depths are limited, and the evaluation of a schema
+// that would explode (references that double at each level) is aborted. It keeps no state between calls, so anything
+// may call it, including the rules.
 package schema
 
 import (
@@ -15,28 +15,27 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	// The complete implementation of the drafts: references, conditionals, unevaluated properties.
+	// A complete implementation of the drafts: references, conditionals, unevaluated properties.
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Limits of what is looked at.
+// Limits of schemas and values.
 const (
 	MaxSchemaBytes = 256 << 10
 	MaxValueBytes  = 1 << 20
 	MaxDepth       = 64 // of nested arrays and objects, in schema and value
 
-	maxSchemaValues = 10_000 // in the schema's text; the library's compiler takes the square of it
+	maxSchemaValues = 10_000 // in the schema's text; the library's compiler takes quadratic time
 )
 
 // ErrTooComplex is returned when checking the value would take too long, or the schema or the value is too large or
 // too deep.
 var ErrTooComplex = errors.New("too complex to check")
 
-// location is what the schema is called inside the library. It has a scheme, or the library would ask for the working
-// directory.
+// location is the schema's URL inside the library. Without a scheme the library would look up the working directory.
 const location = "parley:///schema"
 
-// Check says whether the text is a usable schema. An empty one is.
+// Check reports whether the text is a usable schema. An empty text is.
 func Check(schema []byte) error {
 	if len(schema) == 0 {
 		return nil
@@ -45,8 +44,8 @@ func Check(schema []byte) error {
 	return err
 }
 
-// Validate says whether the value, one JSON text, fits the schema. An empty schema takes any JSON object. The error
-// names the places and what is wrong there, in at most about a thousand bytes, and is fit to be shown to a model.
+// Validate checks a value, one JSON text, against the schema. An empty schema accepts any JSON object. The error lists
+// what is wrong with locations, in at most about a thousand bytes, and may be shown to a model.
 func Validate(schema, value []byte) error {
 	decoded, nodes, err := decode(value, MaxValueBytes)
 	if err != nil {
@@ -84,7 +83,7 @@ func compile(schema []byte) (*jsonschema.Schema, error) {
 	if nodes > maxSchemaValues || dynamic(decoded) {
 		return nil, fmt.Errorf("schema: %w", ErrTooComplex)
 	}
-	compiler := jsonschema.NewCompiler() // has no loader: what is not in the text is not found
+	compiler := jsonschema.NewCompiler() // has no loader: nothing outside the text is loaded
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	if err = compiler.AddResource(location, decoded); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -101,8 +100,8 @@ func compile(schema []byte) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// dynamic says that a schema uses references that are resolved while a value is checked: no tool needs them, and where
-// they lead cannot be bounded.
+// dynamic reports whether a schema uses references that are resolved during validation: no tool needs them, and they
+// cannot be bounded.
 func dynamic(schema any) bool {
 	switch schema := schema.(type) {
 	case map[string]any:
@@ -117,7 +116,7 @@ func dynamic(schema any) bool {
 	return false
 }
 
-// decode reads one JSON text and counts its values.
+// decode parses one JSON text and counts its values.
 func decode(text []byte, maxBytes int) (value any, nodes int, err error) {
 	if len(text) > maxBytes {
 		return nil, 0, fmt.Errorf("%w: more than %d bytes", ErrTooComplex, maxBytes)
@@ -137,7 +136,7 @@ func decode(text []byte, maxBytes int) (value any, nodes int, err error) {
 	return value, nodes, err
 }
 
-// measure counts the values and refuses what the library would choke on.
+// measure counts the values and refuses those that would overload the library.
 func measure(value any, depth int) (nodes int, err error) {
 	if depth == 0 {
 		return 0, fmt.Errorf("%w: nested deeper than %d", ErrTooComplex, MaxDepth)

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/machine"
+	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/taskpb"
 )
@@ -55,7 +56,8 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 		UserId:         caller.GetUserId(),
 		AgentId:        c.GetAgentId(),
 		Input:          c.GetInput(),
-		Files:          c.GetFiles(),
+		Files:          append(c.GetFiles(), conversationpb.Refs(c.GetStored())...),
+		Stored:         c.GetStored(),
 		CallbackUrl:    c.GetCallbackUrl(),
 		Metadata:       metadata,
 		Status:         taskpb.Status_PENDING,
@@ -82,7 +84,7 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 		return nil, invalid(failure.Required).In("agentId")
 	case len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl):
 		return nil, invalid(failure.BadName).In("userId").Param("what", "a user id").Param("most", maxUserID)
-	case len(c.GetFiles()) > maxFiles:
+	case len(c.GetFiles())+len(c.GetStored()) > maxFiles:
 		return nil, failure.New(failurepb.Code_TOO_MANY_FILES, failure.TaskFilesFull).Param("most", maxFiles)
 	}
 	if f := checkText(failurepb.Code_VALIDATION, "input", c.GetInput(), r.limits.InputBytes); f != nil {

@@ -10,6 +10,6 @@
 // task and run, so a driver that starts over after a crash does nothing twice. Open runs stand in ListRunning, where a new
 // owner of the shard finds them; callbacks and looks at paused turns are due times in ListDue.
 //
-// A callback tells the newest state that somebody waits for (completed, failed, waiting_for_input). The attempt and when
-// the next one is due are stored before it is made: each is made at least once, in case of doubt twice, six times at most.
+// A callback tells the newest state that somebody waits for (completed, failed, waiting_for_input). It is a delivery (package
+// delivery) that is part of the task's state; a newer one takes its place.
 package task

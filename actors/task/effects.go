@@ -8,11 +8,8 @@ type Drive struct {
 	Task *taskpb.State
 }
 
-// Post tells the task's callback address where the task is. What came of it is told with Delivered.
+// Post tells the task's callback address where the task is. What came of it is told with a deliverypb.Report.
 type Post struct {
 	TaskID, URL string
-	Status      taskpb.Status
-	Error       string
-	At          int64 // Unix ms
-	Attempt     uint32
+	Callback    *taskpb.Callback // as it is tried now; shared: read only
 }

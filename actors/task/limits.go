@@ -1,7 +1,6 @@
 package task
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -27,23 +26,21 @@ type Limits struct {
 	// CallbackTimeout is after which time an attempt to call back counts as lost. It must be above what an attempt may
 	// take. Default 1m.
 	CallbackTimeout time.Duration
-	// Backoff is how long to wait after a failed attempt, numbered from 1; false = no more. Required.
-	Backoff func(attempt int) (time.Duration, bool)
+	// CallbackAttempts is how often a callback is tried. Default 6.
+	CallbackAttempts int
 }
 
-// DefaultLimits returns the limits in force unless configured otherwise. Backoff is left to be set.
+// DefaultLimits returns the limits in force unless configured otherwise.
 func DefaultLimits() Limits {
 	return Limits{
 		InputBytes: 256 << 10, CommentBytes: 64 << 10, MetadataBytes: 16 << 10, Comments: 1000, Outcomes: 16,
 		CheckEvery: 15 * time.Second, MaxCheckEvery: 10 * time.Minute, CallbackTimeout: time.Minute,
+		CallbackAttempts: 6,
 	}
 }
 
 // Validate says which limit makes no sense.
 func (l Limits) Validate() error {
-	if l.Backoff == nil {
-		return errors.New("task limit backoff is required")
-	}
 	for _, positive := range []struct {
 		name  string
 		value int64
@@ -56,6 +53,7 @@ func (l Limits) Validate() error {
 		{"check every", int64(l.CheckEvery)},
 		{"max check every", int64(l.MaxCheckEvery)},
 		{"callback timeout", int64(l.CallbackTimeout)},
+		{"callback attempts", int64(l.CallbackAttempts)},
 	} {
 		if positive.value <= 0 {
 			return fmt.Errorf("task limit %s is %d: it must be positive", positive.name, positive.value)

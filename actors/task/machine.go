@@ -64,8 +64,8 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 		return r.recover(), nil
 	case *taskpb.Command_Due:
 		return r.due(), nil
-	case *taskpb.Command_Delivered:
-		return r.delivered(body.Delivered), nil
+	case *taskpb.Command_Reported:
+		return r.reported(body.Reported), nil
 	}
 	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a task")
 }

@@ -2,7 +2,6 @@ package task_test
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,9 +14,7 @@ import (
 func limits() task.Limits {
 	limits := task.DefaultLimits()
 	limits.InputBytes, limits.CommentBytes, limits.MetadataBytes, limits.Comments, limits.Outcomes = 48, 32, 64, 6, 3
-	limits.Backoff = func(attempt int) (time.Duration, bool) {
-		return time.Second << attempt, attempt >= 1 && attempt <= 2
-	}
+	limits.CallbackAttempts = 3
 	return limits
 }
 

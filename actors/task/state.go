@@ -37,7 +37,7 @@ func (m *Machine) apply(next *taskpb.State, event *taskpb.Event) {
 		next.Waiting, next.Queued, next.Callback, next.HasResult = nil, nil, nil, false
 		reopen(next, at)
 	case *taskpb.Event_RunStarted:
-		next.Run.RunId = body.RunStarted.GetRunId()
+		next.Run.RunId, next.Stored = body.RunStarted.GetRunId(), nil
 		if !next.GetRun().GetCancelling() && len(next.GetQueued()) == 0 {
 			next.Status, next.StartedAt, next.UpdatedAt = taskpb.Status_RUNNING, at, at
 		}

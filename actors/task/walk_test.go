@@ -14,6 +14,7 @@ import (
 	"parley/actors/machine/machinetest"
 	"parley/actors/task"
 	"parley/proto/conversationpb"
+	"parley/proto/deliverypb"
 	"parley/proto/taskpb"
 )
 
@@ -156,8 +157,8 @@ func TestWalk(t *testing.T) {
 				if len(w.posts) > 0 {
 					told := w.posts[0]
 					w.posts = slices.Delete(w.posts, 0, 1)
-					w.do(t, &taskpb.Command{Body: &taskpb.Command_Delivered{Delivered: &taskpb.Delivered{
-						Attempt: told.Attempt, Ok: rapid.Bool().Draw(t, "ok"), Hopeless: rapid.IntRange(0, 4).Draw(t, "hopeless") == 0,
+					w.do(t, &taskpb.Command{Body: &taskpb.Command_Reported{Reported: &deliverypb.Report{
+						Id: told.Callback.GetId(), Attempt: told.Callback.GetAttempt(), Ok: rapid.Bool().Draw(t, "ok"), Hopeless: rapid.IntRange(0, 4).Draw(t, "hopeless") == 0,
 					}}})
 				}
 			default:

@@ -44,13 +44,13 @@ type toolCall struct {
 
 // judge says what a call needs before it has a result. One that cannot be run, for what is wrong with it, needs only
 // that its error is told; running it again is then harmless.
-func (k *talk) judge(ctx context.Context, at int, key string) *toolCall {
-	record := k.calls[at]
+func (l *modelLoop) judge(ctx context.Context, at int, key string) *toolCall {
+	record := l.tools.calls[at]
 	c := &toolCall{at: at, key: key, open: &conversationpb.OpenCall{
 		Id: record.GetId(), Name: record.GetName(), Need: conversationpb.Need_RUN, Idempotent: true,
 	}}
-	if k.set != nil {
-		c.tool, _ = k.set.Find(record.GetName())
+	if l.set != nil {
+		c.tool, _ = l.set.Find(record.GetName())
 	}
 	if c.tool == nil {
 		c.problem = "there is no such tool"
@@ -73,14 +73,14 @@ func (k *talk) judge(ctx context.Context, at int, key string) *toolCall {
 
 // use journals an answer that asks for tools and sees to it that every call gets a result. nil = the model can be
 // asked again.
-func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
-	use := &conversationpb.ToolUse{Text: k.callText(answer)}
-	first := len(k.calls)
-	problems := k.record(answer.ToolCalls)
-	use.Calls = slices.Clone(k.calls[first:])
+func (l *modelLoop) use(life, ctx context.Context, answer *model.Answer) *ending {
+	use := &conversationpb.ToolUse{Text: l.callText(answer)}
+	first := len(l.tools.calls)
+	problems := l.record(answer.ToolCalls)
+	use.Calls = slices.Clone(l.tools.calls[first:])
 	people := 0
 	for index := range use.GetCalls() {
-		c := k.judge(ctx, first+index, k.key(k.steps+1, index))
+		c := l.judge(ctx, first+index, l.key(l.steps+1, index))
 		if c.open.GetNeed() != conversationpb.Need_RUN {
 			people++
 		}
@@ -89,26 +89,26 @@ func (k *talk) use(life, ctx context.Context, answer *model.Answer) *ending {
 				Id: c.open.GetId(), Name: c.open.GetName(), Need: conversationpb.Need_RUN, Idempotent: true,
 			}
 		}
-		k.newest = append(k.newest, c)
+		l.tools.newest = append(l.tools.newest, c)
 		use.Open = append(use.Open, c.open)
 	}
 	if ctx.Err() != nil {
 		return &ending{err: context.Cause(ctx)} // what was judged after that is in doubt, and would ask a person
 	}
-	k.newestText = use.GetText()
-	use.Usage = k.owed()
-	reply, err := k.journal(life, &conversationpb.Progress{
-		Content: k.whole.String(), ToolCalls: slices.Clone(k.calls), Body: &conversationpb.Progress_Use{Use: use},
+	l.tools.newestText = use.GetText()
+	use.Usage = l.owed()
+	reply, err := l.journal(life, &conversationpb.Progress{
+		Content: l.text.whole.String(), ToolCalls: slices.Clone(l.tools.calls), Body: &conversationpb.Progress_Use{Use: use},
 	})
 	if err != nil {
 		return &ending{err: err}
 	}
-	k.settled()
-	k.steps = max(k.steps+1, reply.GetSteps())
+	l.settled()
+	l.steps = max(l.steps+1, reply.GetSteps())
 	if reply.GetPaused() {
 		return &ending{paused: true}
 	}
-	return k.complete(ctx, reply.GetCalls())
+	return l.complete(ctx, reply.GetCalls())
 }
 
 func tooMany(people int, c *toolCall) string {
@@ -119,71 +119,71 @@ func tooMany(people int, c *toolCall) string {
 }
 
 // key is the idempotency key of a call: the same however often the call is tried.
-func (k *talk) key(step uint32, index int) string {
-	return fmt.Sprintf("%s/%d/%d", k.run.job.RunID, step, index)
+func (l *modelLoop) key(step uint32, index int) string {
+	return fmt.Sprintf("%s/%d/%d", l.run.job.RunID, step, index)
 }
 
-func (k *talk) knowIDs() {
-	if k.ids == nil {
-		k.ids = make(map[string]bool)
+func (l *modelLoop) knowIDs() {
+	if l.tools.ids == nil {
+		l.tools.ids = make(map[string]bool)
 	}
 }
 
 // record takes the calls of an answer into the turn's, each under an id of its own, and says what is wrong with them
 // from the outset.
-func (k *talk) record(calls []model.ToolCall) []string {
+func (l *modelLoop) record(calls []model.ToolCall) []string {
 	problems := make([]string, len(calls))
-	k.knowIDs()
+	l.knowIDs()
 	for index, call := range calls {
 		id := call.ID
-		if id == "" || k.ids[id] {
+		if id == "" || l.tools.ids[id] {
 			// Some servers number the calls of every answer from the start.
-			id = fmt.Sprintf("call_%s_%d_%d", strings.TrimPrefix(k.run.job.RunID, "run_"), k.steps+1, index)
+			id = fmt.Sprintf("call_%s_%d_%d", strings.TrimPrefix(l.run.job.RunID, "run_"), l.steps+1, index)
 		}
 		arguments := call.Arguments
 		switch {
 		case len(arguments) > maxArguments:
 			arguments, problems[index] = "{}", fmt.Sprintf("the arguments are longer than %d bytes", maxArguments)
-		case k.size+len(arguments) > k.runner.config.MaxTurnResults:
+		case l.tools.size+len(arguments) > l.runner.config.MaxTurnResults:
 			arguments, problems[index] = "{}", "the tool calls of this turn are too long in all"
 		}
-		k.size += len(arguments)
-		k.ids[id] = true
-		k.calls = append(k.calls, &conversationpb.ToolCall{Id: id, Name: call.Name, Arguments: arguments})
+		l.tools.size += len(arguments)
+		l.tools.ids[id] = true
+		l.tools.calls = append(l.tools.calls, &conversationpb.ToolCall{Id: id, Name: call.Name, Arguments: arguments})
 	}
 	return problems
 }
 
 // complete runs the calls that need nobody and journals their results as they come. nil = every call has one.
-func (k *talk) complete(ctx context.Context, open []*conversationpb.OpenCall) *ending {
-	if err := k.catchUp(ctx, open); err != nil {
+func (l *modelLoop) complete(ctx context.Context, open []*conversationpb.OpenCall) *ending {
+	if err := l.catchUp(ctx, open); err != nil {
 		return &ending{err: err}
 	}
-	todo := k.runnable(ctx, open)
+	todo := l.runnable(ctx, open)
 	if len(todo) > 0 {
-		if end := k.runAll(ctx, todo); end != nil {
+		if end := l.runAll(ctx, todo); end != nil {
 			return end
 		}
 	}
-	for _, c := range k.newest {
+	for _, c := range l.tools.newest {
 		if !c.done {
-			return &ending{err: fmt.Errorf("call %s of step %d is neither to be run nor asked about", k.calls[c.at].GetId(), k.steps)}
+			return &ending{err: fmt.Errorf("call %s of step %d is neither to be run nor asked about", l.tools.calls[c.at].GetId(), l.steps)}
 		}
 	}
-	k.sayNewest()
+	l.showResults()
 	return nil
 }
 
 // runnable is what is left to be run, as the rules see it, with the arguments that a person approved.
-func (k *talk) runnable(ctx context.Context, open []*conversationpb.OpenCall) []*toolCall {
+func (l *modelLoop) runnable(ctx context.Context, open []*conversationpb.OpenCall) []*toolCall {
 	var todo []*toolCall
-	for _, c := range k.newest {
-		call := find(open, k.calls[c.at].GetId())
+	for _, c := range l.tools.newest {
+		call := find(open, l.tools.calls[c.at].GetId())
 		if c.done || call.GetNeed() != conversationpb.Need_RUN || call.GetDone() {
 			continue
 		}
 		if approved := call.GetArgs(); len(approved) > 0 && c.tool != nil && !bytes.Equal(approved, c.args) {
-			k.approve(ctx, c, approved)
+			l.approve(ctx, c, approved)
 		}
 		todo = append(todo, c)
 	}
@@ -191,27 +191,27 @@ func (k *talk) runnable(ctx context.Context, open []*conversationpb.OpenCall) []
 }
 
 // approve replaces the arguments by those that a person set. The model is told of them as if they had been its own.
-func (k *talk) approve(ctx context.Context, c *toolCall, args []byte) {
+func (l *modelLoop) approve(ctx context.Context, c *toolCall, args []byte) {
 	judged, err := c.tool.Judge(ctx, string(args))
 	if err != nil {
 		c.problem = err.Error()
 		return
 	}
 	c.args, c.problem, c.changed = judged.Args, "", true
-	if !bytes.Equal(judged.Args, []byte(k.calls[c.at].GetArguments())) {
-		k.change(c, func(record *conversationpb.ToolCall) { record.Arguments = string(judged.Args) })
+	if !bytes.Equal(judged.Args, []byte(l.tools.calls[c.at].GetArguments())) {
+		l.change(c, func(record *conversationpb.ToolCall) { record.Arguments = string(judged.Args) })
 	}
 }
 
 // change replaces a call's record: the one before may be in somebody else's hands.
-func (k *talk) change(c *toolCall, with func(record *conversationpb.ToolCall)) {
-	former := k.calls[c.at]
+func (l *modelLoop) change(c *toolCall, with func(record *conversationpb.ToolCall)) {
+	former := l.tools.calls[c.at]
 	record := &conversationpb.ToolCall{
 		Id: former.GetId(), Name: former.GetName(), Arguments: former.GetArguments(),
 		Result: former.GetResult(), Error: former.GetError(), TookMs: former.GetTookMs(),
 	}
 	with(record)
-	k.calls[c.at] = record
+	l.tools.calls[c.at] = record
 }
 
 // outcome is what a call came to.
@@ -236,7 +236,7 @@ func (o outcome) label() string {
 
 // runAll runs calls side by side, not more at a time than allowed, and journals what they come to. When it returns,
 // none of them runs any more.
-func (k *talk) runAll(ctx context.Context, todo []*toolCall) *ending {
+func (l *modelLoop) runAll(ctx context.Context, todo []*toolCall) *ending {
 	if ctx.Err() != nil {
 		return &ending{err: context.Cause(ctx)}
 	}
@@ -256,13 +256,13 @@ func (k *talk) runAll(ctx context.Context, todo []*toolCall) *ending {
 		next <- c
 	}
 	close(next)
-	for range min(len(next), k.runner.config.MaxParallelTools) {
+	for range min(len(next), l.runner.config.MaxParallelTools) {
 		group.Go(func() {
 			for c := range next {
 				if running.Err() != nil {
 					return
 				}
-				outcomes <- k.runTool(running, c)
+				outcomes <- l.runTool(running, c)
 			}
 		})
 	}
@@ -272,9 +272,9 @@ func (k *talk) runAll(ctx context.Context, todo []*toolCall) *ending {
 			return &ending{err: err}
 		}
 		left -= len(batch)
-		reply, err := k.results(ctx, batch)
+		reply, err := l.results(ctx, batch)
 		if err == nil {
-			err = k.catchUp(ctx, reply.GetCalls())
+			err = l.catchUp(ctx, reply.GetCalls())
 		}
 		if err != nil {
 			return &ending{err: err}
@@ -308,44 +308,44 @@ func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
 }
 
 // results journals what calls came to, as one step.
-func (k *talk) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
+func (l *modelLoop) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
 	results := &conversationpb.ToolResults{}
 	for _, o := range batch {
-		text, failure := k.bounded(o)
-		k.change(o.call, func(record *conversationpb.ToolCall) {
+		text, failure := l.bounded(o)
+		l.change(o.call, func(record *conversationpb.ToolCall) {
 			record.Result, record.Error, record.TookMs = text, failure, o.milliseconds()
 		})
 		o.call.done = true
-		record := k.calls[o.call.at]
+		record := l.tools.calls[o.call.at]
 		result := &conversationpb.ToolCall{Id: record.GetId(), Name: record.GetName(), Result: text, Error: failure, TookMs: record.GetTookMs()}
 		if o.call.changed {
 			result.Arguments = record.GetArguments()
 		}
 		results.Results = append(results.Results, result)
 	}
-	reply, err := k.journal(ctx, &conversationpb.Progress{
-		Content: k.whole.String(), ToolCalls: slices.Clone(k.calls), Body: &conversationpb.Progress_Results{Results: results},
+	reply, err := l.journal(ctx, &conversationpb.Progress{
+		Content: l.text.whole.String(), ToolCalls: slices.Clone(l.tools.calls), Body: &conversationpb.Progress_Results{Results: results},
 	})
 	if err == nil {
-		k.steps = max(k.steps+1, reply.GetSteps())
+		l.steps = max(l.steps+1, reply.GetSteps())
 	}
 	return reply, err
 }
 
 // bounded cuts what a call came to: each result, and those of a turn in all, must fit into its message.
-func (k *talk) bounded(o outcome) (text, failure string) {
+func (l *modelLoop) bounded(o outcome) (text, failure string) {
 	text = o.text
-	limit := k.runner.config.MaxToolResult
+	limit := l.runner.config.MaxToolResult
 	if o.err != nil {
 		text, limit = cmp.Or(o.err.Error(), "the tool failed"), maxToolError
 	}
-	limit = min(limit, max(k.runner.config.MaxTurnResults-k.size, minToolResult))
+	limit = min(limit, max(l.runner.config.MaxTurnResults-l.tools.size, minToolResult))
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > limit {
 		note := "\n[cut: the result is too long]"
 		text = strings.ToValidUTF8(text[:max(limit-len(note), 0)], "") + note
 	}
-	k.size += len(text)
+	l.tools.size += len(text)
 	if o.err != nil {
 		return "", text
 	}
@@ -353,11 +353,11 @@ func (k *talk) bounded(o outcome) (text, failure string) {
 }
 
 // runTool runs a call. A fault in a tool is its error, not the process's.
-func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
-	config := &k.runner.config
+func (l *modelLoop) runTool(ctx context.Context, c *toolCall) (result outcome) {
+	config := &l.runner.config
 	defer func() {
 		if fault := recover(); fault != nil {
-			config.Logger.Error("tool panicked", slog.String("run", k.run.job.RunID), slog.String("tool", c.open.GetName()),
+			config.Logger.Error("tool panicked", slog.String("run", l.run.job.RunID), slog.String("tool", c.open.GetName()),
 				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
 			result = outcome{call: c, err: errors.New("the tool failed by a fault of the server")}
 		}
@@ -368,34 +368,34 @@ func (k *talk) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	begun := time.Now()
 	defer func() {
 		result.took = time.Since(begun)
-		k.runner.metrics.tools.WithLabelValues(result.label()).Observe(result.took.Seconds())
+		l.runner.metrics.tools.WithLabelValues(result.label()).Observe(result.took.Seconds())
 	}()
 	text, err := c.tool.Run(ctx, tool.Call{
-		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: k.run.job.ConversationID, RunID: k.run.job.RunID,
-		UserID: k.run.job.UserID, Args: c.args, Context: k.context,
+		ID: c.open.GetId(), IdempotencyKey: c.key, ConversationID: l.run.job.ConversationID, RunID: l.run.job.RunID,
+		UserID: l.run.job.UserID, Args: c.args, Context: l.context,
 	})
 	return outcome{call: c, text: text, err: err}
 }
 
 var errToolTime = errors.New("it took too long")
 
-// sayNewest makes the newest step, whose results are complete, part of what the model reads next.
-func (k *talk) sayNewest() {
-	asked := model.Message{Role: model.Assistant, Content: k.newestText}
+// showResults makes the newest step, whose results are complete, part of what the model reads next.
+func (l *modelLoop) showResults() {
+	asked := model.Message{Role: model.Assistant, Content: l.tools.newestText}
 	var results []model.Message
-	for _, c := range k.newest {
-		record := k.calls[c.at]
+	for _, c := range l.tools.newest {
+		record := l.tools.calls[c.at]
 		asked.ToolCalls = append(asked.ToolCalls, model.ToolCall{
 			ID: record.GetId(), Name: record.GetName(), Arguments: record.GetArguments(),
 		})
 		results = append(results, model.Message{Role: model.ToolRole, ToolID: record.GetId(), Content: resultText(record)})
 	}
-	k.request.Messages = append(append(k.request.Messages, asked), results...)
-	k.request.Step++
-	if !k.newestGiven {
-		k.rounds++
+	l.request.Messages = append(append(l.request.Messages, asked), results...)
+	l.request.Step++
+	if !l.tools.newestGiven {
+		l.tools.rounds++
 	}
-	k.newest, k.newestText, k.newestGiven = nil, "", false
+	l.tools.newest, l.tools.newestText, l.tools.newestGiven = nil, "", false
 }
 
 // resultText is a call's result as a model reads it.
@@ -407,10 +407,10 @@ func resultText(call *conversationpb.ToolCall) string {
 }
 
 // closeCalls gives every call of the turn that has no result an error in its place.
-func (k *talk) closeCalls(why string) {
-	for _, c := range k.newest {
+func (l *modelLoop) closeCalls(why string) {
+	for _, c := range l.tools.newest {
 		if !c.done {
-			k.change(c, func(record *conversationpb.ToolCall) { record.Error = why })
+			l.change(c, func(record *conversationpb.ToolCall) { record.Error = why })
 			c.done = true
 		}
 	}

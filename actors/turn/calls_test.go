@@ -302,8 +302,8 @@ func TestStepsAreTakenOnceWhateverTheJournalSays(t *testing.T) {
 }
 
 func TestToolThatPanics(t *testing.T) {
-	k := &talk{runner: newDesk(t, words("x")).Runner, run: &run{}}
-	result := k.runTool(t.Context(), &toolCall{open: &conversationpb.OpenCall{}})
+	loop := &modelLoop{runner: newDesk(t, words("x")).Runner, run: &run{}}
+	result := loop.runTool(t.Context(), &toolCall{open: &conversationpb.OpenCall{}})
 	require.ErrorContains(t, result.err, "fault of the server")
 }
 

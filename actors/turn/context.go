@@ -17,28 +17,28 @@ const codeContext = "runtime_context_unavailable"
 var errNoOpener = errors.New("nothing opens runtime contexts here")
 
 // openContext opens the conversation's runtime context and the turn's and joins them.
-func (k *talk) openContext() error {
-	job := &k.run.job
+func (l *modelLoop) openContext() error {
+	job := &l.run.job
 	var opened [2][]byte
 	for index, sealed := range [][]byte{job.RuntimeContext, job.TurnContext} {
 		if len(sealed) == 0 {
 			continue
 		}
-		plain, err := k.runner.openSealed(sealed, conversationpb.ContextAbout(job.ConversationID))
+		plain, err := l.runner.openSealed(sealed, conversationpb.ContextAbout(job.ConversationID))
 		if err != nil {
 			return contextFault(err)
 		}
 		opened[index] = plain
 	}
 	var err error
-	k.context, err = runtimecontext.New(opened[0], opened[1], runtimecontext.Stamp{
+	l.context, err = runtimecontext.New(opened[0], opened[1], runtimecontext.Stamp{
 		UserID: job.ByUser, TokenID: job.ByToken, Source: runtimecontext.SourceAPI,
 	})
 	if err != nil {
 		return contextFault(err)
 	}
-	if connection := k.agent.GetModel().GetConnection(); k.agent.GetModel().GetProvider() == agentpb.Provider_CONNECTED {
-		k.request.Header = k.context.Headers(runtimecontext.Agent(k.agent.GetId()), connection.GetRuntimeHeaders())
+	if connection := l.agent.GetModel().GetConnection(); l.agent.GetModel().GetProvider() == agentpb.Provider_CONNECTED {
+		l.request.Header = l.context.Headers(runtimecontext.Agent(l.agent.GetId()), connection.GetRuntimeHeaders())
 	}
 	return nil
 }

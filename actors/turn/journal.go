@@ -17,21 +17,21 @@ var errUnstorable = errors.New("a step of the turn could not be stored")
 // journal gives the conversation a step, or asks it for money, and waits for the answer. The same step is given again until it
 // is answered: the rules answer one that they have already alike. When ctx ends first it is not known whether the
 // step was taken.
-func (k *talk) journal(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error) {
-	progress.RunId, progress.Epoch = k.run.job.RunID, k.run.job.Epoch
+func (l *modelLoop) journal(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error) {
+	progress.RunId, progress.Epoch = l.run.job.RunID, l.run.job.Epoch
 	if progress.Step == 0 {
-		progress.Step = k.steps + 1
+		progress.Step = l.steps + 1
 	}
-	if k.run.job.Progress == nil {
+	if l.run.job.Progress == nil {
 		return nil, fmt.Errorf("%w: there is no journal", errUnstorable)
 	}
 	var reply *conversationpb.Progressed
-	err := k.runner.persist(ctx, func(ctx context.Context) (err error) {
-		reply, err = k.run.job.Progress(ctx, progress)
+	err := l.runner.persist(ctx, func(ctx context.Context) (err error) {
+		reply, err = l.run.job.Progress(ctx, progress)
 		return err
 	})
 	if errors.Is(err, ErrRefused) {
-		k.runner.config.Logger.LogAttrs(ctx, slog.LevelError, "step refused", about(k.run, err)...)
+		l.runner.config.Logger.LogAttrs(ctx, slog.LevelError, "step refused", about(l.run, err)...)
 		return nil, errUnstorable
 	}
 	return reply, err

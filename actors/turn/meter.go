@@ -141,9 +141,9 @@ func (m *meter) close() {
 }
 
 // reserve asks for money for the model call under way.
-func (k *talk) reserve(ctx context.Context, upto int64) grant {
-	reply, err := k.journal(ctx, &conversationpb.Progress{
-		Step: k.steps + 1, Body: &conversationpb.Progress_Reserve{Reserve: &conversationpb.Reserve{UptoNanoUsd: upto}},
+func (l *modelLoop) reserve(ctx context.Context, upto int64) grant {
+	reply, err := l.journal(ctx, &conversationpb.Progress{
+		Step: l.steps + 1, Body: &conversationpb.Progress_Reserve{Reserve: &conversationpb.Reserve{UptoNanoUsd: upto}},
 	})
 	return grant{
 		asked: upto, granted: reply.GetGrantedNanoUsd(), left: reply.GetLeftNanoUsd(), limit: reply.GetLimitNanoUsd(),
@@ -153,54 +153,54 @@ func (k *talk) reserve(ctx context.Context, upto int64) grant {
 
 // openMeter starts the meter of a call, and begins to make a title where the money is there. It lowers the request's
 // cap to what the budget buys. The call must not be made when it returns an error: errBudget when there is not enough.
-func (k *talk) openMeter(life, ctx context.Context, cut context.CancelCauseFunc) error {
-	k.meter, k.capped = nil, false
-	price := k.agent.GetModel().GetPrice()
+func (l *modelLoop) openMeter(life, ctx context.Context, cut context.CancelCauseFunc) error {
+	l.money.meter, l.money.capped = nil, false
+	price := l.agent.GetModel().GetPrice()
 	switch {
-	case price == nil && k.limited: // it had one when the budget was set
+	case price == nil && l.money.limited: // it had one when the budget was set
 		return &model.Error{Code: "budget_unavailable", Message: "The agent's model has no price, so the budget cannot be kept."}
 	case price == nil:
-		k.title.start(life)
+		l.title.start(life)
 		return nil
 	}
-	m := newMeter(model.NewMeter(k.provider, k.request), price, k.runner.config.MeterTokens)
-	m.cut, m.done, m.raised = cut, ctx.Done(), &k.run.metered
+	m := newMeter(model.NewMeter(l.provider, l.request), price, l.runner.config.MeterTokens)
+	m.cut, m.done, m.raised = cut, ctx.Done(), &l.run.metered
 	m.ask = func(upto int64) {
-		go func() { m.answers <- k.reserve(ctx, upto) }()
+		go func() { m.answers <- l.reserve(ctx, upto) }()
 	}
-	if k.run.metered.Swap(false) {
-		k.limited = true
+	if l.run.metered.Swap(false) {
+		l.money.limited = true
 	}
-	if k.limited {
-		if err := k.firstGrant(life, ctx, m); err != nil {
+	if l.money.limited {
+		if err := l.firstGrant(life, ctx, m); err != nil {
 			return err
 		}
 	} else {
-		k.title.start(life)
+		l.title.start(life)
 	}
-	m.limited = k.limited
-	k.meter = m
+	m.limited = l.money.limited
+	l.money.meter = m
 	return nil
 }
 
 // firstGrant asks for the prompt, one step, and the title. A call that could not say a word is not made.
-func (k *talk) firstGrant(life, ctx context.Context, m *meter) error {
-	extra, needed := k.title.estimate(), m.used()
-	g := k.reserve(ctx, needed+m.step+extra)
+func (l *modelLoop) firstGrant(life, ctx context.Context, m *meter) error {
+	extra, needed := l.title.estimate(), m.used()
+	g := l.reserve(ctx, needed+m.step+extra)
 	switch {
 	case g.err != nil:
 		return g.err
 	case g.unlimited:
-		k.limited = false
-		k.title.start(life)
+		l.money.limited = false
+		l.title.start(life)
 		return nil
 	}
 	if g.granted >= g.asked && extra > 0 {
-		k.title.start(life)
+		l.title.start(life)
 		m.aside = extra
 	}
 	m.granted, m.final, m.limit = g.granted-m.aside, g.granted < g.asked, g.limit
-	k.limit = g.limit
+	l.money.limit = g.limit
 	if m.granted < needed || m.room(m.granted) == 0 {
 		return errBudget
 	}
@@ -210,35 +210,35 @@ func (k *talk) firstGrant(life, ctx context.Context, m *meter) error {
 	} else if !m.final {
 		return nil // how much is left was not said
 	}
-	k.lowerCap(m.room(left))
+	l.lowerCap(m.room(left))
 	return nil
 }
 
 // lowerCap caps the answer at so many tokens where the agent's own cap is higher.
-func (k *talk) lowerCap(tokens int64) {
-	own := int64(k.agent.GetModel().GetMaxOutputTokens())
+func (l *modelLoop) lowerCap(tokens int64) {
+	own := int64(l.agent.GetModel().GetMaxOutputTokens())
 	if own <= 0 {
 		own = blindCap + 1
 	}
 	if tokens > 0 && tokens < own {
-		k.request.MaxOutputTokens, k.capped = int(tokens), true
+		l.request.MaxOutputTokens, l.money.capped = int(tokens), true
 	}
 }
 
 // consumed is what a call has used: what the provider said, else what the meter counted, when anything was heard. A call
 // that was cut before has used its prompt: who is asked and then stopped is paid for the asking.
-func (k *talk) consumed(answer *model.Answer, cut bool) model.Usage {
+func (l *modelLoop) consumed(answer *model.Answer, cut bool) model.Usage {
 	var said model.Usage
 	if answer != nil {
 		said = answer.Usage
 	}
-	if said.Known || k.meter == nil || k.meter.count.Output() == 0 && !cut {
+	if said.Known || l.money.meter == nil || l.money.meter.count.Output() == 0 && !cut {
 		return said
 	}
 	if said.InputTokens == 0 {
-		said.InputTokens = k.meter.prompt()
+		said.InputTokens = l.money.meter.prompt()
 	}
-	said.OutputTokens = max(said.OutputTokens, k.meter.count.Output())
+	said.OutputTokens = max(said.OutputTokens, l.money.meter.count.Output())
 	said.Known = true // estimated, and charged
 	return said
 }

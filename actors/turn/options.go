@@ -16,21 +16,21 @@ import (
 type options struct{ *conversationpb.TurnOptions }
 
 // take lets the newest options among the steps stand over the agent's own settings.
-func (k *talk) take(steps []*conversationpb.Step) {
+func (l *modelLoop) take(steps []*conversationpb.Step) {
 	for _, step := range steps {
 		if given := step.GetOptions(); given != nil {
-			k.options = &options{given}
+			l.options = &options{given}
 		}
 	}
-	if k.options == nil {
+	if l.options == nil {
 		return
 	}
-	k.agent = k.options.over(k.agent)
-	k.request.Agent = k.agent
-	k.request.Settings.Effort = k.options.GetReasoningEffort()
-	k.request.Settings.Parallel = k.options.ParallelToolCalls
-	if format := k.options.GetFormat(); format != nil {
-		k.request.Settings.Format = &model.Format{
+	l.agent = l.options.over(l.agent)
+	l.request.Agent = l.agent
+	l.request.Settings.Effort = l.options.GetReasoningEffort()
+	l.request.Settings.Parallel = l.options.ParallelToolCalls
+	if format := l.options.GetFormat(); format != nil {
+		l.request.Settings.Format = &model.Format{
 			Type: format.GetType(), Name: format.GetName(), Description: format.GetDescription(),
 			Schema: format.GetSchema(), Strict: format.Strict,
 		}

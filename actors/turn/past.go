@@ -15,33 +15,33 @@ const goOn = "Continue exactly where you stopped."
 
 // recall reads back what the turn has journalled, so that nothing of it is done again: what the model said and asked for,
 // and what that came to. Without it the turn knows nothing of what it said: it reports nothing in its place.
-func (k *talk) recall(steps []*conversationpb.Step) {
+func (l *modelLoop) recall(steps []*conversationpb.Step) {
 	for _, step := range steps {
 		switch body := step.GetBody().(type) {
 		case *conversationpb.Step_Use:
-			k.recallUse(step.GetNumber(), body.Use)
+			l.recallUse(step.GetNumber(), body.Use)
 		case *conversationpb.Step_Results:
-			k.recallResults(body.Results)
+			l.recallResults(body.Results)
 		case *conversationpb.Step_Partial:
-			k.recallPartial(body.Partial)
+			l.recallPartial(body.Partial)
 		}
-		if step.GetNumber() <= k.run.job.ResumedAt {
-			k.before = k.whole.String()
+		if step.GetNumber() <= l.run.job.ResumedAt {
+			l.text.before = l.text.whole.String()
 		}
-		k.steps = step.GetNumber()
+		l.steps = step.GetNumber()
 	}
-	if since := k.whole.String()[len(k.before):]; since != "" {
-		k.run.output.Write(since)
+	if since := l.text.whole.String()[len(l.text.before):]; since != "" {
+		l.run.output.Write(since)
 	}
 }
 
 // journalled is all that the turn has journalled, nil = nothing.
-func (k *talk) journalled(ctx context.Context) ([]*conversationpb.Step, error) {
-	job := k.run.job
+func (l *modelLoop) journalled(ctx context.Context) ([]*conversationpb.Step, error) {
+	job := l.run.job
 	if job.Steps == 0 {
 		return nil, nil
 	}
-	steps, err := k.readSteps(ctx)
+	steps, err := l.readSteps(ctx)
 	if err == nil && (len(steps) != int(job.Steps) || steps[len(steps)-1].GetNumber() != job.Steps) {
 		err = fmt.Errorf("the turn has %d steps, and %d are there", job.Steps, len(steps))
 	}
@@ -52,13 +52,13 @@ func (k *talk) journalled(ctx context.Context) ([]*conversationpb.Step, error) {
 }
 
 // readSteps reads for as long as a report may take: a storage that stumbles for a moment does not end the turn.
-func (k *talk) readSteps(ctx context.Context) (steps []*conversationpb.Step, err error) {
-	bounded, cancel := context.WithTimeout(ctx, k.runner.config.ReportTimeout)
+func (l *modelLoop) readSteps(ctx context.Context) (steps []*conversationpb.Step, err error) {
+	bounded, cancel := context.WithTimeout(ctx, l.runner.config.ReportTimeout)
 	defer cancel()
-	job := k.run.job
+	job := l.run.job
 	var last error
-	err = k.runner.persist(bounded, func(ctx context.Context) error {
-		steps, last = k.runner.config.History.Steps(ctx, job.ConversationID, job.RunID)
+	err = l.runner.persist(bounded, func(ctx context.Context) error {
+		steps, last = l.runner.config.History.Steps(ctx, job.ConversationID, job.RunID)
 		return last
 	})
 	switch {
@@ -70,83 +70,83 @@ func (k *talk) readSteps(ctx context.Context) (steps []*conversationpb.Step, err
 	return steps, nil
 }
 
-func (k *talk) recallUse(number uint32, use *conversationpb.ToolUse) {
-	k.sayRecalled()
-	k.knowIDs()
-	k.recallText(use.GetText())
-	k.newestText, k.newestGiven = use.GetText(), use.GetGiven()
+func (l *modelLoop) recallUse(number uint32, use *conversationpb.ToolUse) {
+	l.endRecalled()
+	l.knowIDs()
+	l.recallText(use.GetText())
+	l.tools.newestText, l.tools.newestGiven = use.GetText(), use.GetGiven()
 	for index, call := range use.GetCalls() {
-		k.calls = append(k.calls, call)
-		k.ids[call.GetId()] = true
-		k.size += len(call.GetArguments())
-		k.newest = append(k.newest, &toolCall{at: len(k.calls) - 1, key: k.key(number, index)})
+		l.tools.calls = append(l.tools.calls, call)
+		l.tools.ids[call.GetId()] = true
+		l.tools.size += len(call.GetArguments())
+		l.tools.newest = append(l.tools.newest, &toolCall{at: len(l.tools.calls) - 1, key: l.key(number, index)})
 	}
 }
 
-func (k *talk) recallResults(results *conversationpb.ToolResults) {
+func (l *modelLoop) recallResults(results *conversationpb.ToolResults) {
 	for _, result := range results.GetResults() {
-		for _, c := range k.newest {
-			if c.done || k.calls[c.at].GetId() != result.GetId() {
+		for _, c := range l.tools.newest {
+			if c.done || l.tools.calls[c.at].GetId() != result.GetId() {
 				continue
 			}
-			k.change(c, func(record *conversationpb.ToolCall) {
+			l.change(c, func(record *conversationpb.ToolCall) {
 				record.Result, record.Error, record.TookMs = result.GetResult(), result.GetError(), result.GetTookMs()
 				if result.GetArguments() != "" {
 					record.Arguments = result.GetArguments()
 				}
 			})
-			k.size += len(result.GetResult()) + len(result.GetError())
+			l.tools.size += len(result.GetResult()) + len(result.GetError())
 			c.done = true
 		}
 	}
 }
 
-func (k *talk) recallPartial(partial *conversationpb.Partial) {
-	k.sayRecalled()
-	k.request.Step++
+func (l *modelLoop) recallPartial(partial *conversationpb.Partial) {
+	l.endRecalled()
+	l.request.Step++
 	if partial.GetText() == "" {
 		return
 	}
-	k.recallText(partial.GetText())
-	k.joins = true
-	k.request.Messages = append(k.request.Messages,
+	l.recallText(partial.GetText())
+	l.text.joins = true
+	l.request.Messages = append(l.request.Messages,
 		model.Message{Role: model.Assistant, Content: partial.GetText()}, model.Message{Role: model.User, Content: goOn})
 }
 
 // recallText adds what one model call said to the turn's text.
-func (k *talk) recallText(text string) {
-	if text != "" && k.whole.Len() > 0 && !k.joins {
-		k.whole.WriteString(separator)
+func (l *modelLoop) recallText(text string) {
+	if text != "" && l.text.whole.Len() > 0 && !l.text.joins {
+		l.text.whole.WriteString(separator)
 	}
-	k.whole.WriteString(text)
+	l.text.whole.WriteString(text)
 	if text != "" {
-		k.joins = false
+		l.text.joins = false
 	}
-	k.length = k.whole.Len()
+	l.text.length = l.text.whole.Len()
 }
 
-// sayRecalled ends the step before.
-func (k *talk) sayRecalled() {
-	if k.newest != nil {
-		k.sayNewest()
+// endRecalled ends the step before.
+func (l *modelLoop) endRecalled() {
+	if l.tools.newest != nil {
+		l.showResults()
 	}
 }
 
 // resume sees to the calls of the newest step that have no result yet, as the conversation sees them by now: a person may
 // have approved one, or other arguments. One that a lost runner may have run is run again only if that does no harm, with
 // the same key; else a person decides.
-func (k *talk) resume(life, ctx context.Context) *ending {
-	if k.newest == nil {
+func (l *modelLoop) resume(life, ctx context.Context) *ending {
+	if l.tools.newest == nil {
 		return nil
 	}
-	calls := k.run.job.Calls
-	doubt := k.rejudge(ctx, calls)
+	calls := l.run.job.Calls
+	doubt := l.rejudge(ctx, calls)
 	if ctx.Err() != nil {
 		return &ending{err: context.Cause(ctx)}
 	}
 	if len(doubt.GetCalls()) > 0 {
-		reply, err := k.journal(life, &conversationpb.Progress{
-			Content: k.whole.String(), ToolCalls: slices.Clone(k.calls),
+		reply, err := l.journal(life, &conversationpb.Progress{
+			Content: l.text.whole.String(), ToolCalls: slices.Clone(l.tools.calls),
 			Body: &conversationpb.Progress_Doubt{Doubt: doubt},
 		})
 		if err != nil {
@@ -157,25 +157,25 @@ func (k *talk) resume(life, ctx context.Context) *ending {
 		}
 		calls = reply.GetCalls()
 	}
-	return k.complete(ctx, calls)
+	return l.complete(ctx, calls)
 }
 
 // rejudge makes the open calls ready to be run, and names those that are in doubt.
-func (k *talk) rejudge(ctx context.Context, calls []*conversationpb.OpenCall) *conversationpb.Doubt {
+func (l *modelLoop) rejudge(ctx context.Context, calls []*conversationpb.OpenCall) *conversationpb.Doubt {
 	doubt := &conversationpb.Doubt{}
-	for _, c := range k.newest {
+	for _, c := range l.tools.newest {
 		if c.done {
 			continue
 		}
-		judged := k.judge(ctx, c.at, c.key)
+		judged := l.judge(ctx, c.at, c.key)
 		c.tool, c.args, c.details, c.problem, c.open = judged.tool, judged.args, judged.details, judged.problem, judged.open
 		known := find(calls, c.open.GetId())
-		if !k.inDoubt(known) {
+		if !l.inDoubt(known) {
 			continue
 		}
 		args := known.GetArgs()
 		if len(args) == 0 {
-			args = []byte(k.calls[c.at].GetArguments())
+			args = []byte(l.tools.calls[c.at].GetArguments())
 		}
 		open := &conversationpb.OpenCall{
 			Id: c.open.GetId(), Name: c.open.GetName(), Need: conversationpb.Need_OUTCOME, Args: args, Details: c.details,
@@ -190,14 +190,14 @@ func (k *talk) rejudge(ctx context.Context, calls []*conversationpb.OpenCall) *c
 
 // inDoubt says that a call may have run and must not be run again without a person. The rules mark those that a lost
 // runner had before it; what this one's own attempt has begun is not in doubt.
-func (k *talk) inDoubt(call *conversationpb.OpenCall) bool {
+func (l *modelLoop) inDoubt(call *conversationpb.OpenCall) bool {
 	switch {
 	case call == nil || call.GetDone():
 		return false
 	case call.GetNeed() == conversationpb.Need_OUTCOME:
 		return true
 	}
-	return k.run.job.Attempt > 1 && call.GetNeed() == conversationpb.Need_RUN && !call.GetIdempotent()
+	return l.run.job.Attempt > 1 && call.GetNeed() == conversationpb.Need_RUN && !call.GetIdempotent()
 }
 
 // find returns the call of that id, nil = there is none.
@@ -211,20 +211,20 @@ func find(calls []*conversationpb.OpenCall, id string) *conversationpb.OpenCall 
 }
 
 // catchUp reads results that the rules themselves gave: of calls that they would not put before a person.
-func (k *talk) catchUp(ctx context.Context, calls []*conversationpb.OpenCall) error {
+func (l *modelLoop) catchUp(ctx context.Context, calls []*conversationpb.OpenCall) error {
 	known := true
-	for _, c := range k.newest {
-		known = known && (c.done || !find(calls, k.calls[c.at].GetId()).GetDone())
+	for _, c := range l.tools.newest {
+		known = known && (c.done || !find(calls, l.tools.calls[c.at].GetId()).GetDone())
 	}
 	if known {
 		return nil
 	}
-	steps, err := k.readSteps(ctx)
+	steps, err := l.readSteps(ctx)
 	if err != nil {
 		return err
 	}
 	for _, step := range steps {
-		k.recallResults(step.GetResults())
+		l.recallResults(step.GetResults())
 	}
 	return nil
 }

@@ -296,13 +296,13 @@ func (r *Runner) ended(t *run) {
 // answer has the turn answered and returns its report, nil when there is nothing to report. A fault of a provider ends the
 // turn, not the process.
 func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversationpb.Finish, title *title) {
-	talk := &talk{runner: r, run: t}
+	loop := &modelLoop{runner: r, run: t}
 	defer func() {
 		if fault := recover(); fault != nil {
 			r.config.Logger.Error("turn panicked", slog.String("run", t.job.RunID),
 				slog.String("conversation", t.job.ConversationID), slog.String("fault", fmt.Sprint(fault)),
 				slog.String("stack", string(debug.Stack())))
-			finish, title = talk.broken(), talk.title
+			finish, title = loop.broken(), loop.title
 		}
 	}()
 	agent, found := r.config.Agents.Agent(t.job.ProjectID, t.job.AgentID, t.job.AgentVersion)
@@ -315,19 +315,19 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 		t.output.Seal()
 		return noProvider(agent), nil
 	}
-	talk.agent, talk.provider = agent, provider
-	end := talk.hold(life, ctx)
+	loop.agent, loop.provider = agent, provider
+	end := loop.execute(life, ctx)
 	switch {
 	case end.paused:
 		// What waits to be published goes out with the event of the pause.
 		t.output.Seal()
 		r.metrics.ended.WithLabelValues(conversationpb.StopReason_REQUIRES_ACTION.String()).Inc()
-		return nil, talk.title
+		return nil, loop.title
 	case errors.Is(end.err, ErrFenced):
 		t.output.Release()
-		return nil, talk.title
+		return nil, loop.title
 	}
-	return talk.finish(ctx, end), talk.title
+	return loop.finish(ctx, end), loop.title
 }
 
 // noProvider says why nobody can be asked: the agent's model is recorded no more, or not where this server can call it.
@@ -338,4 +338,4 @@ func noProvider(agent *agentpb.Agent) *conversationpb.Finish {
 	return failedWith("provider_error", "The agent's model provider is not configured.")
 }
 
-var _ model.Overhearer = (*talk)(nil)
+var _ model.Overhearer = (*modelLoop)(nil)

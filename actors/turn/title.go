@@ -45,34 +45,34 @@ type title struct {
 }
 
 // newTitle returns nil when the turn makes no title.
-func newTitle(k *talk) *title {
+func newTitle(l *modelLoop) *title {
 	// Only the turn's first part makes one: what comes after a pause could find it under way.
-	later := k.run.job.Steps > k.run.job.ResumedAt || k.run.job.Answer != nil
-	if later || !k.run.job.Untitled || !k.agent.GetExperience().GetTitles() || strings.TrimSpace(k.run.job.UserMessage.GetContent()) == "" {
+	later := l.run.job.Steps > l.run.job.ResumedAt || l.run.job.Answer != nil
+	if later || !l.run.job.Untitled || !l.agent.GetExperience().GetTitles() || strings.TrimSpace(l.run.job.UserMessage.GetContent()) == "" {
 		return nil
 	}
-	text := model.Head(k.run.job.UserMessage.GetContent(), titleSource)
-	maker := titleMaker(k.agent, text)
+	text := model.Head(l.run.job.UserMessage.GetContent(), titleSource)
+	maker := titleMaker(l.agent, text)
 	if maker.GetProvider() == agentpb.Provider_CONNECTED {
-		return standIn(k, text)
+		return standIn(l, text)
 	}
-	asked := k.runner.config.Providers[maker.GetProvider()]
-	if asked == nil || k.limited && maker.GetPrice() == nil {
+	asked := l.runner.config.Providers[maker.GetProvider()]
+	if asked == nil || l.money.limited && maker.GetPrice() == nil {
 		return nil
 	}
-	t := &title{runner: k.runner, run: k.run, provider: asked, request: &model.Request{
-		Agent: &agentpb.Agent{Id: k.agent.GetId(), Instructions: titlePrompt, Model: maker},
-		RunID: k.run.job.RunID, ProjectID: k.run.job.ProjectID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
+	t := &title{runner: l.runner, run: l.run, provider: asked, request: &model.Request{
+		Agent: &agentpb.Agent{Id: l.agent.GetId(), Instructions: titlePrompt, Model: maker},
+		RunID: l.run.job.RunID, ProjectID: l.run.job.ProjectID, Messages: []model.Message{{Role: model.User, Content: text}}, MaxOutputTokens: titleTokens,
 	}}
 	t.meter = model.NewMeter(asked, t.request)
 	return t
 }
 
 // standIn is the title of a conversation with an agent that runs elsewhere: nobody is asked for it.
-func standIn(k *talk, text string) *title {
+func standIn(l *modelLoop, text string) *title {
 	done := make(chan struct{})
 	close(done)
-	return &title{runner: k.runner, run: k.run, end: func() {}, done: done, said: cleanTitle(firstWords(text))}
+	return &title{runner: l.runner, run: l.run, end: func() {}, done: done, said: cleanTitle(firstWords(text))}
 }
 
 func firstWords(text string) string {

@@ -24,7 +24,7 @@ import (
 // workshop is a server of tools: it counts what was done for each idempotency key.
 type workshop struct {
 	url string
-	box *tool.Box
+	box *tool.Toolbox
 
 	mu     sync.Mutex
 	done   map[string]int

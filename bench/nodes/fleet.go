@@ -1,12 +1,12 @@
-// Package nodes runs a fleet of nodes of the server as real processes on this machine, and does to them what happens
-// to nodes: they are killed, frozen, stopped, restarted, lose their disk, or lose sight of each other.
+// Package nodes runs a fleet of server nodes as real processes on this machine, and injects faults: nodes are killed,
+// frozen, stopped, restarted, lose their disk, or are partitioned.
 //
-// Nodes live at loopback addresses of the fleet's own (127.x.y.N), so that fleets do not meet. With Config.Network each
-// lives in a network namespace of its own, joined to this one by a bridge, and can be cut off from others in one
-// direction or both; that takes root. A fleet removes what it made, and what an earlier one, killed, left behind.
+// Each fleet has its own loopback addresses (127.x.y.N), so that fleets do not collide. With Config.Network each node
+// has a network namespace of its own, connected by a bridge, and can be cut off from others in one direction or both;
+// that needs root. A fleet removes what it created, and what killed fleets left behind.
 //
-// It knows of a node: the flags it starts it with, /readyz of its operations address, and its process id. It checks
-// nothing about what nodes answer.
+// Of a node it knows the flags, /readyz of its operations address, and its process id. It does not check the nodes'
+// responses.
 package nodes
 
 import (
@@ -27,29 +27,29 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Ports of every node, at its own address. They lie below those that the kernel gives out by itself.
+// Ports of every node, at its own address. They are below the kernel's ephemeral ports.
 const (
 	portHTTP    = 21080
 	portOps     = 21081
 	portCluster = 21090 // and the two after it
 )
 
-// maxNodes is how many nodes fit a fleet; the last octet of an address tells them apart.
+// maxNodes is the largest fleet; the last octet of the address distinguishes nodes.
 const maxNodes = 64
 
-// Config says what to run.
+// Config configures a fleet.
 type Config struct {
-	// Binary is the server's program; it is run as `Binary serve FLAGS`.
+	// Binary is the server's executable; it is run as `Binary serve FLAGS`.
 	Binary string
-	// Dir holds data, logs and certificates of the nodes. It must exist and stays when the fleet stops.
+	// Dir holds data, logs and certificates of the nodes. It must exist, and is kept when the fleet stops.
 	Dir string
 	// Count is how many nodes there are, n1 to nCount.
 	Count int
-	// Flags are further flags of every node.
+	// Flags are additional flags of every node.
 	Flags []string
 	// Environ is added to this process's environment for every node.
 	Environ []string
-	// Alone leaves out the cluster flags: every node is a cluster of its own.
+	// Alone omits the cluster flags: every node is a cluster of its own.
 	Alone bool
 	// Network gives each node a network of its own that can be cut; see Permitted.
 	Network bool
@@ -57,7 +57,7 @@ type Config struct {
 	ReadyWithin time.Duration
 }
 
-// Fleet is some nodes. Its methods are for one goroutine; those of its nodes, for any.
+// Fleet is a set of nodes. Its methods are for one goroutine; those of its nodes may be called from any.
 type Fleet struct {
 	config  Config
 	subnet  [3]byte
@@ -97,7 +97,7 @@ func New(ctx context.Context, config Config) (*Fleet, error) {
 	return f, nil
 }
 
-// freeLoopback draws loopback addresses that nobody listens on.
+// freeLoopback returns a random loopback prefix without listeners.
 func freeLoopback(ctx context.Context) ([3]byte, error) {
 	const attempts = 20
 	var err error
@@ -125,8 +125,8 @@ func (f *Fleet) Add(ctx context.Context) (*Node, error) {
 	return n, err
 }
 
-// Double prepares a second node under the name of another, with addresses and a directory of its own. It is none of Nodes;
-// Stop ends it too.
+// Double prepares a second node with the name of another, with its own addresses and directory. It is not in Nodes;
+// Stop ends it, too.
 func (f *Fleet) Double(ctx context.Context, of *Node) (*Node, error) {
 	n, err := f.prepare(ctx, of.Name)
 	if err == nil {
@@ -135,7 +135,7 @@ func (f *Fleet) Double(ctx context.Context, of *Node) (*Node, error) {
 	return n, err
 }
 
-// prepare makes a node in the next free place; without a name it is called after that.
+// prepare creates a node in the next free place, from which it gets its name if it has none.
 func (f *Fleet) prepare(ctx context.Context, name string) (*Node, error) {
 	number := len(f.nodes) + len(f.doubles) + 1
 	place := "n" + strconv.Itoa(number)
@@ -156,7 +156,7 @@ func (f *Fleet) prepare(ctx context.Context, name string) (*Node, error) {
 	return n, nil
 }
 
-// certify has the server make certificates for the nodes, which it demands away from loopback.
+// certify has the server create certificates for the nodes, which it requires for addresses other than loopback.
 func (f *Fleet) certify(ctx context.Context) error {
 	args := append([]string{"certs", "-dir", f.certificates()}, f.possibleNames()...)
 	command := exec.CommandContext(ctx, f.config.Binary, args...)
@@ -167,7 +167,7 @@ func (f *Fleet) certify(ctx context.Context) error {
 	return nil
 }
 
-// spareNodes is for how many nodes more than it begins with a fleet has certificates.
+// spareNodes is for how many additional nodes a fleet has certificates.
 const spareNodes = 4
 
 func (f *Fleet) possibleNames() []string {
@@ -180,7 +180,7 @@ func (f *Fleet) possibleNames() []string {
 
 func (f *Fleet) certificates() string { return filepath.Join(f.config.Dir, "certs") }
 
-// flags are those of a node.
+// flags returns the flags of a node.
 func (f *Fleet) flags(n *Node) []string {
 	flags := []string{"--node-name", n.Name, "--data-dir", n.Dir, "--listen", n.Listen, "--ops-listen", n.Ops}
 	if !f.config.Alone {
@@ -202,7 +202,7 @@ func (f *Fleet) flags(n *Node) []string {
 	return append(flags, f.config.Flags...)
 }
 
-// seeds is the same list for every node: those that the fleet began with.
+// seeds returns the list of seed nodes: the initial nodes of the fleet.
 func (f *Fleet) seeds() string {
 	var addresses []string
 	for i := range f.config.Count {
@@ -214,7 +214,7 @@ func (f *Fleet) seeds() string {
 // Nodes returns all nodes in the order of their numbers, whether they run or not.
 func (f *Fleet) Nodes() []*Node { return f.nodes }
 
-// Node returns the node of a name, or nil.
+// Node returns the node with a name, or nil.
 func (f *Fleet) Node(name string) *Node {
 	for _, n := range f.nodes {
 		if n.Name == name {
@@ -224,7 +224,7 @@ func (f *Fleet) Node(name string) *Node {
 	return nil
 }
 
-// URLs are the base URLs of all nodes.
+// URLs returns the base URLs of all nodes.
 func (f *Fleet) URLs() []string {
 	var urls []string
 	for _, n := range f.nodes {
@@ -233,7 +233,7 @@ func (f *Fleet) URLs() []string {
 	return urls
 }
 
-// Start starts all nodes that do not run, together, and waits until all are ready.
+// Start starts all nodes that are not running, in parallel, and waits until all are ready.
 func (f *Fleet) Start(ctx context.Context) error {
 	for _, n := range f.nodes {
 		if n.Running() {
@@ -250,7 +250,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Cut takes the way from one node to another; the way back stays. Nothing is refused or reset: what is sent vanishes.
+// Cut drops the packets from one node to another, not those in the other direction. Nothing is refused or reset.
 func (f *Fleet) Cut(ctx context.Context, from, to *Node) error {
 	if f.network == nil {
 		return errors.New("nodes without networks of their own cannot be cut off")
@@ -258,7 +258,7 @@ func (f *Fleet) Cut(ctx context.Context, from, to *Node) error {
 	return f.network.cut(ctx, from, to)
 }
 
-// Isolate cuts a node off from all others, both ways. Clients still reach it.
+// Isolate cuts a node off from all others, in both directions. Clients still reach it.
 func (f *Fleet) Isolate(ctx context.Context, n *Node) error {
 	for _, other := range f.nodes {
 		if other == n {
@@ -271,7 +271,7 @@ func (f *Fleet) Isolate(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// Heal gives all nodes all ways back.
+// Heal undoes all cuts.
 func (f *Fleet) Heal(ctx context.Context) error {
 	if f.network == nil {
 		return nil
@@ -292,7 +292,7 @@ func (f *Fleet) Stop() error {
 	return failed
 }
 
-// Logs returns the last lines of every node's log, for a report of what went wrong.
+// Logs returns the last lines of every node's log, for an error report.
 func (f *Fleet) Logs(lines int) string {
 	var b strings.Builder
 	for _, n := range slices.Concat(f.nodes, f.doubles) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// network is a bridge with a namespace for each node. The names of all it makes carry this process's id, so that what
-// a killed harness left is known as such.
+// network is a bridge with a namespace for each node. All names contain this process's id, so that leftovers of a
+// killed harness can be recognised.
 type network struct {
 	prefix     string // of bridge, links and namespaces
 	subnet     [3]byte
@@ -20,17 +20,17 @@ type network struct {
 	cuts       []way
 }
 
-// way is what one node has of a network: another node's address.
+// way is a node's route to another node's address.
 type way struct{ namespace, address string }
 
 // prefixAll begins every name; names of links have at most 15 characters.
 const prefixAll = "ply"
 
-// nowhere is a hardware address that nobody has: what is sent there is taken by the bridge and dropped by all. Unlike
-// a route that refuses, it tells the sender nothing, as a broken cable does.
+// nowhere is an unused hardware address: frames to it are accepted by the bridge and dropped. Unlike a rejecting route
+// it gives the sender no error, like a broken cable.
 const nowhere = "02:00:00:00:de:ad"
 
-// Permitted says why this process cannot make networks for nodes; nil when it can.
+// Permitted returns why this process cannot create networks for nodes, or nil.
 func Permitted(ctx context.Context) error {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return fmt.Errorf("partitions between nodes need the program ip (package iproute2): %w", err)
@@ -79,7 +79,7 @@ func (n *network) bridge(ctx context.Context) error {
 	)
 }
 
-// add gives a node its namespace, which is called after its place in the fleet.
+// add creates the namespace of a node, named after its place in the fleet.
 func (n *network) add(ctx context.Context, node *Node, place string) error {
 	namespace := n.prefix + place
 	if err := ip(ctx, "netns", "add", namespace); err != nil {
@@ -128,7 +128,7 @@ func (n *network) heal(ctx context.Context) error {
 	return failed
 }
 
-// remove takes away all that was made; the end of the fleet's own context must not keep it from that.
+// remove removes everything that was created, even after the fleet's context has ended.
 func (n *network) remove() error {
 	ctx := context.Background()
 	var failed error
@@ -140,7 +140,7 @@ func (n *network) remove() error {
 	return errors.Join(failed, ipUnless(ctx, "Cannot find device", "link", "del", n.prefix))
 }
 
-// removeLeftovers removes what harnesses left that are gone. What cannot be removed is none of this run's business.
+// removeLeftovers removes what dead harnesses left behind, as far as possible.
 func removeLeftovers(ctx context.Context) {
 	spaces, err := exec.CommandContext(ctx, "ip", "netns", "list").Output()
 	if err == nil {
@@ -160,7 +160,7 @@ func removeLeftovers(ctx context.Context) {
 	}
 }
 
-// leftover says whether a name is of a harness that does not run any more.
+// leftover reports whether a name belongs to a harness that is no longer running.
 func leftover(name string) bool {
 	rest, ours := strings.CutPrefix(name, prefixAll)
 	if !ours {
@@ -188,7 +188,7 @@ func ipAll(ctx context.Context, commands ...[]string) error {
 
 func ip(ctx context.Context, args ...string) error { return ipUnless(ctx, "", args...) }
 
-// ipUnless runs the program ip; an error whose text holds the given one is none.
+// ipUnless runs the program ip, ignoring an error that contains the given text.
 func ipUnless(ctx context.Context, fine string, args ...string) error {
 	text, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
 	if err == nil || fine != "" && strings.Contains(string(text), fine) {

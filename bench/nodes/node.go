@@ -22,9 +22,10 @@ type Node struct {
 	Ops     string // host:port of the operations surface
 	Cluster string // host:port for other nodes
 	Dir     string // its data
-	Log     string // file with what its processes say, all starts after one another
+	Log     string // log file of its processes, appended at each start
 
-	// Binary and Environ count from the next start on: a program in place of the fleet's, and more of the environment.
+	// Binary and Environ apply from the next start on: an executable instead of the fleet's, and additional
+	// environment.
 	Binary  string
 	Environ []string
 
@@ -45,7 +46,7 @@ type process struct {
 	paused  bool          // guarded by Node.mu
 }
 
-// ErrNotRunning says that a node has no process.
+// ErrNotRunning means that a node has no process.
 var ErrNotRunning = errors.New("node does not run")
 
 // URL is the base URL of the node's API.
@@ -65,16 +66,16 @@ func (n *Node) Launch() error {
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has its own descriptor
 	name, args := cmp.Or(n.Binary, n.fleet.config.Binary), append([]string{"serve"}, n.fleet.flags(n)...)
 	if n.namespace != "" {
 		name, args = "ip", append([]string{"netns", "exec", n.namespace, name}, args...)
 	}
-	// Its end is Kill's or Terminate's business, not a context's.
+	// Kill or Terminate ends it, not a context.
 	command := exec.CommandContext(context.Background(), name, args...)
 	command.Env = slices.Concat(os.Environ(), n.fleet.config.Environ, n.Environ)
 	command.Stdout, command.Stderr = log, log
-	// Not in our process group: an interrupt at the terminal is for the harness, which then stops its nodes.
+	// In another process group: an interrupt at the terminal must only reach the harness, which then stops its nodes.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if _, err := fmt.Fprintf(log, "--- %s %s starts: %v\n", time.Now().UTC().Format(time.RFC3339Nano), n.Name, args); err != nil {
 		return fmt.Errorf("write log: %w", err)
@@ -111,14 +112,14 @@ func (n *Node) aliveLocked() bool {
 	}
 }
 
-// Running says whether the node has a process; a frozen one counts.
+// Running reports whether the node has a process, frozen or not.
 func (n *Node) Running() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.aliveLocked()
 }
 
-// Paused says whether the node's process is frozen.
+// Paused reports whether the node's process is frozen.
 func (n *Node) Paused() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -131,7 +132,7 @@ func (n *Node) process() *process {
 	return n.mu.running
 }
 
-// AwaitReady waits until the node says that it is ready, it ends, or its time is over.
+// AwaitReady waits until the node is ready, its process ends, or Config.ReadyWithin has passed.
 func (n *Node) AwaitReady(ctx context.Context) error {
 	p := n.process()
 	if p == nil {
@@ -162,7 +163,7 @@ func exitError(p *process) error {
 	return p.err
 }
 
-// Ready asks the node once whether it is ready.
+// Ready checks once whether the node is ready.
 func (n *Node) Ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -170,18 +171,17 @@ func (n *Node) Ready(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	request.Close = true // a kept connection would be to a process that may be gone
+	request.Close = true // a kept-alive connection might be to a dead process
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return false
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // only its status counts
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10)) // only the status matters
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
 
-// Kill ends the node's process as a power cut would, frozen or not, and waits until it is gone. A node that does not
-// run is fine.
+// Kill kills the node's process, frozen or not, and waits until it is gone. It does nothing if there is none.
 func (n *Node) Kill() error {
 	p := n.process()
 	if p == nil {
@@ -194,7 +194,7 @@ func (n *Node) Kill() error {
 	return nil
 }
 
-// Terminate asks the node to stop (SIGTERM) and waits until it is gone. An exit status other than 0 is an error.
+// Terminate stops the node gracefully (SIGTERM) and waits until it is gone. An exit status other than 0 is an error.
 func (n *Node) Terminate(ctx context.Context) error {
 	p := n.process()
 	if p == nil {
@@ -214,7 +214,7 @@ func (n *Node) Terminate(ctx context.Context) error {
 	}
 }
 
-// Pause freezes the node: its sockets stay open and nobody answers. It returns when all of its threads stand still.
+// Pause freezes the node: its sockets stay open and do not respond. It returns when all threads are stopped.
 func (n *Node) Pause() error {
 	if err := n.freeze(syscall.SIGSTOP, true); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (n *Node) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Exited is closed when the node's present process has ended; nil when it never had one.
+// Exited returns a channel that is closed when the node's current process ends; nil if it never had one.
 func (n *Node) Exited() <-chan struct{} {
 	if p := n.process(); p != nil {
 		return p.exited
@@ -261,7 +261,7 @@ func (n *Node) Exited() <-chan struct{} {
 	return nil
 }
 
-// Wipe removes the data of a node that does not run: its disk is lost.
+// Wipe removes the data of a node that is not running, as if its disk were lost.
 func (n *Node) Wipe() error {
 	if n.Running() {
 		return fmt.Errorf("%s runs: its data stays", n.Name)

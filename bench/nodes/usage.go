@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Usage is what a process has used so far, as the kernel counts it.
+// Usage is the resource usage of a process, according to the kernel.
 type Usage struct {
 	CPU time.Duration // of all its threads, user and system; the kernel counts in 10 ms
 	RSS int64         // bytes of memory that are resident now
 }
 
-// Usage reads what the node's present process has used.
+// Usage returns the usage of the node's current process.
 func (n *Node) Usage() (Usage, error) {
 	p := n.process()
 	if p == nil {
@@ -28,7 +28,7 @@ func (n *Node) Usage() (Usage, error) {
 	return parseStat(text)
 }
 
-// stopped says whether the kernel holds all threads of the node's process.
+// stopped reports whether all threads of the node's process are stopped.
 func (n *Node) stopped() bool {
 	p := n.process()
 	if p == nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// DefaultSay is how many tokens the model says when it is not told.
+// DefaultSay is the default number of tokens of an answer.
 const DefaultSay = 1
 
-// TokenBytes is the length of every token that the model says; about what those of real models are in English.
+// TokenBytes is the length of every token, about that of real models in English.
 const TokenBytes = 4
 
 // maxRequest bounds a request to the model or to a tool.
@@ -26,11 +26,11 @@ const maxRequest = 64 << 20
 type Call struct {
 	Case           string
 	Prompt, Output int64 // tokens
-	Largest        int64 // output that it was allowed, 0 = any
-	Ended          bool  // it came to its end and told its usage; else nobody listened any more
+	Largest        int64 // output limit of the request, 0 = none
+	Ended          bool  // it was completed with its usage; otherwise the client left
 }
 
-// Model is a model that keeps books. It is safe for concurrent use.
+// Model is a model that records its calls. It is safe for concurrent use.
 type Model struct {
 	mu struct {
 		sync.Mutex
@@ -41,7 +41,7 @@ type Model struct {
 
 func newModel() *Model { return &Model{} }
 
-// Calls are all calls so far that are over, in the order in which they began.
+// Calls returns all finished calls, in the order in which they began.
 func (m *Model) Calls() []Call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,14 +54,14 @@ func (m *Model) Calls() []Call {
 	return over
 }
 
-// Open is how many calls are under way.
+// Open returns how many calls are in progress.
 func (m *Model) Open() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.open
 }
 
-// request is what the model reads of a Chat Completions request.
+// request is the part of a Chat Completions request that the model uses.
 type request struct {
 	Messages []struct {
 		Role      string            `json:"role"`
@@ -72,13 +72,13 @@ type request struct {
 	MaxCompletionTokens int64 `json:"max_completion_tokens"`
 }
 
-// order is what the model was told to do.
+// order is what a message tells the model to do.
 type order struct {
 	of    string
 	say   int64
 	pace  time.Duration
 	tools [][]string // still to be called, by round
-	round int        // rounds that were called already
+	round int        // rounds that have been called
 }
 
 // read finds the order, and the tokens of the prompt.
@@ -166,7 +166,7 @@ func (c *Call) answer(s *stream, o *order) {
 		if n > 0 && !s.wait(o.pace) {
 			return
 		}
-		c.Output++ // it was made, and is paid for
+		c.Output++ // it was generated, so it is charged
 		if !s.delta(fmt.Sprintf(`{"content":"%03d "}`, n%1000), "null") {
 			return
 		}
@@ -185,10 +185,10 @@ func (c *Call) answer(s *stream, o *order) {
 	)) && s.send("[DONE]")
 }
 
-// tokensOfCall is what the model charges for saying a tool call.
+// tokensOfCall is what the model charges for a tool call, in tokens.
 const tokensOfCall = 16
 
-// call calls a tool. Its arguments say which case and which call of it that is, and so tell apart what the server runs.
+// call calls a tool. The arguments contain the case and the number of the call, so that runs can be told apart.
 func (c *Call) call(s *stream, o *order, at int, name string) bool {
 	c.Output += tokensOfCall
 	id := fmt.Sprintf("call_%s_%d_%d", o.of, o.round, at)
@@ -198,11 +198,11 @@ func (c *Call) call(s *stream, o *order, at int, name string) bool {
 	return s.delta(head, "null") && s.wait(o.pace) && s.delta(body, "null")
 }
 
-// stream is the answer as it goes out.
+// stream is the response being sent.
 type stream struct {
 	w     io.Writer
 	flush *http.ResponseController
-	left  <-chan struct{} // closed when nobody listens any more
+	left  <-chan struct{} // closed when the client has left
 }
 
 func (s *stream) delta(delta, finish string) bool {
@@ -228,7 +228,7 @@ func (s *stream) wait(pace time.Duration) bool {
 	}
 }
 
-// Of are the calls on one account.
+// Of returns the calls on one account.
 func Of(calls []Call, name string) []Call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Case != name })
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Run is what came of all requests with one idempotency key.
+// Run is the result of all requests with one idempotency key.
 type Run struct {
-	Tool, Case, Call string // as the arguments said
+	Tool, Case, Call string // from the arguments
 	Requests         int
 	Effects          int // how often the work was done
 }
 
-// Tools counts what it is asked to do. It is safe for concurrent use.
+// Tools counts its runs. It is safe for concurrent use.
 type Tools struct {
 	pace time.Duration
 	mu   struct {
@@ -31,7 +31,7 @@ func newTools(pace time.Duration) *Tools {
 	return t
 }
 
-// Runs are the runs so far, by idempotency key.
+// Runs returns the runs so far, by idempotency key.
 func (t *Tools) Runs() map[string]Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +42,8 @@ func (t *Tools) Runs() map[string]Run {
 	return runs
 }
 
-// serve does its work also for those who do not wait for it: that is how a caller comes not to know whether it ran.
+// serve does its work even if the caller does not wait: that is how the outcome of a call becomes unknown to its
+// caller.
 func (t *Tools) serve(w http.ResponseWriter, r *http.Request) {
 	var args struct {
 		Case string `json:"case"`
@@ -58,11 +59,11 @@ func (t *Tools) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	run := t.run(key, &Run{Tool: r.PathValue("name"), Case: args.Case, Call: args.Call})
-	time.Sleep(t.pace) // who asked may be lost before the work is done
+	time.Sleep(t.pace) // the caller may die before the work is done
 	n := t.effect(run)
-	time.Sleep(t.pace) // or after it, and never hear of it
+	time.Sleep(t.pace) // or after it, before it gets the response
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"done":%d}`, n) // who has left does not read it
+	_, _ = fmt.Fprintf(w, `{"done":%d}`, n) // the client may have left
 }
 
 func (t *Tools) run(key string, fresh *Run) *Run {

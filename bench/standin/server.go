@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Server is a model and its tools at one loopback address.
+// Server is a model and tools at one loopback address.
 type Server struct {
 	Model *Model
 	Tools *Tools
 
 	url  string
 	http *http.Server
-	busy sync.WaitGroup // serving, and what it serves
+	busy sync.WaitGroup // the server's goroutines
 }
 
-// Start serves at a free loopback port until Close. pace is what each tool waits before, and again after, it does its
-// work.
+// Start serves at a free loopback port until Close. pace is how long each tool waits before its work, and again after
+// it.
 func Start(ctx context.Context, pace time.Duration) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,10 +44,10 @@ func Start(ctx context.Context, pace time.Duration) (*Server, error) {
 // ModelURL is the base URL of the model.
 func (s *Server) ModelURL() string { return s.url + "/v1" }
 
-// ToolURL is the URL of a tool; any name will do.
+// ToolURL is the URL of a tool; any name works.
 func (s *Server) ToolURL(name string) string { return s.url + "/tools/" + name }
 
-// Close ends the server and its connections, and waits for what it was doing.
+// Close ends the server and its connections, and waits for work in progress.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	s.busy.Wait()

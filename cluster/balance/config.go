@@ -13,51 +13,51 @@ import (
 	"parley/cluster/shard"
 )
 
-// Record is what is stored of a node: that it belongs to the cluster, which data it has, and whether it is to be
-// emptied.
+// Record is the stored record of a node. A node with a record belongs to the cluster.
 type Record struct {
 	Name string
-	// Node names its data.
-	Node     uint64
+	// Node identifies its data directory.
+	Node uint64
+	// Draining means that all of its leaderships and replicas are to be moved away.
 	Draining bool
 }
 
 // Nodes are the stored records of nodes.
 type Nodes interface {
-	// Records returns all of them, as of a moment not long ago.
+	// Records returns all records. They may be slightly out of date.
 	Records(ctx context.Context) ([]Record, error)
-	// Register stores which data a node has, and leaves everything else of its record as it is. It is an error when
-	// this node cannot write.
+	// Register stores the id of a node's data directory and leaves the other fields of its record unchanged. It fails if
+	// this node cannot write the directory.
 	Register(ctx context.Context, name string, node uint64) error
 }
 
-// Router makes a call to a node; *cluster.Router is one.
+// Router sends a request to a node. *cluster.Router implements it.
 type Router interface {
 	Call(ctx context.Context, node string, request proto.Message) (proto.Message, error)
 }
 
-// Config is what a Loop needs. Zero values mean the defaults; Board, Nodes, Router, Leading and Shards are required.
+// Config configures a Loop. Zero values mean the defaults; Board, Nodes, Router, Leading and Shards are required.
 type Config struct {
 	Board  *cluster.Board
 	Nodes  Nodes
 	Router Router
-	// Leading says whether this node is the one that acts: it owns the directory, and has all of it.
+	// Leading reports whether this node's loop acts: it owns the directory and has caught up with its log.
 	Leading func() bool
 	// Shards is the number of conversation shards of the cluster.
 	Shards int
-	// Policy says how the cluster should look; its zero value means shard.DefaultPolicy().
+	// Policy describes the wanted placement; the zero value means shard.DefaultPolicy().
 	Policy shard.Policy
-	// Interval is the pause between two looks when nothing happens. A change is looked at after a twentieth of it.
-	// Shorter finds out sooner that a copy has caught up. Default 1 s.
+	// Interval is the pause between two rounds if nothing changes. After a change the next round starts after a twentieth of
+	// it. A shorter interval notices sooner that a replica has caught up. Default 1 s.
 	Interval time.Duration
 	// StepTimeout bounds one step. Default 15 s.
 	StepTimeout time.Duration
-	// Silence is how long a node may say nothing and still count as there. Default 5 s.
+	// Silence is how long a node may send no report and still count as live. Default 5 s.
 	Silence time.Duration
-	// Settle is for how long nothing is moved only to be even after leaders changed by themselves: a little longer than
-	// it takes until a dead node is known to be. Handing leaders to one would cost their shards a pause. Default 3 s.
+	// Settle is how long nothing is moved for balance after a leader change that the loop did not cause: a little longer than
+	// it takes to detect a dead node. Transferring a leadership to a dead node would pause the shard. Default 3 s.
 	Settle time.Duration
-	// Retry is the first pause before a shard is touched again whose step failed; pauses double up to 30 times that.
+	// Retry is the first pause after a failed step before its shard gets another; pauses double up to 30 times that.
 	// Default 1 s.
 	Retry      time.Duration
 	Logger     *slog.Logger          // nil = none

@@ -1,10 +1,11 @@
-// Package balance is the placement loop: it observes the cluster, has shard.Plan say what the next safe steps are, has
-// the nodes concerned make them, and observes again.
+// Package balance is the placement loop. It observes the cluster, computes the next safe steps with shard.Plan, has the nodes
+// concerned carry them out, and starts over.
 //
-// One loop acts in a cluster, on the node that owns the directory; the others only watch. It keeps nothing but the
-// records of nodes, so whichever node takes over goes on from what it sees. Every step says which members it is meant
-// for and is refused by a shard that has others: two loops that act for a moment, or one that sees old news, do no
-// harm.
+// In a cluster one loop acts, on the node that owns the directory; the loops of the other nodes only watch. A loop stores nothing
+// but the records of nodes, so a successor continues from what it observes. Every step names the members it was planned for, and
+// a shard with other members refuses it. Two loops that act at the same time, or one that acts on outdated reports, therefore do
+// no harm.
 //
-// It does not decide where things belong (cluster/shard) and changes no log itself: the nodes do (Config.Router).
+// The package does not decide where replicas belong (package shard does) and does not change a log itself: it asks the nodes to
+// (Config.Router).
 package balance

@@ -10,7 +10,7 @@ import (
 	"parley/cluster/shard"
 )
 
-// Loop is the placement loop. It owns one goroutine, and one more for each step while it is made.
+// Loop is the placement loop. It runs one goroutine, and one more for each step while that is carried out.
 type Loop struct {
 	config  Config
 	metrics *metrics
@@ -18,28 +18,28 @@ type Loop struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	// The rest belongs to the goroutine.
-	acting  bool
-	resting map[shard.ID]rest
-	epochs  map[shard.ID]shard.Epoch // of leaders as last seen
-	moved   time.Time                // a leader changed by itself then
-	since   time.Time                // acting
-	outdone time.Time                // since then another could reach more nodes than the directory's leader; zero = none could
+	// The following fields belong to the goroutine.
+	acting     bool
+	last       map[shard.ID]lastStep
+	epochs     map[shard.ID]shard.Epoch // of the leaders at the last round
+	moved      time.Time                // when a leader last changed without the loop's doing
+	since      time.Time                // when the loop began to act
+	outreached time.Time                // since when another node reaches more nodes than the directory's leader; zero = none does
 
-	mu     sync.Mutex // guards what Status tells
+	mu     sync.Mutex // guards status
 	status Status
 }
 
-// rest is why a shard is left alone for a while.
-type rest struct {
-	// until is when it may be touched again after a step that failed; failures is how many did in a row.
+// lastStep is what the loop remembers of the last steps of a shard.
+type lastStep struct {
+	// until is when the shard may get another step after failed ones; failures is how many failed in a row.
 	until    time.Time
 	failures int
-	// made is when its last step was: what its leader reported before that is old news.
-	made time.Time
-	// heir is whom its leadership was handed to, and handed when.
-	heir   shard.NodeID
-	handed time.Time
+	// at is when the last step ended: earlier reports of the leader are out of date.
+	at time.Time
+	// successor is the node that the leadership was last transferred to, at transferred.
+	successor   shard.NodeID
+	transferred time.Time
 }
 
 // New returns a loop that has not started.
@@ -49,19 +49,19 @@ func New(config Config) (*Loop, error) {
 	}
 	return &Loop{
 		config: config, metrics: newMetrics(config.Registerer), wake: make(chan struct{}, 1),
-		resting: make(map[shard.ID]rest), epochs: make(map[shard.ID]shard.Epoch),
+		last: make(map[shard.ID]lastStep), epochs: make(map[shard.ID]shard.Epoch),
 	}, nil
 }
 
-// Start begins to look.
+// Start starts the loop.
 func (l *Loop) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	l.running.Go(func() { l.run(ctx) })
 }
 
-// Stop ends the loop and waits for it. Steps that are being made are given up; it may be that they come to pass. It is
-// safe before Start and more than once.
+// Stop ends the loop and waits for it. Steps under way are abandoned, but may still take effect. Stop may be called before Start
+// and more than once.
 func (l *Loop) Stop() {
 	if l.stop != nil {
 		l.stop()
@@ -69,7 +69,7 @@ func (l *Loop) Stop() {
 	l.running.Wait()
 }
 
-// Poke has the loop look soon. It never blocks.
+// Poke makes the loop run a round soon. It never blocks.
 func (l *Loop) Poke() {
 	select {
 	case l.wake <- struct{}{}:
@@ -85,7 +85,7 @@ func (l *Loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
-			// A change seldom comes alone.
+			// Changes come in bursts.
 			timer.Reset(l.config.Interval / 20)
 			select {
 			case <-ctx.Done():
@@ -94,17 +94,17 @@ func (l *Loop) run(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		l.look(ctx)
+		l.round(ctx)
 		timer.Reset(l.config.Interval)
 	}
 }
 
-// look is one round: observe, plan, make the steps.
-func (l *Loop) look(ctx context.Context) {
+// round observes the cluster, plans, and carries out the steps.
+func (l *Loop) round(ctx context.Context) {
 	if acting := l.config.Leading(); acting != l.acting {
 		l.acting, l.since = acting, time.Now()
-		l.outdone = time.Time{}
-		clear(l.resting)
+		l.outreached = time.Time{}
+		clear(l.last)
 		clear(l.epochs)
 		l.metrics.acting.Set(float64(btoi(acting)))
 		l.config.Logger.Info("placement", slog.Bool("acting", acting))
@@ -123,75 +123,75 @@ func (l *Loop) look(ctx context.Context) {
 	seen := observe(records, &board, l.config.Shards, l.config.Silence)
 	policy := l.config.Policy
 	policy.Busy, policy.Unsettled = l.busy(seen, time.Now()), l.unsettled(seen, time.Now())
-	policy.Outreached = l.outreached(seen, time.Now())
+	policy.Outreached = l.outreachedLong(seen, time.Now())
 	steps := slices.DeleteFunc(shard.Plan(seen.view, policy), l.tooSoon)
 	l.note(seen, len(steps)+len(policy.Busy))
-	l.makeAll(ctx, seen, steps)
+	l.carryOut(ctx, seen, steps)
 }
 
-// busy are the shards that are left alone: their last step failed not long ago, or their leader has not reported since.
+// busy returns the shards that get no step in this round: their last step failed recently, or their leader has not reported since.
 func (l *Loop) busy(seen *observation, now time.Time) map[shard.ID]bool {
 	busy := make(map[shard.ID]bool)
-	for in, r := range l.resting {
-		unseen := !seen.heard[in].After(r.made) && now.Sub(r.made) < l.config.Silence
-		if now.Before(r.until) || unseen {
+	for in, last := range l.last {
+		unreported := !seen.heard[in].After(last.at) && now.Sub(last.at) < l.config.Silence
+		if now.Before(last.until) || unreported {
 			busy[in] = true
 		}
 	}
 	return busy
 }
 
-// unsettled says that leaders changed a moment ago without this loop's doing.
+// unsettled reports whether a leader changed recently without this loop's doing.
 func (l *Loop) unsettled(seen *observation, now time.Time) bool {
 	for _, g := range seen.view.Groups {
 		if l.epochs[g.Shard] == g.Epoch {
 			continue
 		}
 		l.epochs[g.Shard] = g.Epoch
-		if r := l.resting[g.Shard]; r.heir != g.Leader || now.Sub(r.handed) > l.config.Settle {
+		if last := l.last[g.Shard]; last.successor != g.Leader || now.Sub(last.transferred) > l.config.Settle {
 			l.moved = now
 		}
 	}
 	return now.Sub(l.moved) < l.config.Settle
 }
 
-// outreached says that the directory would be better led by another, and was when last looked: one that dies is not
-// missed by all at the same moment.
-func (l *Loop) outreached(seen *observation, now time.Time) bool {
+// outreachedLong reports whether another node would lead the directory better, now and in an earlier round: nodes do not notice
+// the death of one at the same moment.
+func (l *Loop) outreachedLong(seen *observation, now time.Time) bool {
 	switch {
 	case !shard.Outreached(seen.view, l.config.Policy):
-		l.outdone = time.Time{}
-	case l.outdone.IsZero():
-		l.outdone = now
+		l.outreached = time.Time{}
+	case l.outreached.IsZero():
+		l.outreached = now
 	default:
-		return now.Sub(l.outdone) >= l.config.Interval
+		return now.Sub(l.outreached) >= l.config.Interval
 	}
 	return false
 }
 
-// tooSoon says of a deletion that the shard's members changed a moment ago: a copy is not deleted while its node may not
-// have heard the last of its leader.
+// tooSoon reports whether a step deletes a replica of a shard whose members changed recently: its node may not have received all
+// that its leader sent.
 func (l *Loop) tooSoon(step shard.Step) bool {
-	last := l.resting[step.Shard].made
-	if last.Before(l.since) {
-		last = l.since // whoever acted before may have changed them
+	changed := l.last[step.Shard].at
+	if changed.Before(l.since) {
+		changed = l.since // the loop that acted before may have changed them
 	}
-	return step.Change == shard.Drop && time.Since(last) < l.config.Interval
+	return step.Change == shard.Drop && time.Since(changed) < l.config.Interval
 }
 
-// made says how a step ended.
-func (l *Loop) made(step *shard.Step, err error, now time.Time) {
-	last := l.resting[step.Shard]
-	r := rest{made: now, heir: last.heir, handed: last.handed}
+// ended notes the end of a step.
+func (l *Loop) ended(step *shard.Step, err error, now time.Time) {
+	before := l.last[step.Shard]
+	last := lastStep{at: now, successor: before.successor, transferred: before.transferred}
 	if step.Change == shard.Transfer {
-		r.heir, r.handed = step.Node, now
+		last.successor, last.transferred = step.Node, now
 	}
 	if err != nil {
-		r.failures = min(last.failures+1, 30)
-		pause := min(l.config.Retry<<min(r.failures-1, 10), 30*l.config.Retry)
-		r.until = now.Add(pause)
+		last.failures = min(before.failures+1, 30)
+		pause := min(l.config.Retry<<min(last.failures-1, 10), 30*l.config.Retry)
+		last.until = now.Add(pause)
 	}
-	l.resting[step.Shard] = r
+	l.last[step.Shard] = last
 }
 
 func btoi(b bool) int {

@@ -8,7 +8,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// observation is the cluster at one moment, as records and reports tell.
+// observation is the state of the cluster according to records and reports.
 type observation struct {
 	view  shard.View
 	names map[shard.NodeID]string
@@ -16,8 +16,8 @@ type observation struct {
 	heard map[shard.ID]time.Time
 }
 
-// observe joins records, which say who belongs to the cluster, and the board, which says who is there. A node that is
-// there and has no record, or one with other data, does not take part yet: it is registered first.
+// observe joins the records, which say which nodes belong to the cluster, with the board, which says which are live. A live node
+// without a record, or with another data directory than the recorded one, does not count yet: it is registered first.
 func observe(records []Record, board *cluster.View, shards int, silence time.Duration) *observation {
 	o := &observation{
 		view:  shard.View{Count: shards},
@@ -33,7 +33,7 @@ func observe(records []Record, board *cluster.View, shards int, silence time.Dur
 		n := shard.Node{ID: id, Name: record.Name, Draining: record.Draining}
 		o.names[id] = record.Name
 		at := seen[record.Name]
-		n.Live = there(at, board.At, silence) && at.Node == record.Node
+		n.Live = live(at, board.At, silence) && at.Node == record.Node
 		if n.Live {
 			n.Leaving, n.Free, n.Unreached = at.Leaving, at.Report.GetDiskFree(), ids(at.Report.GetUnreached())
 			o.report(at, id, leaders)
@@ -48,12 +48,12 @@ func observe(records []Record, board *cluster.View, shards int, silence time.Dur
 	return o
 }
 
-// there says that a node is alive and can be heard.
-func there(n *cluster.NodeView, now time.Time, silence time.Duration) bool {
+// live reports whether gossip lists a node and its reports arrive.
+func live(n *cluster.NodeView, now time.Time, silence time.Duration) bool {
 	return n != nil && !n.Gone && n.Report != nil && now.Sub(n.Heard) <= silence
 }
 
-// away is for how long a node has not been there. What was before the board began nobody knows any more.
+// away returns how long a node has not been live, counted from the creation of the board at the earliest.
 func away(n *cluster.NodeView, board *cluster.View) time.Duration {
 	last := board.Since
 	if n != nil {
@@ -67,6 +67,7 @@ func away(n *cluster.NodeView, board *cluster.View) time.Duration {
 	return board.At.Sub(last)
 }
 
+// report adds a node's report.
 func (o *observation) report(n *cluster.NodeView, id shard.NodeID, leaders map[shard.ID]shard.Group) {
 	for _, r := range n.Report.GetReplicas() {
 		in := shard.ID(r.GetShard())

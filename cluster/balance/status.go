@@ -9,30 +9,30 @@ import (
 	"parley/cluster/shard"
 )
 
-// Status is what the loop does, for people.
+// Status is the state of the loop for operators.
 type Status struct {
-	// Acting says that this node's loop is the one that acts. Otherwise the rest is what it did when it was, if ever.
+	// Acting means that this node's loop acts. Otherwise the other fields are from the last time it did.
 	Acting bool
-	// Pending is how many steps the last look found possible, with one for each shard that is left alone for a moment
-	// after its last; 0 = the cluster is as it should be, or has to wait.
+	// Pending is the number of steps planned in the last round, plus the shards that wait after their last step; 0 = the
+	// placement is as wanted, or nothing can be done right now.
 	Pending int
 	// Nodes are those that belong to the cluster, as last observed.
 	Nodes []shard.Node
-	// Done are the last steps, newest last.
+	// Done are the most recent steps, newest last.
 	Done []Done
 }
 
-// Done is a step that was made, or failed.
+// Done is a step that was carried out or failed.
 type Done struct {
 	At   time.Time
-	Step string // in words
-	Err  error  // nil = made
+	Step string // as text for operators
+	Err  error  // nil = carried out
 }
 
-// keepDone is how many steps are remembered.
+// keepDone is how many steps Status keeps.
 const keepDone = 64
 
-// Status returns what the loop does.
+// Status returns the present state of the loop.
 func (l *Loop) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// register stores the data of nodes that are there for the first time, or came back without what they had. It returns
-// the records as they are then.
+// register stores records for nodes that are new or came back with another data directory. It returns the updated records.
 func (l *Loop) register(ctx context.Context, records []Record, board *cluster.View) []Record {
 	byName := make(map[string]*Record, len(records))
 	for i := range records {
@@ -25,7 +24,7 @@ func (l *Loop) register(ctx context.Context, records []Record, board *cluster.Vi
 	for i := range board.Nodes {
 		n := &board.Nodes[i]
 		known := byName[n.Name]
-		if !there(n, board.At, l.config.Silence) || n.Node == 0 || known != nil && known.Node == n.Node {
+		if !live(n, board.At, l.config.Silence) || n.Node == 0 || known != nil && known.Node == n.Node {
 			continue
 		}
 		bounded, cancel := context.WithTimeout(ctx, l.config.StepTimeout)
@@ -47,8 +46,8 @@ func (l *Loop) register(ctx context.Context, records []Record, board *cluster.Vi
 	return append(records, added...)
 }
 
-// makeAll makes the steps of one plan, each on the node concerned, and waits for all of them.
-func (l *Loop) makeAll(ctx context.Context, seen *observation, steps []shard.Step) {
+// carryOut has the steps of one plan carried out, each by the node concerned, and waits for all of them.
+func (l *Loop) carryOut(ctx context.Context, seen *observation, steps []shard.Step) {
 	var (
 		making sync.WaitGroup
 		mu     sync.Mutex
@@ -56,10 +55,10 @@ func (l *Loop) makeAll(ctx context.Context, seen *observation, steps []shard.Ste
 	for _, step := range steps {
 		making.Go(func() {
 			text, start := seen.text(&step), time.Now()
-			err := l.make(ctx, seen, &step)
+			err := l.request(ctx, seen, &step)
 			mu.Lock()
 			defer mu.Unlock()
-			l.made(&step, err, time.Now())
+			l.ended(&step, err, time.Now())
 			if ctx.Err() != nil {
 				return
 			}
@@ -78,7 +77,8 @@ func (l *Loop) makeAll(ctx context.Context, seen *observation, steps []shard.Ste
 	making.Wait()
 }
 
-func (l *Loop) make(ctx context.Context, seen *observation, step *shard.Step) error {
+// request asks the node concerned to carry out a step.
+func (l *Loop) request(ctx context.Context, seen *observation, step *shard.Step) error {
 	at, request := step.Leader, message(step)
 	if step.Change == shard.Drop {
 		at = step.Node
@@ -121,7 +121,7 @@ func numbers(nodes []shard.NodeID) []uint64 {
 	return made
 }
 
-// text is a step in words: "shard 3: promote n2".
+// text describes a step: "shard 3: promote n2".
 func (o *observation) text(step *shard.Step) string {
 	name, known := o.names[step.Node]
 	if !known {

@@ -21,41 +21,41 @@ type Member struct {
 	Cluster string
 	// Addresses, host:port.
 	PeerAddr, ActorAddr, HTTPAddr, OpsAddr string
-	// Leaving says that it stops or is drained: give it nothing new.
+	// Leaving means that it stops or is being drained: give it nothing new.
 	Leaving bool
-	// Version is the newest format of messages between nodes that it speaks.
+	// Version is the newest format of messages between nodes that it supports.
 	Version uint32
 	// Level is the newest feature level that its release has; 0 is a release that says nothing of levels.
 	Level uint32
 }
 
-// Config is what a Membership needs. Self with Name, Boot and Cluster, and Bind are required.
+// Config configures a Membership. Bind, and Self with Name, Boot and Cluster, are required.
 type Config struct {
 	Self Member
 	// Bind is the address (host:port, the host may be empty) for UDP and TCP.
 	Bind string
 	// Advertise is the address that others use; empty means Bind.
 	Advertise string
-	// Seeds are addresses of nodes to find the others by; this node's own may be among them.
+	// Seeds are the addresses at which other nodes are looked for; this node's own may be among them.
 	Seeds []string
 	// Key encrypts the gossip: 16, 24 or 32 bytes; empty = not encrypted.
 	Key []byte
 	// Transport replaces the network, for tests; nil = the real one.
 	Transport memberlist.Transport
-	// OnChange is told that Members or Known have changed.
+	// OnChange is called after Members or Known have changed.
 	OnChange func()
-	// Refuse says why a node that names this cluster is not taken in, nil = it is. It must not block. Nil takes all in.
+	// Refuse returns why a node of this cluster is not accepted as a member, nil = it is. It must not block. Nil accepts all.
 	Refuse func(Member) error
-	// OnConflict is told, at most once, that another live process has this node's name and keeps it: this process must
-	// end. From then on Stop leaves without a word, since what it said would be about the other.
+	// OnConflict is called, at most once, when another live process has this node's name and keeps it: this process must
+	// end. After that, Stop leaves silently, since an announcement would be taken to be about the other process.
 	OnConflict func(error)
-	// Named finds out which node (Member.Node) the cluster has on record under this node's name; 0 = none, or nobody
-	// answers. Of two live processes with the name that one keeps it. Nil = there are no records.
+	// Named returns the node (Member.Node) that the cluster has on record under this node's name; 0 = none, or no node
+	// answers. Of two live processes with the name, that one keeps it. Nil = there are no records.
 	Named func(ctx context.Context) uint64
-	// Probe is how often one of the others is checked; a dead one is gone after about four of these times. Shorter
-	// finds out sooner and takes more slow nodes for dead ones. Default 500 ms.
+	// Probe is the interval at which one other member is probed. A dead member is detected after about four intervals. A
+	// shorter interval detects it sooner and mistakes more slow nodes for dead ones. Default 500 ms.
 	Probe time.Duration
-	// Rejoin is how often nodes that are missing are looked for. Default 5 s.
+	// Rejoin is the interval at which missing nodes are looked for. Default 5 s.
 	Rejoin     time.Duration
 	Logger     *slog.Logger          // nil = silent
 	Registerer prometheus.Registerer // nil = no metrics
@@ -125,7 +125,7 @@ func (c *Config) gossip(ctx context.Context) (*memberlist.Config, error) {
 	g.GossipInterval = 100 * time.Millisecond
 	g.PushPullInterval = 10 * time.Second
 	g.TCPTimeout = 2 * time.Second
-	// A node that died may come back elsewhere as soon as it is known to be dead.
+	// A node that died may come back at another address as soon as it is known to be dead.
 	g.DeadNodeReclaimTime = time.Millisecond
 	return g, nil
 }

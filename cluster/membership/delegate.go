@@ -15,7 +15,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// The gossip calls these with its lock held: they must not call it, and only leave word for watch.
+// memberlist calls the following methods with its lock held. They must not call it, and only wake watch.
 
 // NodeMeta implements memberlist.Delegate.
 func (m *Membership) NodeMeta(limit int) []byte {
@@ -47,7 +47,7 @@ func (m *Membership) NotifyLeave(node *memberlist.Node) { m.table.remove(node.Na
 // NotifyUpdate implements memberlist.EventDelegate.
 func (m *Membership) NotifyUpdate(node *memberlist.Node) { m.table.set(node); m.poke() }
 
-// table is the live members as the gossip tells of them. Its own list cannot be read while it changes.
+// table is a copy of memberlist's live members. Its own list cannot be read safely while it changes.
 type table struct {
 	mu    sync.Mutex
 	nodes map[string]memberlist.Node
@@ -71,7 +71,7 @@ func (t *table) all() map[string]memberlist.Node {
 	return maps.Clone(t.nodes)
 }
 
-// NotifyAlive implements memberlist.AliveDelegate: it refuses what is no node of this cluster.
+// NotifyAlive implements memberlist.AliveDelegate: it refuses nodes that must not be members.
 func (m *Membership) NotifyAlive(node *memberlist.Node) error {
 	member, err := decode(node)
 	if err != nil {
@@ -103,17 +103,17 @@ func (m *Membership) NotifyConflict(existing, other *memberlist.Node) {
 	}
 	select {
 	case m.rivals <- rival{address: other, node: meta.GetNode(), started: meta.GetStarted()}:
-	default: // one is being looked at
+	default: // one is being judged already
 	}
 }
 
-// Pauses between two judgements of conflicts, of which gossip tells again and again, and how long one may take.
+// judgePause is the pause between two judgements, since gossip reports a conflict again and again; judgeLimit bounds one.
 const (
 	judgePause = 200 * time.Millisecond
 	judgeLimit = 5 * time.Second
 )
 
-// judgeAll judges conflicts, one at a time.
+// judgeAll judges name conflicts, one at a time.
 func (m *Membership) judgeAll() {
 	for {
 		select {
@@ -133,14 +133,13 @@ func (m *Membership) judgeAll() {
 	}
 }
 
-// judge decides which of two processes with one name must end, and says whether it is this one. The rival may be no more
-// than the others' memory of this node's former start, so it has to answer first. If it does not, the others take this
-// node in when they have found out that the former one is dead, provided that they hear of this one then: so they are
-// greeted again soon.
+// judge decides which of two processes with one name must end, and reports whether it is this one. The rival may be nothing but
+// the other members' memory of this node's previous start, so it is pinged first. If it does not answer, the others accept this
+// process once they have found the previous one dead, provided that it announces itself then: so it joins them again soon.
 //
-// The name belongs to the node that the cluster has on record under it, since that is who votes in its logs: a node that
-// was stopped for so long that another took its place must not come back beside it, however old it is. Where the record
-// knows neither, or cannot tell the two apart, the younger process ends.
+// The name belongs to the node that the cluster has on record under it, because that node votes in its logs. A node that was
+// stopped until another one took its place must not come back beside it, however old it is. If the record names neither process,
+// or both, the younger one ends.
 func (m *Membership) judge(r rival) (ends bool) {
 	ctx, cancel := context.WithTimeout(m.life, judgeLimit)
 	defer cancel()
@@ -166,7 +165,7 @@ func (m *Membership) judge(r rival) (ends bool) {
 	return ends
 }
 
-// decode reads what a member says about itself.
+// decode reads the metadata of a member.
 func decode(node *memberlist.Node) (Member, error) {
 	meta := &nodepb.Member{}
 	if err := proto.Unmarshal(node.Meta, meta); err != nil {

@@ -18,7 +18,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// Membership is this node's part in the gossip. Make it with Start, end it with Stop.
+// Membership is this node's participation in the gossip, from Start to Stop.
 type Membership struct {
 	config  Config
 	log     *slog.Logger
@@ -26,28 +26,28 @@ type Membership struct {
 	list    *memberlist.Memberlist
 	table   table
 	poked   chan struct{} // capacity 1: something changed
-	rivals  chan rival    // capacity 1: somebody else has our name
-	// capacity 1: others do not take us in because of our former start
+	rivals  chan rival    // capacity 1: another process uses this node's name
+	// capacity 1: other nodes refuse this process because they still know the node's previous start
 	disputed chan struct{}
 
 	leaving atomic.Bool
-	silent  atomic.Bool // the name is another's: nothing more is said about it
+	silent  atomic.Bool // the name belongs to another process: this one gossips nothing more about it
 	alive   atomic.Pointer[[]Member]
 	known   atomic.Pointer[[]Member]
 	places  atomic.Pointer[map[string]string] // newest gossip address of every known member, by name
 
-	life  context.Context //nolint:containedctx // the gossip's own life, not a request's
+	life  context.Context //nolint:containedctx // the lifetime of the gossip, not of a request
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 	once  sync.Once
-	err   error // of stopping
+	err   error // of Stop
 
 	members prometheus.Gauge
 	changes prometheus.Counter
 }
 
-// Start takes part in the gossip. Not finding anybody is no error: the others are looked for until Stop. Ctx bounds the
-// look-up of this node's own addresses.
+// Start joins the gossip. Finding no other node is not an error: it keeps looking until Stop. ctx bounds the lookup of this
+// node's own addresses.
 func Start(ctx context.Context, config Config) (*Membership, error) {
 	config.setDefaults()
 	if err := config.validate(); err != nil {
@@ -97,7 +97,7 @@ func Start(ctx context.Context, config Config) (*Membership, error) {
 // Members returns the live members, this node included, sorted by name.
 func (m *Membership) Members() []Member { return *m.alive.Load() }
 
-// Known returns the newest that is known of every member since Start, also of those that have died or left.
+// Known returns the newest data of every member seen since Start, including those that died or left.
 func (m *Membership) Known() []Member { return *m.known.Load() }
 
 // Address returns the gossip address that others use for this node.
@@ -106,18 +106,18 @@ func (m *Membership) Address() string {
 	return self.Address()
 }
 
-// SetLeaving tells everybody that this node is about to go.
+// SetLeaving announces that this node is about to leave.
 func (m *Membership) SetLeaving() {
 	if m.leaving.Swap(true) || m.silent.Load() {
 		return
 	}
 	if err := m.list.UpdateNode(leaveTimeout); err != nil {
-		m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+		m.log.Debug("not all members were told that this node leaves", slog.Any("err", err))
 	}
 	m.poke()
 }
 
-// leaveTimeout bounds the telling of the others that this node goes. Who is not told finds out by probing.
+// leaveTimeout bounds the announcement that this node leaves. Members that miss it find out by probing.
 const leaveTimeout = 500 * time.Millisecond
 
 // Stop leaves the gossip and waits for its goroutines. It may be called again.
@@ -129,7 +129,7 @@ func (m *Membership) Stop(ctx context.Context) error {
 		}
 		if !m.silent.Load() {
 			if err := m.list.Leave(timeout); err != nil {
-				m.log.Debug("leaving was not told to everybody", slog.Any("err", err))
+				m.log.Debug("not all members were told that this node leaves", slog.Any("err", err))
 			}
 		}
 		m.end()
@@ -142,11 +142,11 @@ func (m *Membership) Stop(ctx context.Context) error {
 func (m *Membership) poke() {
 	select {
 	case m.poked <- struct{}{}:
-	default: // somebody looks soon anyway
+	default: // a refresh is due already
 	}
 }
 
-// watch turns the gossip's news into snapshots, one at a time.
+// watch takes a snapshot after each change of the gossip.
 func (m *Membership) watch() {
 	for {
 		m.refresh()
@@ -198,7 +198,7 @@ func (m *Membership) refresh() {
 
 func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 
-// merge returns the known members with the news of those that are alive.
+// merge returns the known members, updated with the live ones.
 func merge(known, alive []Member) []Member {
 	merged := slices.Clone(alive)
 	for _, member := range known {
@@ -219,12 +219,12 @@ func (m *Membership) meta() *nodepb.Member {
 	}
 }
 
-// logWriter passes the gossip's own log on. Most of it is of interest only to who looks for a fault in the gossip; of
-// its errors, which may come with every packet, one is news now and then.
+// logWriter forwards the log of memberlist. Most of it is only useful for debugging the gossip. Errors, which may come with every
+// packet, are logged as warnings at a limited rate.
 type logWriter struct {
 	log  *slog.Logger
-	life context.Context //nolint:containedctx // after it, errors are those of being stopped
-	last atomic.Int64    // Unix seconds of the newest error that was news
+	life context.Context //nolint:containedctx // after its end, errors are expected
+	last atomic.Int64    // Unix seconds of the last warning
 }
 
 const errorPause = 10 // seconds

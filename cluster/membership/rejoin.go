@@ -13,11 +13,11 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// rejoin looks for nodes that should be there and are not. The gossip itself never looks again for a node that it has
-// forgotten, so two sides of a long partition would stay apart.
+// rejoin looks for missing nodes. memberlist itself never contacts a node again that it has forgotten, so the two sides of a long
+// partition would never reunite.
 func (m *Membership) rejoin() {
 	pause := m.config.Rejoin / 20
-	var disputed time.Time // until when others may hold our former start for us
+	var disputed time.Time // until when other members may take the previous start for the node
 	for {
 		missing := m.missing()
 		switch {
@@ -28,7 +28,7 @@ func (m *Membership) rejoin() {
 			pause = m.config.Rejoin
 		default:
 			m.join(missing)
-			// Soon again as long as there is nobody, as when a cluster starts; then at leisure.
+			// Often while no other member is known, as when a cluster starts, and less often afterwards.
 			pause = min(2*pause, m.config.Rejoin)
 			if m.list.NumMembers() > 1 {
 				pause = m.config.Rejoin
@@ -37,11 +37,11 @@ func (m *Membership) rejoin() {
 		switch m.rest(pause) {
 		case restedThrough:
 		case stoodStill:
-			m.join(m.wanted()) // much was said meanwhile, perhaps that another has taken this node's name
+			m.join(m.wanted()) // it missed gossip, perhaps that another process has taken this node's name
 		case inDispute:
 			if now := time.Now(); now.After(disputed) {
 				pause = m.config.Rejoin / 10
-				disputed = now.Add(20 * m.config.Probe) // they find out meanwhile
+				disputed = now.Add(20 * m.config.Probe) // by then they have found the previous start dead
 			}
 		case restEnded:
 			return
@@ -49,17 +49,17 @@ func (m *Membership) rejoin() {
 	}
 }
 
-// How a rest ended.
+// rested is how a pause ended.
 type rested int
 
 const (
 	restedThrough rested = iota
-	stoodStill           // this process was stopped for a while
-	inDispute            // somebody does not take this node in
-	restEnded            // the gossip ends
+	stoodStill           // this process was suspended for a while
+	inDispute            // another member refuses this process
+	restEnded            // Stop was called
 )
 
-// rest pauses, in steps: a step that takes much longer than it should shows that this process stood still.
+// rest pauses in steps. A step that takes much longer than it should shows that this process was suspended.
 func (m *Membership) rest(pause time.Duration) rested {
 	end := time.Now().Add(pause)
 	for {
@@ -71,7 +71,7 @@ func (m *Membership) rest(pause time.Duration) rested {
 		timer := time.NewTimer(step)
 		select {
 		case <-timer.C:
-			if time.Since(began) > step+4*m.config.Probe { // long enough for the others to take it for dead
+			if time.Since(began) > step+4*m.config.Probe { // long enough for other members to consider it dead
 				return stoodStill
 			}
 		case <-m.disputed:
@@ -84,7 +84,7 @@ func (m *Membership) rest(pause time.Duration) rested {
 	}
 }
 
-// missing returns the addresses of the seeds, and of members that died, where no live member is.
+// missing returns the addresses of seeds and dead members at which there is no live member.
 func (m *Membership) missing() []string {
 	var alive []string
 	for _, node := range m.table.all() {
@@ -99,7 +99,7 @@ func (m *Membership) missing() []string {
 	return missing
 }
 
-// wanted returns the addresses of the seeds and of every member that was ever seen.
+// wanted returns the addresses of the seeds and of every member ever seen.
 func (m *Membership) wanted() []string {
 	places := maps.Clone(*m.places.Load())
 	delete(places, m.config.Self.Name)
@@ -110,7 +110,7 @@ func (m *Membership) wanted() []string {
 	return wanted
 }
 
-// resolve returns the addresses of a seed; none when its name is not known right now.
+// resolve returns the addresses of a seed, none if its name cannot be resolved right now.
 func (m *Membership) resolve(seed string) []string {
 	host, port, err := net.SplitHostPort(seed)
 	if err != nil {
@@ -135,13 +135,13 @@ func (m *Membership) resolve(seed string) []string {
 
 const resolveTimeout = 2 * time.Second
 
-// join greets nodes, all at once: one that does not answer takes its whole timeout.
+// join contacts nodes concurrently, since one that does not answer takes the whole timeout.
 func (m *Membership) join(addresses []string) {
 	var all sync.WaitGroup
 	for _, address := range addresses {
 		all.Go(func() {
 			if _, err := m.list.Join([]string{address}); err != nil {
-				m.log.Debug("node is not there", slog.String("address", address), slog.Any("err", err))
+				m.log.Debug("node does not answer", slog.String("address", address), slog.Any("err", err))
 			}
 		})
 	}

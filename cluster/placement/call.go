@@ -78,7 +78,7 @@ func (s *System) exchange(ctx context.Context, on *session, request *nodepb.Requ
 		request.TimeoutNs = max(int64(time.Until(deadline)), 1)
 	}
 	id := s.ids.Add(1)
-	process := desk
+	process := nodeTarget
 	if request.GetKind() != nodepb.Kind_CALL {
 		process = gateOf(request.GetShard())
 	}
@@ -105,7 +105,7 @@ func (s *System) replyOf(node string, response *nodepb.Response) (proto.Message,
 // reach returns the connection to a node. It waits a little for one that is about to come up, not for one that has been
 // down for longer than that.
 func (s *System) reach(ctx context.Context, node string, in uint32) (*session, error) {
-	l := s.roster.Load().byName[node]
+	l := s.links.Load().byName[node]
 	if l == nil {
 		return nil, notSent(node, in, "it is not a member")
 	}

@@ -118,7 +118,7 @@ func TestACallerThatGivesUpIsNotServedOn(t *testing.T) {
 func idle(t *testing.T, nodes ...*node) {
 	t.Helper()
 	for _, n := range nodes {
-		for _, l := range n.roster.Load().byName {
+		for _, l := range n.links.Load().byName {
 			require.Eventually(t, func() bool {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -194,7 +194,7 @@ func TestANodeThatCannotBeReached(t *testing.T) {
 
 	w.wires.block(b.member.Address, true)
 	w.wires.drop(b.member.Address)
-	require.Eventually(t, func() bool { return a.roster.Load().byName["b"].connected() == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return a.links.Load().byName["b"].connected() == nil }, patience, time.Millisecond)
 	start := time.Now()
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
 	require.ErrorAs(t, err, &notOwner, "nothing was done")
@@ -241,7 +241,7 @@ func TestRestarts(t *testing.T) {
 	// Gone and back without a restart, as after a pause that was too long.
 	for range 3 {
 		w.leave("b")
-		require.Nil(t, a.roster.Load().byName["b"])
+		require.Nil(t, a.links.Load().byName["b"])
 		w.join(b.member)
 		linked(t, a.System, "b")
 		_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
@@ -286,7 +286,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	}, patience, time.Millisecond)
 
 	// What the engine does not get rid of is bounded too.
-	on := a.roster.Load().byName["b"].connected()
+	on := a.links.Load().byName["b"].connected()
 	on.queued.Add(smallReserve + 1000)
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
 	require.True(t, follow.IsNotOwner(err))
@@ -295,7 +295,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 
 	// An answer for which there is no room is lost at once.
-	back := b.roster.Load().byName["a"].connected()
+	back := b.links.Load().byName["a"].connected()
 	back.queued.Add(900)
 	_, err = a.Ask(t.Context(), to, "conv_1", command(strings.Repeat("x", 300)))
 	require.True(t, follow.IsLost(err), "%v", err)
@@ -352,7 +352,7 @@ func BenchmarkForward(b *testing.B) {
 		w.join(Member{Name: name, Boot: config.Boot, Address: config.Listen})
 	}
 	require.Eventually(b, func() bool {
-		l := nodes["a"].roster.Load().byName["b"]
+		l := nodes["a"].links.Load().byName["b"]
 		return l != nil && l.connected() != nil
 	}, patience, time.Millisecond)
 	for b.Loop() {

@@ -1,18 +1,18 @@
-// Package placement reaches the entities of other nodes: protoactor-go's cluster on our membership and shard owners,
-// and the Remote of cluster.Router on top of it.
+// Package placement reaches the entities of other nodes. It runs protoactor-go's cluster on our own membership and shard owners,
+// and implements the Remote of cluster.Router on top of it.
 //
-// Every node has a permanent actor s<shard> for every shard, the gate, through which all others reach what lives there.
-// A gate never blocks and never stops: it hands each call to a goroutine of its own, and the shell behind it says
-// whether the node owns the shard. Members come from a list that is given, owners from a table that is given; the
-// engine's own gossip, identity cache, futures and retries are not used (cluster/DESIGN.md says why).
+// Every node has a permanent actor s<shard> for every shard, the gate, through which the other nodes reach the entities of that
+// shard. A gate never blocks and never stops: it hands each call to a goroutine of its own, and the shell behind it decides
+// whether the node owns the shard. The members and the table of owners are given. The engine's own gossip, identity cache, futures
+// and retries are not used (cluster/DESIGN.md says why).
 //
-// Between two nodes there is a link: one connection each way, a beat that proves both, and whatever waits for the other
-// side. A link is up or it is down. When it goes down, for whatever reason and in whichever direction, everything that
-// waited is told at once: calls are Lost, follows are closed. It comes up again under a new generation, and what an
-// older one still brings is dropped. So nothing waits for a node that will not answer, and nothing is heard twice.
+// Two nodes are joined by a link: one connection in each direction, a heartbeat that proves both, and whatever waits for the other
+// side. A link is up or down. When it goes down, for whatever reason and in whichever direction, everything that waits ends at
+// once: calls fail as Lost, follows are closed. It comes up again under a new generation, and messages of older generations are
+// dropped. So no caller waits for a node that will not answer, and no message is handled twice.
 //
-// Errors of a call: NotOwner (nothing was done, also when the node could not be reached), Lost (it may have been done),
-// the context's, or what the other node's shell answered.
+// A call fails with NotOwner (nothing was done, also if the node could not be reached), with Lost (it may have been carried out),
+// with the context's error, or with the failure that the other node's shell returned.
 //
-// It decides nothing about ownership, repeats nothing, and keeps no state that outlives a link.
+// The package does not decide who owns a shard, repeats nothing, and keeps no state beyond a link's lifetime.
 package placement

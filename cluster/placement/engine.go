@@ -23,7 +23,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// engine is protoactor, set up so that it does what its name says (findings-actors-and-edge.md, A and C).
+// engine is protoactor with the settings and replacements that cluster/DESIGN.md explains.
 type engine struct {
 	system   *System
 	actors   *actor.ActorSystem
@@ -32,8 +32,8 @@ type engine struct {
 	port     int
 }
 
-// desk is the process that takes what is not about a shard.
-const desk = "node"
+// nodeTarget is the id of the process that takes messages that concern no shard.
+const nodeTarget = "node"
 
 // wireBytes bounds one gRPC message, which carries a whole batch of ours: more than all that may be queued.
 func (e *engine) wireBytes() int {
@@ -105,7 +105,7 @@ func (e *engine) serverOptions() []grpc.ServerOption {
 	}
 }
 
-// guardStream keeps what another node sends from ending this process: the engine reads without looking.
+// guardStream recovers from panics of the engine, which does not validate what another node sends.
 func guardStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -167,8 +167,8 @@ func (e *engine) start() (err error) {
 			return fmt.Errorf("placement: spawn gate: %w", err)
 		}
 	}
-	// Last: whoever gets an answer of the desk may use the gates.
-	e.actors.ProcessRegistry.Add(&deskProcess{system: e.system}, desk)
+	// Last, because a node that is answered by this process may use the gates.
+	e.actors.ProcessRegistry.Add(&nodeProcess{system: e.system}, nodeTarget)
 	return e.provider.StartMember(e.cluster)
 }
 
@@ -182,8 +182,8 @@ func (e *engine) publishTerminated(target string) {
 	e.actors.EventStream.Publish(&remote.EndpointTerminatedEvent{Address: target})
 }
 
-// send gives a parcel to the connection of an address. It does not wait for it to be sent.
-func (e *engine) send(target, process string, p *parcel) {
+// send queues an envelope for the connection to an address.
+func (e *engine) send(target, process string, p *queuedEnvelope) {
 	e.cluster.Remote.SendMessage(actor.NewPID(target, process), nil, p, nil, -1)
 }
 
@@ -197,7 +197,7 @@ func (e *engine) resolve(pid *actor.PID) (actor.Process, bool) {
 	return nowhere{}, true
 }
 
-// nowhere is the process that forgets everything.
+// nowhere is a process that discards everything.
 type nowhere struct{}
 
 // SendUserMessage implements actor.Process.
@@ -209,39 +209,39 @@ func (nowhere) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (nowhere) Stop(*actor.PID) {}
 
-// deskProcess takes what is not about a shard, on the goroutine of the connection it came on.
-type deskProcess struct{ system *System }
+// nodeProcess takes messages that concern no shard, on the goroutine of the connection they arrived on.
+type nodeProcess struct{ system *System }
 
 // SendUserMessage implements actor.Process.
-func (d *deskProcess) SendUserMessage(_ *actor.PID, message any) {
+func (d *nodeProcess) SendUserMessage(_ *actor.PID, message any) {
 	if envelope, ok := actor.UnwrapEnvelopeMessage(message).(*nodepb.Envelope); ok {
 		d.system.receive(envelope, nil)
 	}
 }
 
 // SendSystemMessage implements actor.Process.
-func (d *deskProcess) SendSystemMessage(*actor.PID, any) {}
+func (d *nodeProcess) SendSystemMessage(*actor.PID, any) {}
 
 // Stop implements actor.Process.
-func (d *deskProcess) Stop(*actor.PID) {}
+func (d *nodeProcess) Stop(*actor.PID) {}
 
-// parcel is an envelope on its way. It knows when it leaves the engine's queue, which has no bound of its own.
-type parcel struct {
+// queuedEnvelope is an envelope in the engine's queue, which has no bound of its own. It notes when it leaves the queue.
+type queuedEnvelope struct {
 	*nodepb.Envelope
 	queued *atomic.Int64
 	size   int64
 }
 
 // Serialize implements remote.RootSerializable. The engine calls it when it takes the message from the queue.
-func (p *parcel) Serialize() (remote.RootSerialized, error) {
+func (p *queuedEnvelope) Serialize() (remote.RootSerialized, error) {
 	p.queued.Add(-p.size)
 	return p, nil
 }
 
 // Deserialize implements remote.RootSerialized.
-func (p *parcel) Deserialize() (remote.RootSerializable, error) { return p, nil }
+func (p *queuedEnvelope) Deserialize() (remote.RootSerializable, error) { return p, nil }
 
-// quiet passes on warnings and worse at Debug level: the engine logs as an error what is daily business here.
+// quiet forwards warnings and errors at debug level, because the engine logs expected events as errors.
 func quiet(log *slog.Logger) *slog.Logger { return slog.New(quietHandler{log.Handler()}) }
 
 type quietHandler struct{ slog.Handler }

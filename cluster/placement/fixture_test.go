@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
@@ -258,7 +259,7 @@ func (w *world) stop(n *node) {
 func linked(t *testing.T, from *System, to string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		l := from.roster.Load().byName[to]
+		l := from.links.Load().byName[to]
 		return l != nil && l.connected() != nil
 	}, patience, time.Millisecond, "%s reaches %s", from.config.Name, to)
 }
@@ -310,6 +311,7 @@ type shell struct {
 
 // feedOf is one follow at a shell.
 type feedOf struct {
+	expected bool
 	sink     follow.Sink
 	canceled atomic.Bool
 }
@@ -353,11 +355,11 @@ func (s *shell) Call(_ context.Context, from string, _ proto.Message) (proto.Mes
 	return &nodepb.SetNodeState{Name: from}, nil
 }
 
-func (s *shell) Follow(_ context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *shell) Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if id == "refused" {
 		return nil, nil, &refusal{code: failurepb.Code_NOT_FOUND, text: "no such conversation"}
 	}
-	f := &feedOf{sink: sink}
+	f := &feedOf{sink: sink, expected: expected.In(ctx)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.follows[id] = append(s.follows[id], f)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/proto/conversationpb"
@@ -31,7 +32,7 @@ func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink f
 	response, err := s.carry(ctx, to.Node, uint32(to.Shard), func(on *session, passTo string) (*nodepb.Response, error) {
 		sub = &subscription{sink: sink}
 		return s.followOver(ctx, on, &nodepb.Follow{
-			Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id, PassTo: passTo,
+			Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Conversation: id, PassTo: passTo, Expected: expected.In(ctx),
 		}, sub)
 	})
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *System) followOver(ctx context.Context, on *session, question *nodepb.F
 }
 
 // told takes news of followed conversations.
-func (l *link) told(batch *nodepb.Batch) {
+func (l *link) receiveNews(batch *nodepb.Batch) {
 	for _, news := range batch.GetNews() {
 		id := news.GetFollow()
 		l.mu.Lock()
@@ -109,7 +110,7 @@ func (l *link) dropFollow(id uint64) {
 	on := l.state.session
 	l.mu.Unlock()
 	if on != nil {
-		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: id}}}, beatBytes)
+		on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: id}}}, beatBytes)
 	}
 }
 
@@ -125,7 +126,7 @@ func (l *link) acknowledge(sent uint64) {
 	received := l.state.received
 	l.mu.Unlock()
 	if due && on != nil {
-		on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Ack{Ack: &nodepb.Ack{Received: received}}}, beatBytes)
+		on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Ack{Ack: &nodepb.Ack{Received: received}}}, beatBytes)
 	}
 }
 

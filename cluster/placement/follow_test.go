@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -49,6 +50,12 @@ func TestFollow(t *testing.T) {
 	feed.sink.Change(event(4))
 	idle(t, a, b)
 	require.Empty(t, sink.closed)
+
+	require.False(t, feed.expected)
+	_, cancel, err = a.Follow(expected.Context(t.Context()), to, "conv_new", newSink())
+	require.NoError(t, err)
+	require.True(t, b.shell.feed("conv_new").expected, "the owner is told that it may still have to be made")
+	cancel()
 
 	_, _, err = a.Follow(t.Context(), to, "refused", sink)
 	var r *refusal
@@ -157,7 +164,7 @@ func TestNothingPilesUpOnTheWay(t *testing.T) {
 	_, _, err := a.Follow(t.Context(), to, "conv_1", sink)
 	require.NoError(t, err)
 	feed := b.shell.feed("conv_1")
-	link := b.roster.Load().byName["a"]
+	link := b.links.Load().byName["a"]
 	piece := strings.Repeat("x", 1000)
 	for i := range uint64(2000) {
 		feed.sink.Change(text(fmt.Sprint("run_", i), 0, piece))

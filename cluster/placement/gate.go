@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func (s *System) handle(ctx context.Context, from string, request *nodepb.Reques
 	}
 	body, err := request.GetBody().UnmarshalNew()
 	if err != nil {
-		return fault("a message is not known here: " + err.Error())
+		return fault(fmt.Sprintf("a message of type %q is not known here: %v", request.GetBody().MessageName(), err))
 	}
 	var reply proto.Message
 	switch request.GetKind() {
@@ -139,11 +140,11 @@ func (l *link) answer(id uint64, response *nodepb.Response) bool {
 		f.Message = strings.ToValidUTF8(f.GetMessage(), "?") // else it could not be encoded, and would vanish
 	}
 	size := len(response.GetReply().GetValue()) + len(response.GetFault().GetMessage()) + len(response.GetFault().GetDetails()) + callBytes
-	if on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
+	if on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
 		return true
 	}
 	// Its caller must not be left waiting: an answer that says nothing is lost.
-	if !on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id}}}, callBytes) {
+	if !on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id}}}, callBytes) {
 		l.disconnect(on, "too much waits to be sent to it")
 	}
 	return false

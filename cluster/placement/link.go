@@ -9,24 +9,23 @@ import (
 	"parley/proto/nodepb"
 )
 
-// wireVersion is the newest format of the messages between nodes that this one speaks. What is added as a new field or
-// kind of body needs no new version, unless one who does not know it would do harm; a node refuses to link with one that
-// speaks none.
+// wireVersion is the newest format of messages between nodes that this release supports. A new field or kind of body needs no
+// new version, unless a node that does not know it would do harm. A node does not link with one that states no version.
 const wireVersion = wirePasses
 
-// wirePasses is the first format in which what is meant for another node is passed on: in the one before, it was taken
-// for one's own.
+// wirePasses is the first format in which a node forwards requests that are meant for a third one. Nodes of the format before
+// take them for their own.
 const wirePasses = 2
 
-// link is the way to one start of another node, and everything that waits for it.
+// link is the connection to one start of another node, with everything that waits for it.
 type link struct {
 	system *System
 	name   string
 	host   string
-	wanted chan struct{} // capacity 1: somebody waits for the link
+	wanted chan struct{} // capacity 1: a caller waits for the link
 	pump   *pump
 
-	life  context.Context //nolint:containedctx // from the node's becoming a member to its end as one
+	life  context.Context //nolint:containedctx // as long as the other node is a member
 	end   context.CancelFunc
 	mu    sync.Mutex
 	state linkState // under mu
@@ -34,12 +33,13 @@ type link struct {
 
 type linkState struct {
 	address string
-	closed  string   // why, once it is
+	closed  string   // the reason, once the link is closed
 	session *session // nil = not connected
-	down    int64    // clock when it last was not connected any more
-	wire    uint32   // newest format that the other side speaks, as it last said
-	noWay   int64    // clock until which no other node needs to be asked to pass something on
+	down    int64    // clock when the last connection ended
+	wire    uint32   // newest format that the other side supports, by its last beat
 	heard   uint64   // newest generation of the other side, 0 = none
+	// unrelayableUntil is the clock until which no third node needs to be asked to forward a request.
+	unrelayableUntil int64
 	// What waits for the other side.
 	calls   map[uint64]*call
 	follows map[uint64]*subscription
@@ -69,7 +69,7 @@ func (l *link) moveTo(address string) {
 	l.state.address = address
 }
 
-// connected returns the connection when the other side is known to hear us.
+// connected returns the connection if it is proven in both directions, else nil.
 func (l *link) connected() *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *link) connected() *session {
 	return nil
 }
 
-// downFor is for how long the other side has not been reached, 0 when it is.
+// downFor returns how long the other side has been unreachable, 0 if it is connected.
 func (l *link) downFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,22 +89,22 @@ func (l *link) downFor() time.Duration {
 	return time.Duration(l.system.clock() - l.state.down)
 }
 
-// noWayRound notes that no other node reaches this one either. It holds for a moment: where a node has died, all its callers
-// come back again and again until it has a successor.
-func (l *link) noWayRound() {
+// markUnrelayable notes, for ReachWait, that no third node reaches the other side either. After the death of a node its callers
+// retry until it has a successor, and must not ask every other node each time.
+func (l *link) markUnrelayable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state.noWay = l.system.clock() + int64(l.system.config.ReachWait)
+	l.state.unrelayableUntil = l.system.clock() + int64(l.system.config.ReachWait)
 }
 
-// goneRound says that noWayRound was noted a moment ago.
-func (l *link) goneRound() bool {
+// unrelayable reports whether markUnrelayable was called within the last ReachWait.
+func (l *link) unrelayable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.system.clock() < l.state.noWay
+	return l.system.clock() < l.state.unrelayableUntil
 }
 
-// speaks says whether the other side knows a format.
+// speaks reports whether the other side supports a format.
 func (l *link) speaks(wire uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,10 +123,10 @@ func (l *link) close(why string) {
 	}
 }
 
-// disconnect ends a connection, from our side or because it has ended, and tells whatever waited.
+// disconnect ends a connection and fails everything that waits for it.
 func (l *link) disconnect(on *session, why string) { l.disconnectSilent(on, why, 0) }
 
-// disconnectSilent is disconnect after nothing was heard for a while.
+// disconnectSilent is disconnect after a time of silence.
 func (l *link) disconnectSilent(on *session, why string, silent time.Duration) {
 	l.mu.Lock()
 	if l.state.session != on {
@@ -150,9 +150,9 @@ func (l *link) disconnectSilent(on *session, why string, silent time.Duration) {
 	}
 }
 
-// hear notes the generation of something that arrived, and is false for what comes from an older connection. A newer
-// one says that answers and news may have been lost with the one before.
-func (l *link) hear(generation uint64) bool {
+// accept notes the generation of a message and is false if it comes from an older connection. A newer generation means that
+// answers and news may have been lost with the previous one.
+func (l *link) accept(generation uint64) bool {
 	l.mu.Lock()
 	if generation <= l.state.heard {
 		defer l.mu.Unlock()
@@ -171,7 +171,7 @@ func (l *link) hear(generation uint64) bool {
 	return true
 }
 
-// takeLocked takes everything that waits on either side, and returns what tells it so, to be called without the lock.
+// takeLocked removes everything that waits on either side and returns the function that fails it, to be called without the lock.
 func (l *link) takeLocked(why string, silent time.Duration) (tell func()) {
 	st := &l.state
 	calls, follows, served, publications := st.calls, st.follows, st.served, st.publications
@@ -330,7 +330,7 @@ func (l *link) sendBeat(on *session, echo int64) {
 	if echo == 0 {
 		beat.Sent = l.system.clock()
 	}
-	on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Beat{Beat: beat}}, beatBytes)
+	on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Beat{Beat: beat}}, beatBytes)
 }
 
 const beatBytes = 128

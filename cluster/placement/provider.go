@@ -81,7 +81,7 @@ func (l *lookup) Get(id *actorcluster.ClusterIdentity) *actor.PID {
 	if owner.Node == s.config.Name {
 		return l.engine.actors.NewLocalPID(gateOf(uint32(in)))
 	}
-	if link := s.roster.Load().byName[owner.Node]; link != nil {
+	if link := s.links.Load().byName[owner.Node]; link != nil {
 		if on := link.connected(); on != nil {
 			return actor.NewPID(on.target, gateOf(uint32(in)))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/proto/conversationpb"
 	"parley/proto/nodepb"
 )
@@ -106,6 +107,9 @@ func (p *publication) follow(ctx context.Context, question *nodepb.Follow) (resp
 	s := p.link.system
 	if to := question.GetPassTo(); to != "" && to != s.config.Name {
 		return s.passFollowOn(ctx, question, p)
+	}
+	if question.GetExpected() {
+		ctx = expected.Context(ctx)
 	}
 	snapshot, cancel, err := s.config.Serve.Follow(ctx, question.GetShard(), question.GetConversation(), p)
 	if err != nil {

@@ -101,7 +101,7 @@ func (p *pump) send() bool {
 	p.sent += uint64(size)
 	batch.Sent = p.sent
 	p.mu.Unlock()
-	if !on.send(desk, &nodepb.Envelope{Body: &nodepb.Envelope_Batch{Batch: batch}}, size) {
+	if !on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Batch{Batch: batch}}, size) {
 		p.link.disconnect(on, "too much waits to be sent to it") // a follow must not have a gap
 		return false
 	}

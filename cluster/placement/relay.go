@@ -23,8 +23,8 @@ func (s *System) carry(
 	if unreached == nil {
 		return exchange(on, "")
 	}
-	l := s.roster.Load().byName[node]
-	if !follow.IsNotOwner(unreached) || l == nil || l.goneRound() { // without a link gossip has lost it: it is not to be asked
+	l := s.links.Load().byName[node]
+	if !follow.IsNotOwner(unreached) || l == nil || l.unrelayable() { // without a link gossip has lost it: it is not to be asked
 		return nil, unreached
 	}
 	for _, through := range s.relays(node) {
@@ -40,14 +40,14 @@ func (s *System) carry(
 		}
 		return response, err
 	}
-	l.noWayRound()
+	l.markUnrelayable()
 	return nil, unreached
 }
 
 // relays are the connections to other nodes that pass things on. Different questions begin with different ones.
 func (s *System) relays(besides string) []*session {
 	var links []*link
-	for name, l := range s.roster.Load().byName {
+	for name, l := range s.links.Load().byName {
 		if name != besides {
 			links = append(links, l)
 		}
@@ -112,7 +112,7 @@ func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink
 // Unreached are the members that this node has no connection to right now, by name.
 func (s *System) Unreached() []string {
 	var names []string
-	for name, l := range s.roster.Load().byName {
+	for name, l := range s.links.Load().byName {
 		if l.connected() == nil {
 			names = append(names, name)
 		}

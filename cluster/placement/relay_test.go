@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
@@ -155,9 +156,9 @@ func TestWhatIsPassedOnAndLost(t *testing.T) {
 	require.True(t, follow.IsNotOwner(err), "%v", err)
 	require.ErrorContains(t, err, "node b was not asked")
 	require.Less(t, time.Since(start), f.a.config.Silence)
-	l := f.a.roster.Load().byName["b"]
-	require.True(t, l.goneRound(), "the next ones do not ask c, for a moment")
-	require.Eventually(t, func() bool { return !l.goneRound() }, patience, time.Millisecond)
+	l := f.a.links.Load().byName["b"]
+	require.True(t, l.unrelayable(), "the next ones do not ask c, for a moment")
+	require.Eventually(t, func() bool { return !l.unrelayable() }, patience, time.Millisecond)
 	_, _, err = f.a.Follow(t.Context(), f.to, "conv_1", newSink())
 	require.True(t, follow.IsNotOwner(err), "%v", err)
 	require.Zero(t, f.a.shell.asked.Load(), "it does not come back to who asked")
@@ -171,10 +172,11 @@ func TestAFollowThroughAnother(t *testing.T) {
 	f := newTriangle(t)
 	f.cut()
 	sink := newSink()
-	snapshot, cancel, err := f.a.Follow(t.Context(), f.to, "conv_1", sink)
+	snapshot, cancel, err := f.a.Follow(expected.Context(t.Context()), f.to, "conv_1", sink)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, snapshot.GetLastSeq())
 	feed := f.b.shell.feed("conv_1")
+	require.True(t, feed.expected)
 	var sent []*conversationpb.Change
 	for i := range uint64(500) {
 		sent = append(sent, event(2+i), text("run_1", 2*i, "ab"))
@@ -214,7 +216,7 @@ func TestAFollowThroughAnother(t *testing.T) {
 func TestWhoTakesWhatIsForOthersForItsOwn(t *testing.T) {
 	f := newTriangle(t)
 	require.Len(t, f.a.relays("b"), 1)
-	l := f.a.roster.Load().byName["c"]
+	l := f.a.links.Load().byName["c"]
 	require.Eventually(t, func() bool {
 		l.beaten(&nodepb.Beat{Cluster: "c1", Wire: wirePasses - 1})
 		return len(f.a.relays("b")) == 0 // until c says again what it speaks

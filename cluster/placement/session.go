@@ -106,7 +106,7 @@ func (on *session) send(process string, envelope *nodepb.Envelope, size int) boo
 	select {
 	case <-on.over: // the engine would connect to the address once more
 	default:
-		s.engine.send(on.target, process, &parcel{Envelope: envelope, queued: &on.queued, size: int64(size)})
+		s.engine.send(on.target, process, &queuedEnvelope{Envelope: envelope, queued: &on.queued, size: int64(size)})
 	}
 	return true
 }

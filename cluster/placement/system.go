@@ -14,12 +14,11 @@ import (
 	"parley/proto/nodepb"
 )
 
-// System is this node's part of the actor cluster. It is a cluster.Remote. Make it with New, begin with Start, end with
-// Stop.
+// System is this node's part of the actor cluster, and a cluster.Remote. Use New, Start and Stop.
 type System struct {
 	config  Config
 	log     *slog.Logger
-	host    string // name and boot: who we are to the others
+	host    string // name and boot: the identity of this start
 	engine  *engine
 	metrics *metrics
 	slots   chan struct{} // calls that are served
@@ -27,7 +26,7 @@ type System struct {
 
 	ids         atomic.Uint64 // calls and follows
 	generations atomic.Uint64 // connections of all links
-	roster      atomic.Pointer[roster]
+	links       atomic.Pointer[linkTable]
 	routes      sync.Map // virtual address -> *session: connections that may be dialled
 
 	topology sync.Mutex // one change of members at a time
@@ -42,8 +41,8 @@ type System struct {
 
 var _ cluster.Remote = (*System)(nil)
 
-// roster is the links of the members that are known now.
-type roster struct {
+// linkTable holds the links to the present members.
+type linkTable struct {
 	byName map[string]*link
 	byHost map[string]*link
 }
@@ -62,7 +61,7 @@ func New(config Config) (*System, error) {
 		slots:   make(chan struct{}, config.Serving),
 		epoch:   time.Now(),
 	}
-	s.roster.Store(&roster{})
+	s.links.Store(&linkTable{})
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
 	if s.engine, err = newEngine(s); err != nil {
@@ -73,10 +72,10 @@ func New(config Config) (*System, error) {
 
 func hostOf(name, boot string) string { return name + "-" + boot }
 
-// reconcile is how often members are looked at without having been told of a change.
+// reconcile is the interval at which the members are read again without a change notification.
 const reconcile = time.Second
 
-// Start listens, and connects to the members from then on.
+// Start listens and begins to connect to the members.
 func (s *System) Start(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,17 +121,17 @@ func (s *System) Stop(ctx context.Context) error {
 	}
 	s.end()
 	s.topology.Lock()
-	for _, l := range s.roster.Load().byHost {
+	for _, l := range s.links.Load().byHost {
 		l.close("this node stops")
 	}
-	s.roster.Store(&roster{})
+	s.links.Store(&linkTable{})
 	s.topology.Unlock()
 	s.tasks.Wait()
 	s.engine.stop()
 	return nil
 }
 
-// MembersChanged looks at the members anew.
+// MembersChanged reads the members again and updates the links.
 func (s *System) MembersChanged() {
 	s.topology.Lock()
 	defer s.topology.Unlock()
@@ -140,8 +139,8 @@ func (s *System) MembersChanged() {
 		return
 	}
 	members := s.config.Members()
-	old := s.roster.Load()
-	next := &roster{byName: map[string]*link{}, byHost: map[string]*link{}}
+	old := s.links.Load()
+	next := &linkTable{byName: map[string]*link{}, byHost: map[string]*link{}}
 	for _, member := range members {
 		if member.Name == s.config.Name {
 			continue
@@ -153,7 +152,7 @@ func (s *System) MembersChanged() {
 		l.moveTo(member.Address)
 		next.byName[member.Name], next.byHost[l.host] = l, l
 	}
-	s.roster.Store(next)
+	s.links.Store(next)
 	for _, host := range slices.Sorted(maps.Keys(old.byHost)) {
 		if next.byHost[host] == nil {
 			old.byHost[host].close("it is not a member any more")
@@ -162,10 +161,10 @@ func (s *System) MembersChanged() {
 	s.engine.provider.update(members)
 }
 
-// clock counts the nanoseconds since the start. It never stands still or goes back, and is never 0.
+// clock returns the nanoseconds since the start, on a monotonic clock. It is never 0.
 func (s *System) clock() int64 { return int64(time.Since(s.epoch)) + 1 }
 
-// spawn runs a task of this node until Stop, false when it is too late.
+// spawn runs a task that Stop waits for; false after Stop.
 func (s *System) spawn(task func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,11 +175,11 @@ func (s *System) spawn(task func()) bool {
 	return true
 }
 
-// receive takes what another node sent. where is the gate that it came through, nil = the node's own desk. It does not
-// block: the connection it came on waits.
+// receive handles an envelope of another node. where is the gate that it came through, nil = the process
+// of the node. It does not block, because the connection waits for it.
 func (s *System) receive(envelope *nodepb.Envelope, where *gate) {
-	l := s.roster.Load().byHost[envelope.GetFrom()]
-	if l == nil || !l.hear(envelope.GetGeneration()) {
+	l := s.links.Load().byHost[envelope.GetFrom()]
+	if l == nil || !l.accept(envelope.GetGeneration()) {
 		s.metrics.dropped.Inc()
 		return
 	}
@@ -190,7 +189,7 @@ func (s *System) receive(envelope *nodepb.Envelope, where *gate) {
 	case *nodepb.Envelope_Answer:
 		l.answered(body.Answer)
 	case *nodepb.Envelope_Batch:
-		l.told(body.Batch)
+		l.receiveNews(body.Batch)
 	case *nodepb.Envelope_Ack:
 		l.pump.acked(body.Ack.GetReceived())
 	case *nodepb.Envelope_Call:
@@ -200,6 +199,6 @@ func (s *System) receive(envelope *nodepb.Envelope, where *gate) {
 	case *nodepb.Envelope_Abandon:
 		l.abandoned(body.Abandon.GetId())
 	default:
-		s.metrics.dropped.Inc() // of a newer format; whoever asked waits for its own deadline
+		s.metrics.dropped.Inc() // of a newer release; a caller runs into its own deadline
 	}
 }

@@ -89,7 +89,7 @@ func TestWhatMustNotEndTheProcess(t *testing.T) {
 	own := b.engine.actors.Address()
 	require.Equal(t, codes.Internal, status.Code(send(actor.NewPID(own, "s1"), "parley.node.Future", nil)), "a type it does not know")
 	for _, target := range []*actor.PID{
-		actor.NewPID(own, "s1"), actor.NewPID(own, desk), actor.NewPID(own, "nobody"),
+		actor.NewPID(own, "s1"), actor.NewPID(own, nodeTarget), actor.NewPID(own, "nobody"),
 		actor.NewPID("elsewhere-b0:1", "s1"), // meant for another node: not to be passed on
 	} {
 		_ = send(target, "parley.node.Envelope", nil)

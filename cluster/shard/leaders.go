@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spreadLeaders returns transfers after which the nodes lead evenly, as far as votes and the bound allow. While members
-// change it waits: who leads what would be decided anew after each.
+// spreadLeaders returns transfers that spread the leaderships evenly, as far as voters and the bound allow. It returns none while
+// members change, because each change would alter the result.
 func (p *planner) spreadLeaders(taken []Step) []Step {
 	if !p.complete || !p.calm || slices.ContainsFunc(taken, func(s Step) bool { return s.Change != Transfer }) {
 		return nil
@@ -22,7 +22,7 @@ func (p *planner) spreadLeaders(taken []Step) []Step {
 		if path == nil {
 			break
 		}
-		// Every handing over on the way keeps things as even as they are; the last one makes room first.
+		// Each transfer of the chain leaves the spread as it is or improves it; the last one comes first, to make room.
 		slices.Reverse(path)
 		for _, h := range path[:min(len(path), left)] {
 			steps = append(steps, *p.step(Transfer, h.group, h.to, "its node leads more than others"))
@@ -39,8 +39,7 @@ type handover struct {
 	to    NodeID
 }
 
-// relief finds a chain of handings over, from a node that leads most to one that leads at least two fewer; nil when
-// there is none.
+// relief finds a chain of transfers from the node that leads most to one that leads at least two fewer; nil if there is none.
 func (p *planner) relief(moving map[ID]bool) []handover {
 	var most NodeID
 	for _, n := range p.order {
@@ -69,8 +68,8 @@ func (p *planner) relief(moving map[ID]bool) []handover {
 	return nil
 }
 
-// handovers are what a node can hand over, first to those that lead least; the directory last, because with it the
-// placement itself moves.
+// handovers returns the transfers that a node can make, those to nodes that lead least first, and the directory last, because the
+// placement loop moves with it.
 func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 	var all []handover
 	for i := range p.groups {
@@ -89,9 +88,9 @@ func (p *planner) handovers(from NodeID, moving map[ID]bool) []handover {
 	return all
 }
 
-// Outreached says that another voter of the directory reaches more of the live nodes than its leader, and can lead. Every
-// node reads the directory in its own copy, which only its leader feeds: one that a broken network keeps from it would
-// know nothing new. For other shards a majority of copies is enough, since requests find their way to the leader.
+// Outreached reports whether another voter of the directory can lead it and reaches more live nodes than the leader does. Every
+// node reads its own replica of the directory, which receives updates from the leader only: a node that a broken network separates
+// from the leader would get none. Other shards only need a majority, since requests are routed to the leader.
 func Outreached(view View, policy Policy) bool {
 	p := newPlanner(&view, policy)
 	g := p.group(Directory)
@@ -102,7 +101,7 @@ func Outreached(view View, policy Policy) bool {
 	return found
 }
 
-// farther finds the voter that reaches most of the live nodes, and more than the leader does.
+// farther returns the voter that reaches the most live nodes, if it reaches more than the leader does.
 func (p *planner) farther(g *Group) (best NodeID, found bool) {
 	fewest := p.unreached(g.Leader)
 	for _, n := range p.order {
@@ -113,7 +112,7 @@ func (p *planner) farther(g *Group) (best NodeID, found bool) {
 	return best, found
 }
 
-// unreached counts the live nodes that a node does not reach.
+// unreached returns the number of live nodes that a node does not reach.
 func (p *planner) unreached(id NodeID) int {
 	n, missed := p.nodes[id], 0
 	if n == nil {

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Plan returns the next steps towards a cluster that looks as the policy says: at most one of each shard, each safe
-// whatever becomes of the others, the more urgent first. A cluster that is as it should be needs none. It remembers
-// nothing: whoever makes steps observes again and plans anew, and may stop anywhere.
+// Plan returns the next steps towards the placement that the policy describes: at most one per shard, each safe regardless of the
+// others, the most urgent first, and none if the placement is as wanted. Plan keeps no state: after some or all of the steps the
+// caller observes again and calls it anew.
 //
-// Where it leads to: every shard has the same number of copies, as many as the policy says or as there are nodes for,
-// the largest odd number of them with a vote; every node has a copy of the directory; copies and leaders are spread
-// evenly, within one; nothing is left on nodes that are to be emptied, and nothing waits for a node that does not come
-// back where another can take its place.
+// The goal: every shard has the same number of replicas, as many as the policy says or as there are nodes, and the largest odd
+// number of them vote. Every node has a replica of the directory. Replicas and leaders are spread evenly, within one. Draining
+// nodes hold nothing, and a node that does not come back is replaced if another one can take its place.
 //
-// How it is safe: a copy gets a vote only once it has caught up; one that is alive is only removed after its successor
-// has a vote; no change leaves a shard without a majority of voters that are there and caught up; a leader is never
-// removed but hands over first.
+// The safety rules: a replica gets a vote only once it has caught up. A live replica is removed only after its successor votes. No
+// change leaves a shard without a majority of voters that are live and caught up. A leader is never removed; it transfers the
+// leadership first.
 func Plan(view View, policy Policy) []Step {
 	p := newPlanner(&view, policy)
 	if p.copies == 0 {
-		return nil // there is no node for anything
+		return nil // no node can take anything
 	}
 	p.assign()
 	steps := p.reshape()
@@ -28,21 +27,21 @@ func Plan(view View, policy Policy) []Step {
 	return append(steps, p.drops(steps)...)
 }
 
-// planner is a view with what is looked up often, and what is wanted.
+// planner is a view with its indexes and the wanted placement.
 type planner struct {
 	policy Policy
 	groups []*Group // by shard
 	nodes  map[NodeID]*Node
-	// order has the nodes by name, so that the same view gives the same plan.
+	// order has the nodes by name, so that equal views give equal plans.
 	order       []*Node
 	initialised map[copyOf]bool
 	replicas    []Replica
-	// complete says that every shard has a leader, calm that no node is expected back soon or about to be missed:
-	// only then things are moved just to be even.
+	// complete means that every shard has a leader, calm that no node is expected back soon and none may have died unnoticed.
+	// Only then is anything moved for balance.
 	complete, calm bool
-	// copies is how many of each shard there should be, votes how many of them should vote.
+	// copies is the wanted number of replicas of each shard, votes the wanted number of voters among them.
 	copies, votes int
-	// want is on which nodes a shard should have its copies; load is how many copies a node has that way.
+	// want has the nodes on which a shard should have its replicas; load is the number of replicas of each node by want.
 	want map[ID][]NodeID
 	load map[NodeID]int
 	// leading is how many shards a node leads.
@@ -87,31 +86,31 @@ func newPlanner(view *View, policy Policy) *planner {
 	slices.SortFunc(p.groups, func(a, b *Group) int { return cmp.Compare(a.Shard, b.Shard) })
 	p.complete = len(p.groups) == view.Count+1
 	p.copies = min(policy.Replication, keeping)
-	// Votes are not taken away because a node is dead: with a vote less it would take one loss less to lose data.
+	// Votes are not removed because a node is dead: with one voter fewer, one loss fewer would lose data.
 	p.votes = largestOdd(min(policy.Replication, staying))
 	return p
 }
 
 func largestOdd(n int) int { return max(0, n-(n+1)%2) }
 
-// keeps says that what a node has may stay there: it is there, or expected back.
+// keeps reports whether a node may keep its replicas: it is live or expected back.
 func (p *planner) keeps(id NodeID) bool {
 	n := p.nodes[id]
 	return n != nil && !n.Draining && (n.Live || n.Away < p.policy.DeadAfter)
 }
 
-// takes says that a node can be given a copy of a shard.
+// takes reports whether a node can get a replica of a shard.
 func (p *planner) takes(n *Node, g *Group) bool {
 	return n.Live && !n.Draining && !n.Leaving && (n.Free == 0 || n.Free > 2*g.Bytes+p.policy.MinFree)
 }
 
-// leads says that a node can be given leaders.
+// leads reports whether a node can get leaderships.
 func (p *planner) leads(id NodeID) bool {
 	n := p.nodes[id]
 	return n != nil && n.Live && !n.Draining && !n.Leaving
 }
 
-// alive says that a member is there, as far as its leader can tell.
+// alive reports whether a member is live, also by its leader's report.
 func (p *planner) alive(g *Group, id NodeID) bool {
 	if id == g.Leader {
 		return true
@@ -121,7 +120,7 @@ func (p *planner) alive(g *Group, id NodeID) bool {
 	return n != nil && n.Live && known && lag.Active
 }
 
-// caughtUp says that a member is there and has (about) everything.
+// caughtUp reports whether a member is live and has nearly all of the log.
 func (p *planner) caughtUp(g *Group, id NodeID) bool {
 	if id == g.Leader {
 		return true
@@ -130,7 +129,7 @@ func (p *planner) caughtUp(g *Group, id NodeID) bool {
 	return p.alive(g, id) && lag.Entries <= p.policy.CaughtUp && p.initialised[copyOf{g.Shard, id}]
 }
 
-// safe says that a shard with these voters has a majority of them there and caught up.
+// safe reports whether a majority of the given voters of a shard is live and caught up.
 func (p *planner) safe(g *Group, voters []NodeID) bool {
 	n := 0
 	for _, id := range voters {
@@ -145,7 +144,7 @@ func (p *planner) step(change Change, g *Group, node NodeID, why string) *Step {
 	return &Step{Change: change, Shard: g.Shard, Node: node, Leader: g.Leader, Voters: g.Voters, Learners: g.Learners, Why: why}
 }
 
-// group returns a shard as its leader sees it, nil when it has none.
+// group returns a shard as its leader reports it, nil if it has no leader.
 func (p *planner) group(in ID) *Group {
 	at, found := slices.BinarySearchFunc(p.groups, in, func(g *Group, in ID) int { return cmp.Compare(g.Shard, in) })
 	if !found {
@@ -154,7 +153,7 @@ func (p *planner) group(in ID) *Group {
 	return p.groups[at]
 }
 
-// drops returns the deletions of copies that are no members and are not wanted.
+// drops returns the deletions of replicas that are neither members nor wanted.
 func (p *planner) drops(taken []Step) []Step {
 	var steps []Step
 	for _, r := range p.replicas {

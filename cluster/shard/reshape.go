@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// reshape returns the steps that bring members to where they should be, one of a shard.
+// reshape returns the steps that move members towards the wanted placement, at most one per shard.
 func (p *planner) reshape() []Step {
 	var changes, transfers, additions []Step
 	feeding := 0
@@ -29,7 +29,7 @@ func (p *planner) reshape() []Step {
 			changes = append(changes, *step)
 		}
 	}
-	// A new node is of no use before it has the directory; then those come first that have the fewest votes.
+	// A new node cannot serve without the directory, so that comes first; then the shards with the fewest voters.
 	slices.SortStableFunc(additions, func(a, b Step) int {
 		return cmp.Or(order(a.Shard != Directory, b.Shard != Directory), cmp.Compare(len(a.Voters), len(b.Voters)))
 	})
@@ -43,7 +43,7 @@ func (p *planner) reshape() []Step {
 	return append(transfers, changes[:min(len(changes), p.policy.MaxChanges)]...)
 }
 
-// What filling a new copy costs: many small ones may be filled at the same time, but few large ones.
+// The cost of filling a new replica: many small ones may be filled at the same time, but few large ones.
 const (
 	smallCopy = 16 << 20
 	smallCost = 1
@@ -57,7 +57,7 @@ func feedCost(g *Group) int {
 	return largeCost
 }
 
-// feeding counts the learners that are being filled.
+// feeding returns the number of learners that are being filled.
 func (p *planner) feeding(g *Group) int {
 	n := 0
 	for _, id := range g.Learners {
@@ -68,7 +68,7 @@ func (p *planner) feeding(g *Group) int {
 	return n
 }
 
-// voters are the members that should vote: those that do, as far as they should have a copy at all.
+// voters returns the nodes that should vote, preferring present voters that should have a replica.
 func (p *planner) voters(g *Group) []NodeID {
 	candidates := slices.Clone(p.want[g.Shard])
 	slices.SortStableFunc(candidates, func(a, b NodeID) int {
@@ -80,20 +80,20 @@ func (p *planner) voters(g *Group) []NodeID {
 			cmp.Compare(a, b),
 		)
 	})
-	// Without a node to take its place, a dead one keeps its vote: it may come back with its copy.
+	// A dead node that no other can replace keeps its vote: it may come back with its replica.
 	for _, id := range g.Voters {
 		if n := p.nodes[id]; n != nil && !n.Draining && !slices.Contains(candidates, id) && len(candidates) < p.votes {
 			candidates = append(candidates, id)
 		}
 	}
 	most := p.votes
-	if len(candidates) >= p.copies { // there will be no more of them
+	if len(candidates) >= p.copies { // there will be no further candidates
 		most = min(most, largestOdd(len(candidates)))
 	}
 	return candidates[:min(len(candidates), most)]
 }
 
-// change returns the next change of votes, or of a leader or learner in the wrong place; nil when nothing can be done.
+// change returns the next change of the voters, or of a misplaced leader or learner; nil if there is none.
 func (p *planner) change(g *Group) *Step {
 	if g.Shard == Directory && p.policy.Outreached {
 		if to, found := p.farther(g); found {
@@ -117,8 +117,8 @@ func (p *planner) change(g *Group) *Step {
 	return nil
 }
 
-// changeVotes goes through an even number of votes only on the way to the next odd one: a node more must be there for
-// it, and it survives no more losses.
+// changeVotes passes through an even number of voters only on the way to the next odd one, because an even number needs one more
+// live voter and survives no more losses.
 func (p *planner) changeVotes(g *Group, wanted []NodeID) *Step {
 	var surplus, ready []NodeID
 	for _, id := range g.Voters {
@@ -151,7 +151,7 @@ func (p *planner) changeVotes(g *Group, wanted []NodeID) *Step {
 		}
 		return nil
 	}
-	tooMany := votes > max(len(wanted), largestOdd(p.copies)) // more than there are nodes for
+	tooMany := votes > max(len(wanted), largestOdd(p.copies)) // more than the nodes allow
 	switch {
 	case tooMany && len(surplus) > 0, dead && len(ready) > 0:
 		return p.removal(g, surplus[0], wanted)
@@ -197,7 +197,7 @@ func (p *planner) whyRemoved(g *Group, id NodeID) string {
 	return "other nodes have fewer copies"
 }
 
-// successor finds a voter that can lead: the one that leads the fewest.
+// successor returns the voter that leads the fewest shards, among those that can lead this one.
 func (p *planner) successor(g *Group, wanted []NodeID) (NodeID, bool) {
 	var best NodeID
 	found := false
@@ -212,7 +212,7 @@ func (p *planner) successor(g *Group, wanted []NodeID) (NodeID, bool) {
 	return best, found
 }
 
-// addition returns the next copy to be made.
+// addition returns the step that adds the next missing replica, nil if none is missing.
 func (p *planner) addition(g *Group) *Step {
 	missing := func(id NodeID) bool {
 		n := p.nodes[id]

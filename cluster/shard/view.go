@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// NodeID names the data of a node: one that lost its disk comes back with its old name and a new id.
+// NodeID identifies the data directory of a node: a node that lost its disk comes back with its old name and a new id.
 type NodeID uint64
 
-// View is a cluster as it was observed: what Plan decides on.
+// View is an observed state of the cluster, the input of Plan.
 type View struct {
-	// Count is the number of conversation shards; there is the directory besides.
+	// Count is the number of conversation shards, without the directory.
 	Count int
-	// Nodes are all that belong to the cluster, also those that are away. A member of a shard that is not among them
-	// lost its data and never comes back.
+	// Nodes are all nodes that belong to the cluster, live or not. A member of a shard that is not among them lost its data
+	// and never comes back.
 	Nodes []Node
-	// Groups are what the leaders say. A shard that has none is left alone.
+	// Groups are the shards as reported by their leaders. A shard without a leader gets no steps.
 	Groups []Group
-	// Replicas are what the live nodes say that they hold.
+	// Replicas are the replicas that the live nodes report.
 	Replicas []Replica
 }
 
@@ -25,28 +25,28 @@ type View struct {
 type Node struct {
 	ID   NodeID
 	Name string
-	// Live says that it is there and reports; Away is for how long it is not.
+	// Live means that the node is up and reports; Away is how long it has not been.
 	Live bool
 	Away time.Duration
-	// Leaving says that it is about to stop, and that it is expected back.
+	// Leaving means that it is about to stop and is expected back.
 	Leaving bool
-	// Draining says that its leaders and replicas are to go for good.
+	// Draining means that its leaderships and replicas are to be moved away for good.
 	Draining bool
-	// Free is the room on its disk in bytes; 0 = not known.
+	// Free is the free space on its disk in bytes; 0 = not known.
 	Free uint64
-	// Unreached are nodes that it has no connection to.
+	// Unreached are the nodes that it has no connection to.
 	Unreached []NodeID
 }
 
-// Group is a shard as its leader sees it. Members are in no order.
+// Group is a shard as its leader reports it. Members are in no particular order.
 type Group struct {
 	Shard   ID
 	Leader  NodeID
 	Epoch   Epoch
 	Applied uint64 // position in the log
-	Bytes   uint64 // about the size of the state
+	Bytes   uint64 // approximate size of the state
 	Voters  []NodeID
-	// Learners get the log and have no vote.
+	// Learners receive the log but do not vote.
 	Learners []NodeID
 	Lags     []Lag
 }
@@ -58,28 +58,28 @@ type Lag struct {
 	Active  bool // heard of within an election timeout
 }
 
-// Replica is one copy of a shard.
+// Replica is one replica of a shard.
 type Replica struct {
 	Shard       ID
 	Node        NodeID
-	Epoch       Epoch // newest that it knows
+	Epoch       Epoch // the newest that it knows
 	Initialised bool  // false = waits for its first snapshot
 }
 
-// Change is what a step does.
+// Change is the kind of a step.
 type Change uint8
 
-// The steps that there are.
+// The kinds of steps.
 const (
-	// AddLearner makes a node a member that gets the log and has no vote.
+	// AddLearner makes a node a member that receives the log but does not vote.
 	AddLearner Change = iota + 1
 	// Promote gives a learner a vote.
 	Promote
-	// Remove takes a member out. Its data stays where it is.
+	// Remove removes a member. Its data stays on the node.
 	Remove
-	// Transfer hands the leadership to a voter.
+	// Transfer transfers the leadership to a voter.
 	Transfer
-	// Drop deletes the data of a node that is no member.
+	// Drop deletes the data of a node that is not a member.
 	Drop
 )
 
@@ -103,46 +103,46 @@ func (c Change) String() string {
 type Step struct {
 	Change Change
 	Shard  ID
-	// Node is who is added, promoted, removed, given the leadership, or drops its data.
+	// Node is the node that is added, promoted or removed, gets the leadership, or drops its data.
 	Node NodeID
-	// Leader is the node that leads the shard: it makes the change, but for Drop, which Node makes itself.
+	// Leader is the node that leads the shard. It carries out the change, except Drop, which Node carries out itself.
 	Leader NodeID
-	// Voters and Learners are the members that the step is meant for. The leader refuses it when there are others.
+	// Voters and Learners are the members that the step was planned for. The leader refuses the step if the shard has others.
 	Voters, Learners []NodeID
-	// AsOf is the leader's position in the log, of a Drop: who applied more than that is a member again.
+	// AsOf, for Drop, is the leader's log position. A replica that has applied more is a member again.
 	AsOf uint64
-	// Why is for people.
+	// Why is the reason, for operators.
 	Why string
 }
 
-// Policy says how a cluster should look. The zero value is unusable; see DefaultPolicy.
+// Policy describes the wanted placement. The zero value is invalid; see DefaultPolicy.
 type Policy struct {
-	// Replication is how many copies of each shard there should be, an odd number.
+	// Replication is the wanted number of replicas of each shard, an odd number.
 	Replication int
-	// DeadAfter is how long a node may be away before its copies are made anew where there is a node without.
+	// DeadAfter is how long a node may be away before its replicas are replaced, if there is a node to take them.
 	DeadAfter time.Duration
-	// RestartGrace is how long a node that went away is expected back soon: meanwhile nothing is moved only to be even.
+	// RestartGrace is how long a node that went away is expected to return soon. Nothing is moved for balance meanwhile.
 	RestartGrace time.Duration
-	// MaxFeeding bounds how many new copies in the cluster are being filled at the same time. Copies of up to 16 MiB count
-	// as an eighth.
+	// MaxFeeding bounds the number of new replicas that are being filled at the same time. Replicas of up to 16 MiB count as
+	// an eighth.
 	MaxFeeding int
-	// MaxChanges bounds the changes of members and the deletions in one plan, and MaxTransfers the changes of leaders: each makes one
-	// shard pause for a moment.
+	// MaxChanges bounds the membership changes and deletions in one plan, MaxTransfers the leadership transfers. Each transfer
+	// pauses a shard briefly.
 	MaxChanges, MaxTransfers int
-	// CaughtUp is how many entries of the log a copy may be behind and still count as complete.
+	// CaughtUp is how many log entries a replica may lag and still count as caught up.
 	CaughtUp uint64
-	// MinFree is how many bytes must be free on a disk beside twice the copy for a node to be given one.
+	// MinFree is how many bytes a disk must have free, besides twice the size of a replica, to get that replica.
 	MinFree uint64
-	// Unsettled says that leaders changed by themselves a moment ago: some node may be about to be found dead. Nothing is
-	// moved only to be even then.
+	// Unsettled means that leaders changed recently without a planned transfer, so a node may have died unnoticed. Nothing is
+	// moved for balance then.
 	Unsettled bool
-	// Outreached says that what Outreached says has been so for a while.
+	// Outreached means that the function Outreached has returned true for a while.
 	Outreached bool
-	// Busy are shards to be left alone this time.
+	// Busy are shards that get no step in this plan.
 	Busy map[ID]bool
 }
 
-// DefaultPolicy returns what is right for most.
+// DefaultPolicy returns the policy for ordinary clusters.
 func DefaultPolicy() Policy {
 	return Policy{
 		Replication: 3, DeadAfter: 5 * time.Minute, RestartGrace: 30 * time.Second,

@@ -59,6 +59,7 @@ type process struct {
 	ops     string
 	config  string
 	base    string    // path of the API; empty = the default
+	binary  string    // empty = built from this source
 	files   int       // that it may open; 0 = as many as this process
 	greets  io.Writer // takes what it says to people; nil = nobody
 	command *exec.Cmd
@@ -141,8 +142,12 @@ func (p *process) start() {
 
 func (p *process) launch() {
 	p.t.Helper()
-	binary, err := builtBinary()
-	require.NoError(p.t, err)
+	binary := p.binary
+	if binary == "" {
+		var err error
+		binary, err = builtBinary()
+		require.NoError(p.t, err)
+	}
 	p.log = &processLog{}
 	line := []string{binary, "serve", "--config", p.config, "--data-dir", p.dir, "--listen", p.listen, "--ops-listen", p.ops, patientCancel}
 	if p.files > 0 {

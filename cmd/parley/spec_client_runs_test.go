@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -37,9 +38,17 @@ type post struct {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return newReceiverAt(t, listener)
+}
+
+// newReceiverAt is a receiver at the address of the listener.
+func newReceiverAt(t *testing.T, listener net.Listener) *receiver {
+	t.Helper()
 	r := &receiver{}
 	r.mu.posts, r.mu.answers = map[string][]post{}, map[string]func(http.ResponseWriter, int){}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	r.Server = serveAt(listener, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, _ := io.ReadAll(request.Body) // a body that is cut has a wrong signature
 		r.mu.Lock()
 		all := append(r.mu.posts[request.URL.Path], post{time.Now(), request.Method, request.Header.Clone(), string(body)})
@@ -52,6 +61,13 @@ func newReceiver(t *testing.T) *receiver {
 	}))
 	t.Cleanup(r.Close)
 	return r
+}
+
+// forget makes ready for the next test.
+func (r *receiver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.posts, r.mu.answers = map[string][]post{}, map[string]func(http.ResponseWriter, int){}
 }
 
 // answers has posts to a path answered.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,6 +41,15 @@ type workshop struct {
 
 // atWork starts the workshop, for whoever needs it first. It ends with the test process.
 var atWork = sync.OnceValues(func() (*workshop, error) { // all tests of the package use it
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return newWorkshop(listener)
+})
+
+// newWorkshop starts a workshop that is found at the address of the listener.
+func newWorkshop(listener net.Listener) (*workshop, error) {
 	w := &workshop{}
 	w.forget()
 	mux := http.NewServeMux()
@@ -48,13 +58,20 @@ var atWork = sync.OnceValues(func() (*workshop, error) { // all tests of the pac
 	mux.HandleFunc("/shop/", w.tool)
 	mux.HandleFunc("POST /hooks/{hook}", w.hook)
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return w.mcpServer() }, nil))
-	w.server = httptest.NewServer(mux)
+	w.server = serveAt(listener, mux)
 	var err error
 	if w.dir, err = os.MkdirTemp("", "parley-workshop-"); err != nil {
 		return nil, err
 	}
 	return w, os.WriteFile(w.openAPI(), []byte(shopDocument), 0o600)
-})
+}
+
+// serveAt starts a server on a listener.
+func serveAt(listener net.Listener, handler http.Handler) *httptest.Server {
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	server.Start()
+	return server
+}
 
 func openWorkshop(t *testing.T) *workshop {
 	t.Helper()

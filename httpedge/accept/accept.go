@@ -1,6 +1,5 @@
-// Package accept takes connections from a listener for as long as the listener is open: what the process or the kernel
-// has run out of for the moment (file descriptors, buffers, memory) makes it wait, not end. It does not bound how many
-// connections are open; who uses it does.
+// Package accept accepts connections for as long as a listener is open: a temporary lack of resources (file
+// descriptors, buffers, memory) makes it wait instead of fail. It does not bound the open connections; its users do.
 package accept
 
 import (
@@ -13,14 +12,14 @@ import (
 	"time"
 )
 
-// Pauses after a failure. They grow, unless somebody has freed what is short.
+// Pauses after a failure. They grow, unless descriptors have been freed.
 const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = time.Second
-	logPause   = time.Minute // between two lines about it
+	logPause   = time.Minute // between two log lines about it
 )
 
-// Listener is a listener that waits where others fail.
+// Listener is a listener that waits out temporary failures.
 type Listener struct {
 	net.Listener
 	name   string
@@ -33,8 +32,8 @@ type Listener struct {
 	closed   chan struct{}
 }
 
-// New wraps a listener; the name is for the log. free, which may be nil, is asked to free descriptors when there are none left;
-// it says whether it has freed any.
+// New wraps a listener; the name is for the log. free, which may be nil, is called to free descriptors when there are
+// none left; it reports whether it has freed any.
 func New(inner net.Listener, name string, logger *slog.Logger, free func() bool) *Listener {
 	return &Listener{Listener: inner, name: name, logger: logger, free: free, closed: make(chan struct{})}
 }
@@ -69,7 +68,7 @@ func (l *Listener) Close() error {
 	return l.Listener.Close()
 }
 
-// Failures is how often a connection could not be accepted.
+// Failures returns how often a connection could not be accepted.
 func (l *Listener) Failures() int64 { return l.failures.Load() }
 
 func (l *Listener) report(err error) {
@@ -82,8 +81,8 @@ func (l *Listener) report(err error) {
 		slog.Int64("failures", l.failures.Load()), slog.Any("err", err))
 }
 
-// passing says that another try may do better: something is short, or one connection was broken before it was taken
-// (accept(2) tells of that, too).
+// passing reports whether a retry may succeed: a resource is short, or a connection broke before it was accepted
+// (accept(2) reports that, too).
 func passing(err error) bool {
 	for _, known := range []error{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,

@@ -1,5 +1,5 @@
-// Package apidocs is the page on which a surface's OpenAPI document can be read and tried. Its scripts and styles are embedded, so
-// that it works without a network.
+// Package apidocs serves the page on which a surface's OpenAPI document can be read and tried out. Its scripts and
+// styles are embedded, so it works without internet access.
 package apidocs
 
 import (
@@ -38,7 +38,7 @@ const page = `<!doctype html>
 </html>
 `
 
-// initializer draws the page; its own file because the policy forbids scripts inside the page.
+// initializer is the script that builds the page, in a file of its own because the policy forbids inline scripts.
 const initializer = `window.addEventListener("load", function () {
   window.ui = SwaggerUIBundle({
     url: %q,
@@ -68,16 +68,16 @@ func New(title, documentPath string) *Site {
 	return s
 }
 
-// Page is the page itself.
+// Page returns the page itself.
 func (s *Site) Page() *endpoint.File { return s.page }
 
-// File returns a script, style or picture of the page, nil when there is none of that name.
+// File returns a script, style or picture of the page by name, nil if there is none.
 func (s *Site) File(name string) *endpoint.File {
 	if name == "swagger-initializer.js" {
 		return s.initializer
 	}
 	if strings.HasSuffix(name, ".html") {
-		return nil // what the package itself would show
+		return nil // the directory's own index
 	}
 	if file, ok := s.assets.Load(name); ok {
 		return file.(*endpoint.File) //nolint:errcheck,forcetypeassert // only files are stored

@@ -20,14 +20,14 @@ import (
 // maxUserID bounds a user id: it becomes part of storage keys.
 const maxUserID = 256
 
-// Provider judges tokens. It is called from many goroutines.
+// Provider validates tokens. It is called from many goroutines.
 type Provider interface {
-	// Validate returns the user of a good token, "" when the token is good for nobody in particular. A bad token is a
-	// *failure.Failure; any other error means that it cannot be said, and refuses the request as unavailable.
+	// Validate returns the user of a valid token, "" if the token names no user. For an invalid token the error is a
+	// *failure.Failure; any other error means that the provider cannot tell, and the request is refused as unavailable.
 	Validate(ctx context.Context, token string) (userID string, err error)
 }
 
-// refuse says that a token is not good.
+// refuse is the error for an invalid token.
 func refuse(reason failure.Reason) error { return failure.New(failurepb.Code_AUTH_REQUIRED, reason) }
 
 // lifecycle is a provider with something to start and stop.
@@ -43,12 +43,12 @@ type Authenticator struct {
 	excluded []routePattern
 	metrics  *metrics
 	logger   *slog.Logger
-	down     atomic.Bool // the provider could not answer last time
+	down     atomic.Bool // the provider could not answer the last time
 }
 
 var _ endpoint.Authenticator = (*Authenticator)(nil)
 
-// New returns an authenticator that asks the provider, which may be nil when authentication is off.
+// New returns an authenticator that uses the provider, which may be nil when authentication is off.
 func New(config Config, provider Provider, logger *slog.Logger, registerer prometheus.Registerer) (*Authenticator, error) {
 	if config.Enabled && provider == nil {
 		return nil, errors.New("authentication is enabled without a provider")
@@ -63,21 +63,21 @@ func New(config Config, provider Provider, logger *slog.Logger, registerer prome
 	return a, nil
 }
 
-// Start begins the background work of the provider, if it has any.
+// Start starts the provider's background work, if it has any.
 func (a *Authenticator) Start() {
 	if p, ok := a.provider.(lifecycle); ok {
 		p.Start()
 	}
 }
 
-// Stop ends what Start began and waits for it.
+// Stop ends the background work and waits for it.
 func (a *Authenticator) Stop() {
 	if p, ok := a.provider.(lifecycle); ok {
 		p.Stop()
 	}
 }
 
-// Authenticate returns who asks, or why that is not known.
+// Authenticate returns the caller of a request, or why it is refused.
 func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	caller := endpoint.Caller{TenantID: a.config.TenantID, ProjectID: a.config.ProjectID}
 	if !a.config.Enabled {
@@ -100,7 +100,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	return caller, nil
 }
 
-// claimed adds the user that the request claims to act for, where that is believed.
+// claimed adds the user that the request claims to act for, where such a claim is accepted.
 func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	if !a.config.UserIDFromQuery {
 		return caller, nil
@@ -137,7 +137,7 @@ func (a *Authenticator) identify(ctx context.Context, header string) (string, *m
 	return "", failure.New(failurepb.Code_UNAVAILABLE, failure.AuthenticationUnavailable)
 }
 
-// validate asks the provider about what may be a token at all.
+// validate asks the provider, unless the text cannot be a token.
 func (a *Authenticator) validate(ctx context.Context, token string) (string, error) {
 	if len(token) > a.config.MaxTokenBytes || !printable(token) {
 		return "", refuse(failure.InvalidToken)
@@ -149,7 +149,7 @@ func (a *Authenticator) validate(ctx context.Context, token string) (string, err
 	return userID, err
 }
 
-// setDown logs when the provider stops or starts to answer, not once per request.
+// setDown logs when the provider stops or starts answering, rather than once per request.
 func (a *Authenticator) setDown(err error) {
 	if down := err != nil; a.down.Load() != down && a.down.CompareAndSwap(!down, down) {
 		if down {
@@ -177,7 +177,7 @@ func (a *Authenticator) isExcluded(path string) bool {
 	return false
 }
 
-// printable says whether a token holds visible ASCII only, as tokens do.
+// printable reports whether a token is visible ASCII, as tokens are.
 func printable(token string) bool {
 	for i := range len(token) {
 		if token[i] <= ' ' || token[i] >= 0x7f {

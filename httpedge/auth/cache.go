@@ -9,13 +9,13 @@ import (
 
 type digest = [sha256.Size]byte
 
-// digestOf hashes a token in place: the hash only reads, and a copy would be half the cost of a cache hit.
+// digestOf hashes a token without copying it: the hash only reads, and a copy would be half the cost of a cache hit.
 func digestOf(token string) digest {
 	return sha256.Sum256(unsafe.Slice(unsafe.StringData(token), len(token)))
 }
 
-// cache remembers good tokens by digest. It holds at most limit entries in two generations: when the young one is
-// full it becomes the old one, and what nobody asked for since is dropped. A lookup moves an entry to the young one.
+// cache holds valid tokens by digest, at most limit entries in two generations: when the young generation is full it
+// becomes the old one, and the previous old one is dropped. A lookup moves an entry to the young generation.
 type cache struct {
 	limit int
 	mu    struct {

@@ -16,18 +16,18 @@ import (
 	"parley/proto/failurepb"
 )
 
-// maxVerdict bounds the answer of a callout.
+// maxVerdict bounds the response of a callout.
 const maxVerdict = 64 << 10
 
-// Callout asks an HTTP service about every token. Whatever is not a clear yes refuses the request.
+// Callout asks an HTTP service about every token. Anything but a clear yes refuses the request.
 type Callout struct {
 	config CalloutConfig
 	client *http.Client
-	places chan struct{} // one per question under way
+	places chan struct{} // one for each request in progress
 	cache  *cache
 }
 
-// NewCallout returns a provider that asks a service. transport carries the questions; nil is our own.
+// NewCallout returns a provider that asks a service. A nil transport means a new one.
 func NewCallout(config CalloutConfig, transport http.RoundTripper) (*Callout, error) {
 	if err := parseServiceURL(config.URL); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func NewCallout(config CalloutConfig, transport http.RoundTripper) (*Callout, er
 		config: config,
 		client: &http.Client{
 			Transport: transport,
-			// A redirect would carry the token to an address that nobody configured.
+			// A redirect would send the token to an address that was not configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		places: make(chan struct{}, config.MaxConcurrent),
@@ -50,13 +50,13 @@ func NewCallout(config CalloutConfig, transport http.RoundTripper) (*Callout, er
 	}, nil
 }
 
-// Start is there for symmetry: a callout has no background work.
+// Start does nothing: a callout has no background work.
 func (c *Callout) Start() {}
 
-// Stop drops idle connections.
+// Stop closes idle connections.
 func (c *Callout) Stop() { c.client.CloseIdleConnections() }
 
-// Validate asks the service, unless a yes of before is remembered.
+// Validate asks the service, unless an earlier yes is cached.
 func (c *Callout) Validate(ctx context.Context, token string) (string, error) {
 	key := digestOf(token)
 	if userID, ok := c.cache.get(key, time.Now()); ok {
@@ -115,7 +115,7 @@ func (c *Callout) ask(ctx context.Context, token string) (verdict, error) {
 			return verdict{}, errors.New("answer of authentication service is malformed")
 		}
 	case http.StatusUnauthorized, http.StatusForbidden:
-		// A service that answers in the way of HTTP means no; its text counts if there is one.
+		// 401 and 403 mean no; the body's text is used if there is one.
 		_ = json.Unmarshal(body, &answer)
 		answer.Valid = false
 	default:

@@ -10,7 +10,7 @@ import (
 	"parley/actors/core/failure"
 )
 
-// check judges the registered claims and returns the expiry, zero for none.
+// check validates the registered claims and returns the expiry, zero for none.
 func (j *JWT) check(claims map[string]any, now time.Time) (time.Time, error) {
 	expiry, hasExpiry, err := dateClaim(claims, "exp")
 	if err != nil {
@@ -40,8 +40,8 @@ func (j *JWT) check(claims map[string]any, now time.Time) (time.Time, error) {
 	return expiry, nil
 }
 
-// dateClaim reads a NumericDate. One that is there must be a number: a token that says "never" in some other way must
-// not pass for one without expiry.
+// dateClaim reads a NumericDate. If present it must be a number: a token with some other form of "never" must not count
+// as one without expiry.
 func dateClaim(claims map[string]any, name string) (time.Time, bool, error) {
 	value, ok := claims[name]
 	if !ok {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Config says how callers are authenticated. Start from DefaultConfig.
+// Config configures how callers are authenticated. Start from DefaultConfig.
 type Config struct {
 	// Enabled turns authentication on. Off trusts every caller: for a loopback listener only. Default false.
 	Enabled bool
-	// TenantID and ProjectID are what all callers of this surface belong to. Default "default" both.
+	// TenantID and ProjectID are those of all callers of this surface. Default "default" for both.
 	TenantID, ProjectID string
 	// HeaderName is the header with the token. Default Authorization.
 	HeaderName string
-	// TokenPrefix is stripped when it is there, in any case; a bare token is accepted too. Default "Bearer ".
+	// TokenPrefix is stripped if present, in any case; a bare token is accepted, too. Default "Bearer ".
 	TokenPrefix string
 	// ExcludeRoutes are paths after the base path that need no token: exact, or with * for anything. Default none.
 	ExcludeRoutes []string
@@ -38,15 +38,15 @@ func DefaultConfig() Config {
 	}
 }
 
-// StaticToken is one entry of the static token map: the token's SHA-256 and the user it stands for.
+// StaticToken is one entry of the static token map: the token's SHA-256 and its user.
 type StaticToken struct {
 	SHA256 [sha256.Size]byte
 	UserID string
 }
 
-// JWTConfig is about signed tokens. Exactly one of Secret, PublicKeyPEM and JWKSURL is set.
+// JWTConfig configures signed tokens. Exactly one of Secret, PublicKeyPEM and JWKSURL is set.
 type JWTConfig struct {
-	// Algorithm is the one accepted. Default HS256 with a Secret, else RS256.
+	// Algorithm is the accepted algorithm. Default HS256 with a Secret, otherwise RS256.
 	Algorithm string
 	// Secret is the shared secret of the HS algorithms; should have at least 32 bytes.
 	Secret []byte
@@ -58,24 +58,25 @@ type JWTConfig struct {
 	Issuer string
 	// Audiences of which a token must name one. Empty = any.
 	Audiences []string
-	// Leeway forgives a difference of clocks at expiry and not-before. Default 30 s.
+	// Leeway is the clock difference tolerated for expiry and not-before. Default 30 s.
 	Leeway time.Duration
 	// RequireExpiry refuses tokens without an expiry. Default false.
 	RequireExpiry bool
-	// UserIDClaim is the claim with the user id; dots reach into objects. Absent: sub, userId, user_id.
+	// UserIDClaim is the claim with the user id; dots reach into objects. If it is empty or absent: sub, userId,
+	// user_id.
 	UserIDClaim string
 	// UserID is a function in UserIDClaim's place; "" falls through to the usual claims.
 	UserID func(claims map[string]any) string
-	// CacheEntries bounds the remembered tokens, about 150 bytes each. 0 remembers none. Default 10,000.
+	// CacheEntries bounds the cached tokens, about 150 bytes each. 0 caches none. Default 10,000.
 	CacheEntries int
-	// CacheTTL is how long a checked token is believed, never beyond its expiry. Longer saves signature checks; a
+	// CacheTTL is how long a validated token is cached, never beyond its expiry. Longer saves signature checks; a
 	// withdrawn key is noticed that much later. Default 1 min.
 	CacheTTL time.Duration
 	// Refresh is the time between two fetches of the key set. Default 10 min.
 	Refresh time.Duration
 	// MinRefresh is the least time between two fetches, whatever unknown key ids arrive. Default 5 s.
 	MinRefresh time.Duration
-	// MaxStale is how long the last good key set serves while its URL does not. Default 24 h.
+	// MaxStale is how long the last valid key set is used while its URL does not answer. Default 24 h.
 	MaxStale time.Duration
 	// FetchTimeout bounds one fetch. Default 5 s.
 	FetchTimeout time.Duration
@@ -91,17 +92,18 @@ func DefaultJWTConfig() JWTConfig {
 	}
 }
 
-// CalloutConfig is about asking an HTTP service.
+// CalloutConfig configures the callout to an HTTP service.
 type CalloutConfig struct {
-	// URL is asked with POST {"token"}: https, or http to loopback. It answers 200 {"valid", "userId", "error"}.
+	// URL gets POST {"token"}: https, or http to loopback. It answers 200 {"valid", "userId", "error"}.
 	URL string
-	// Timeout bounds one question, the wait for a place included. Default 3 s.
+	// Timeout bounds one request, including the wait for a slot. Default 3 s.
 	Timeout time.Duration
-	// MaxConcurrent bounds the questions under way; more wait within Timeout. Default 64.
+	// MaxConcurrent bounds the requests in progress; more wait within Timeout. Default 64.
 	MaxConcurrent int
-	// CacheTTL is how long a yes is remembered. Default 0: every request asks, so that a withdrawn token ends at once.
+	// CacheTTL is how long a yes is cached. Default 0: every request asks, so that a withdrawn token is invalid at
+	// once.
 	CacheTTL time.Duration
-	// CacheEntries bounds the remembered tokens. Default 10,000.
+	// CacheEntries bounds the cached tokens. Default 10,000.
 	CacheEntries int
 }
 
@@ -110,7 +112,7 @@ func DefaultCalloutConfig() CalloutConfig {
 	return CalloutConfig{Timeout: 3 * time.Second, MaxConcurrent: 64, CacheEntries: 10_000}
 }
 
-// checkServiceURL accepts addresses to which tokens, or from which keys, may travel.
+// checkServiceURL accepts addresses to which tokens may be sent and from which keys may be fetched.
 func checkServiceURL(u *url.URL) error {
 	switch {
 	case u.User != nil:
@@ -129,7 +131,7 @@ func checkServiceURL(u *url.URL) error {
 	return errors.New("service URL must be https (plain http is for loopback only)")
 }
 
-// withoutURL takes the URL from an error of net/http, which is logged: its query may be a secret.
+// withoutURL removes the URL from an error of net/http before it is logged: its query may hold a secret.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -145,7 +147,7 @@ func parseServiceURL(address string) error {
 	return checkServiceURL(u)
 }
 
-// newTransport makes connections of our own: no proxy from the environment, all waits bounded by the client's timeout.
+// newTransport returns a transport without a proxy from the environment. All waits are bounded by the client's timeout.
 func newTransport(maxConns int) *http.Transport {
 	return &http.Transport{
 		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: min(maxConns, 16), IdleConnTimeout: 30 * time.Second,

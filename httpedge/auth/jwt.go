@@ -13,14 +13,14 @@ import (
 	"strings"
 	"time"
 
-	// jwx: signature checks and key sets (JWK) are where home-made code goes wrong; of it only jws, jwk and jwa.
+	// jwx: signature checks and key sets (JWK) are easy to get wrong by hand; only jws, jwk and jwa are used.
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"parley/actors/core/failure"
 )
 
-// JWT checks signed tokens (JWS compact form).
+// JWT validates signed tokens (JWS compact form).
 type JWT struct {
 	config    JWTConfig
 	algorithm jwa.SignatureAlgorithm
@@ -29,7 +29,7 @@ type JWT struct {
 	cache     *cache
 }
 
-// NewJWT returns a provider of signed tokens. transport carries the fetches of the key set; nil is our own.
+// NewJWT returns a provider for signed tokens. transport is for fetching the key set; nil means a new one.
 func NewJWT(config JWTConfig, logger *slog.Logger, transport http.RoundTripper) (*JWT, error) {
 	if config.Algorithm == "" {
 		config.Algorithm = "RS256"
@@ -74,14 +74,14 @@ func NewJWT(config JWTConfig, logger *slog.Logger, transport http.RoundTripper) 
 	return j, nil
 }
 
-// Start begins to keep the key set fresh.
+// Start starts refreshing the key set.
 func (j *JWT) Start() {
 	if j.keys != nil {
 		j.keys.Start()
 	}
 }
 
-// Stop ends what Start began and waits for it.
+// Stop ends the refreshing and waits for it.
 func (j *JWT) Stop() {
 	if j.keys != nil {
 		j.keys.Stop()
@@ -120,7 +120,7 @@ func (j *JWT) Validate(ctx context.Context, token string) (string, error) {
 	return userID, nil
 }
 
-// verify returns the payload of a token with a good signature.
+// verify returns the payload of a token with a valid signature.
 func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 	header, err := decodeHeader(token)
 	if err != nil {
@@ -136,7 +136,7 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 		}
 	}
 	for _, key := range candidates {
-		// Compares the header's algorithm once more and refuses critical extensions and unencoded payloads.
+		// This compares the header's algorithm once more and refuses critical extensions and unencoded payloads.
 		if payload, err := jws.VerifyCompactFast(key, []byte(token), j.algorithm); err == nil {
 			return payload, nil
 		}
@@ -144,7 +144,7 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, refuse(failure.InvalidToken)
 }
 
-// header is the part of a token's header that chooses nothing but the key.
+// header is the part of a token's header that is used, only to choose the key.
 type header struct {
 	Algorithm string
 	KeyID     string

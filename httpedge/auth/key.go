@@ -10,10 +10,10 @@ import (
 	"fmt"
 )
 
-// minRSABits is the least strength of an RSA key that is trusted.
+// minRSABits is the minimum size of an RSA key.
 const minRSABits = 2048
 
-// parsePublicKey reads a public key, or that of a certificate.
+// parsePublicKey parses a public key, or that of a certificate.
 func parsePublicKey(text []byte) (any, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -36,8 +36,8 @@ func parsePublicKey(text []byte) (any, error) {
 	return nil, fmt.Errorf("PEM block %q is not a public key", block.Type)
 }
 
-// fits says why a key may not be used with an algorithm. It is what keeps a public key from serving as an HMAC secret
-// and the other way round.
+// fits returns why a key must not be used with an algorithm. It prevents using a public key as an HMAC secret, and the
+// other way round.
 func fits(algorithm string, key any) error {
 	wrong := fmt.Errorf("%T cannot check %s", key, algorithm)
 	switch algorithm {

@@ -25,21 +25,21 @@ const (
 
 var errNoKeys = errors.New("no key set could be fetched")
 
-// keySet holds the keys behind a URL. One goroutine, between Start (or the first token) and Stop, fetches: at once, every Refresh, and when a token names a key
-// that is not known, but never more often than MinRefresh. While the URL does not answer, the last good set serves
-// for MaxStale.
+// keySet holds the keys behind a URL. One goroutine, between Start (or the first token) and Stop, fetches them: at
+// once, every Refresh, and when a token names an unknown key, but never more often than MinRefresh. While the URL does
+// not answer, the last valid set is used for up to MaxStale.
 type keySet struct {
 	config  JWTConfig
 	client  *http.Client
 	logger  *slog.Logger
 	current atomic.Pointer[keys]
 	kick    chan struct{}   // capacity 1: a fetch is wanted
-	ctx     context.Context //nolint:containedctx // lifetime of the fetching goroutine, between New and Stop
+	ctx     context.Context //nolint:containedctx // lifetime of the fetching goroutine
 	cancel  context.CancelFunc
 	mu      struct {
 		sync.Mutex
-		round   chan struct{} // closed when the fetch that is under way or next ends
-		pending bool          // a fetch is under way or was asked for
+		round   chan struct{} // closed at the end of the current or next fetch
+		pending bool          // a fetch is in progress or has been requested
 		last    time.Time     // end of the last fetch
 		running bool
 	}
@@ -77,7 +77,7 @@ func newKeySet(config JWTConfig, logger *slog.Logger, transport http.RoundTrippe
 	return s, nil
 }
 
-// Start begins to fetch. Without it the first token does.
+// Start starts the fetching. Otherwise the first token does.
 func (s *keySet) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *keySet) run() {
 			failures = 0
 		}
 		s.endRound()
-		// Spread, so that the nodes of a cluster do not ask at the same moment.
+		// Spread out, so that the nodes of a cluster do not fetch at the same moment.
 		timer := time.NewTimer(wait - time.Duration(rand.Int64N(int64(wait)/10+1)))
 		select {
 		case <-s.ctx.Done():
@@ -153,8 +153,8 @@ func (s *keySet) endRound() {
 	s.mu.round = make(chan struct{})
 }
 
-// find returns the keys that may have signed a token with this key id. An unknown id waits for one fetch, if one may
-// be made now.
+// find returns the keys that may have signed a token with this key id. For an unknown id it waits for a fetch, if
+// MinRefresh permits one now.
 func (s *keySet) find(ctx context.Context, keyID string) ([]any, error) {
 	if found := s.lookup(keyID); len(found) > 0 {
 		return found, nil
@@ -187,7 +187,7 @@ func (s *keySet) lookup(keyID string) []any {
 	return current.byID[keyID]
 }
 
-// refresh waits for the end of a fetch, and asks for one unless the last one is too recent.
+// refresh requests a fetch, unless the last one is too recent, and waits for its end.
 func (s *keySet) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	s.startLocked()
@@ -198,7 +198,7 @@ func (s *keySet) refresh(ctx context.Context) error {
 			return nil
 		}
 		s.mu.pending = true
-		s.kick <- struct{}{} // has room: pending was false
+		s.kick <- struct{}{} // does not block: pending was false
 	}
 	s.mu.Unlock()
 	select {
@@ -240,8 +240,8 @@ func (s *keySet) fetch() error {
 	return nil
 }
 
-// parseKeys keeps the public signature keys that fit the algorithm. Others, secrets above all, are left out: they
-// are not for us, and must not become a way in.
+// parseKeys returns the public signature keys that fit the algorithm. It ignores all others, secrets above all, since
+// they must never validate a token.
 func parseKeys(body []byte, algorithm string) (*keys, error) {
 	set, err := jwk.Parse(body, jwk.WithIgnoreParseError(true))
 	if err != nil {

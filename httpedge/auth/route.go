@@ -2,14 +2,14 @@ package auth
 
 import "strings"
 
-// routePattern is one excluded route, split at its wildcards. Two parts or more mean that anything may stand between.
+// routePattern is one excluded route, split at its wildcards; anything may stand between two parts.
 type routePattern []string
 
 func parseRoute(route string) routePattern { return strings.Split(route, "*") }
 
-// matches says whether the path needs no token. The path is compared as it was sent. One that a proxy or router could
-// read as another path (dot segments, doubled slashes, escapes) never matches a wildcard: it would open what lies
-// beside the excluded route.
+// matches reports whether the path needs no token. The path is compared as sent. A path that a proxy or router could
+// normalise to another one (dot segments, double slashes, escapes) never matches a wildcard: it could reach a route
+// outside the excluded ones.
 func (p routePattern) matches(path string) bool {
 	first, last := p[0], p[len(p)-1]
 	if len(p) == 1 {

@@ -9,8 +9,7 @@ import (
 	"parley/actors/core/failure"
 )
 
-// Static is the static token map. Tokens are compared as SHA-256, so the time of a comparison tells nothing that
-// helps to find one.
+// Static is the static token map. Tokens are compared as SHA-256, so timing reveals nothing useful.
 type Static struct{ users map[[sha256.Size]byte]string }
 
 // NewStatic returns a provider of fixed tokens.

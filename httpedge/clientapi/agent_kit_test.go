@@ -22,12 +22,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/definition"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
-	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/httpedge/openapi"
@@ -86,17 +87,23 @@ func serveMakers(t *testing.T) *makers {
 	})
 	require.NoError(t, err)
 	config := clientapi.DefaultConfig()
+	configured := endpointtest.Agents{{Id: "assistant", Name: "Assistant", Model: &agentpb.Model{Name: "scripted", MaxOutputTokens: 7}}}
 	surface := clientapi.New(config, clientapi.Parts{
-		Agents:  endpointtest.Agents{{Id: "assistant", Name: "Assistant", Model: &agentpb.Model{Name: "scripted", MaxOutputTokens: 7}}},
-		Records: k.records, Sealer: k.sealer, IDs: &endpointtest.IDs{},
-		CheckAgent: func(_ string, config *definition.Config) error {
-			for _, tool := range config.Tools {
-				if tool.Name == "broken" {
-					return errors.New(`tool "broken": it does not work`)
+		Agents: configured, Sealer: k.sealer, IDs: &endpointtest.IDs{},
+		Catalog: catalogIn(k.records, k.sealer, catalog.Env{
+			Configured: func(project, key string) bool {
+				_, is := configured.Agent(project, key)
+				return is
+			},
+			CheckAgent: func(_ string, config *definition.Config) error {
+				for _, tool := range config.Tools {
+					if tool.Name == "broken" {
+						return errors.New(`tool "broken": it does not work`)
+					}
 				}
-			}
-			return nil
-		},
+				return nil
+			},
+		}),
 	}).Surface()
 	require.NoError(t, server.Mount(config.BasePath, surface))
 	require.NoError(t, server.Start())

@@ -4,30 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
-	"strings"
 
 	"parley/actors/core/catalog"
-	"parley/actors/machine"
-	"parley/httpedge/definition"
+	"parley/actors/core/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
-	"parley/proto/failurepb"
-)
-
-// Texts of agents (document 3, section 7).
-const (
-	textNoAgent         = "Agent not found"
-	textNoVersion       = "Agent version not found"
-	textConfiguredAgent = "The agent is defined in the server's configuration"
-)
-
-// States of an agent.
-const (
-	agentActive   = "active"
-	agentInactive = "inactive"
-	agentDraft    = "draft"
 )
 
 // modelSummary is which model answers, and how it is called. A connected agent has none.
@@ -62,32 +44,27 @@ type agentListOut struct {
 }
 
 func (a *API) listAgents(ctx context.Context, in *listAgentsInput) (*agentListOut, error) {
-	recorded, err := a.agentsOf(endpoint.CallerFrom(ctx).ProjectID)
+	project := endpoint.CallerFrom(ctx).ProjectID
+	recorded, total, err := a.Catalog.PageAgents(project, in.Status, in.Limit, in.Offset)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*agentSummaryRecord, 0, len(recorded))
+	page := make([]*agentSummaryRecord, 0, len(recorded))
 	for _, agent := range recorded {
-		if in.Status == "" || agent.GetStatus() == in.Status {
-			all = append(all, summaryOf(agent))
-		}
+		page = append(page, summaryOf(agent))
 	}
-	if in.Status == "" || in.Status == agentActive {
-		for _, agent := range a.Agents.Agents(endpoint.CallerFrom(ctx).ProjectID) {
-			if agent.GetProjectId() == "" {
-				all = append(all, configuredSummary(agent))
+	if in.Status == "" || in.Status == catalog.AgentActive { // those of the configuration come last
+		for _, agent := range a.Agents.Agents(project) {
+			if agent.GetProjectId() != "" {
+				continue
 			}
+			if total >= in.Offset && len(page) < in.Limit {
+				page = append(page, configuredSummary(agent))
+			}
+			total++
 		}
 	}
-	page, pagination := pageOf(all, in.Limit, in.Offset)
-	return &agentListOut{Agents: page, Pagination: pagination}, nil
-}
-
-// agentsOf returns the recorded agents of a project, newest first.
-func (a *API) agentsOf(projectID string) ([]*directorypb.Agent, error) {
-	agents, err := decodeAll[directorypb.Agent](a.Records.List(catalog.Agents, catalog.Key(projectID, "")))
-	newestFirst(agents, (*directorypb.Agent).GetKey)
-	return agents, err
+	return &agentListOut{Agents: page, Pagination: pagination(in.Limit, in.Offset, total)}, nil
 }
 
 type agentInput struct {
@@ -115,60 +92,10 @@ func (a *API) configured(ctx context.Context, key string) (*agentpb.Agent, bool)
 	return agent, ok && agent.GetProjectId() == ""
 }
 
-// agentRecord reads an agent of the caller's project, or fails as not found.
+// agentRecord returns an agent that is recorded in the caller's project.
 func (a *API) agentRecord(ctx context.Context, key string) (*directorypb.Agent, error) {
-	agent := new(directorypb.Agent)
-	if !isKey(key) {
-		return nil, machine.Fail(failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
-	}
-	found, err := a.read(ctx, catalog.Agents, catalog.Key(endpoint.CallerFrom(ctx).ProjectID, key), agent)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, machine.Fail(failurepb.Code_AGENT_NOT_FOUND, textNoAgent)
-	}
-	return agent, nil
-}
-
-// agentVersion reads a version of an agent, or fails as not found.
-func (a *API) agentVersion(ctx context.Context, key string, version int64) (*directorypb.AgentVersion, error) {
-	found := false
-	snapshot := new(directorypb.AgentVersion)
-	if isKey(key) && version > 0 {
-		var err error
-		record := catalog.Key(endpoint.CallerFrom(ctx).ProjectID, key)
-		if found, err = a.read(ctx, catalog.AgentVersions, catalog.VersionKey(record, version), snapshot); err != nil {
-			return nil, err
-		}
-	}
-	if !found {
-		return nil, machine.Fail(failurepb.Code_VERSION_NOT_FOUND, textNoVersion)
-	}
-	return snapshot, nil
-}
-
-var keyRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
-// isKey says whether something can be the key of an agent, a model or a provider.
-func isKey(text string) bool { return keyRule.MatchString(text) }
-
-// slug makes the readable part of a key out of a name.
-func slug(name, fallback string) string {
-	const longest = 40
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-		if b.Len() >= longest {
-			break
-		}
-	}
-	return cmp.Or(strings.Trim(b.String(), "-"), fallback)
+	agent, err := a.Catalog.Agent(ctx, endpoint.CallerFrom(ctx).ProjectID, key)
+	return agent, recordError(err)
 }
 
 func summaryOf(agent *directorypb.Agent) *agentSummaryRecord {
@@ -187,7 +114,7 @@ func summaryOf(agent *directorypb.Agent) *agentSummaryRecord {
 func configuredSummary(agent *agentpb.Agent) *agentSummaryRecord {
 	model := agent.GetModel()
 	summary := &agentSummaryRecord{
-		Key: agent.GetId(), Name: agent.GetName(), Description: nullable(agent.GetDescription()), Status: agentActive,
+		Key: agent.GetId(), Name: agent.GetName(), Description: nullable(agent.GetDescription()), Status: catalog.AgentActive,
 		Config: modelSummary{ModelKey: cmp.Or(model.GetKey(), model.GetName())},
 	}
 	if model.GetHasTemperature() {

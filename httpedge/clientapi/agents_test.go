@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/catalog"
+	"parley/actors/core/definition"
 	"parley/actors/machine"
-	"parley/httpedge/definition"
 	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )

@@ -3,10 +3,10 @@ package clientapi
 import (
 	"context"
 
-	"parley/actors/core/collection"
+	"parley/actors/core/catalog"
 	"parley/actors/core/entity"
+	"parley/actors/core/feature"
 	"parley/actors/core/identity"
-	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/agentpb"
@@ -19,7 +19,7 @@ type Parts struct {
 	Entities entity.Client // everything else that lives in shards: commands and reads by their messages
 	Agents   endpoint.Agents
 	Accounts *identity.Accounts
-	Records  collection.Store
+	Catalog  *catalog.Catalog
 	Sealer   endpoint.Sealer
 	Files    endpoint.Files
 	IDs      endpoint.IDs
@@ -27,11 +27,10 @@ type Parts struct {
 	// Authorizer permits budgets to be raised and actions to be resolved, as on the conversation server. Nil = whoever may see a
 	// session may.
 	Authorizer endpoint.Authorizer
+	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	Features *feature.Gate
 	// Gateway is the OpenAI-compatible gateway, for the document only.
 	Gateway endpoint.Surface
-	// CheckAgent says what is wrong with the config of an agent of a project that only shows where agents are run: its tools,
-	// and credentials that would go to a stranger. nil = nothing is.
-	CheckAgent func(projectID string, config *definition.Config) error
 	// CheckCallback says whether callbacks may go to a URL: to an address that is not this server's own network, or that its
 	// operator allows. What it returns is an error of the caller's. nil = they may go anywhere.
 	CheckCallback func(ctx context.Context, url string) error

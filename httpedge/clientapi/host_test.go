@@ -40,6 +40,7 @@ type host struct {
 	turns    []conversation.StartTurn
 	commands []*conversationpb.Command
 	runs     map[string]*runpb.Reply
+	stepping bool
 	places   int // of runs; one without is queued
 	changed  chan struct{}
 }
@@ -86,7 +87,10 @@ func (h *host) doLocked(command *conversationpb.Command) (*conversationpb.Reply,
 	if talk == nil {
 		talk = machinetest.NewEntity(conversation.New(conversation.DefaultLimits()))
 	}
-	h.now = h.now.Add(time.Second)
+	if !h.stepping {
+		h.now = h.now.Add(time.Second)
+	}
+	h.stepping = strings.Contains(command.GetCommandId(), "/before ") // what follows is part of it, see turns.Asker.Stepwise
 	decision, refused, err := talk.Do(command, machine.Env{Now: h.now, Node: "n1", Epoch: 1, NewID: h.ids.NewID})
 	if err != nil {
 		panic(err)
@@ -102,9 +106,11 @@ func (h *host) doLocked(command *conversationpb.Command) (*conversationpb.Reply,
 		delete(h.talks, id)
 		h.order = slices.DeleteFunc(h.order, func(other string) bool { return other == id })
 	}
-	if file := command.GetAddFile().GetFile(); file != nil {
-		added, _ := decision.Reply.(*conversationpb.Reply)
-		_ = h.files.Commit(h.ctx, added.GetFile().GetFile(), endpoint.Stored{Size: file.GetSize()})
+	for _, message := range decision.Events {
+		event, _ := message.(*conversationpb.Event)
+		if file := event.GetFileAdded().GetFile(); file != nil {
+			_ = h.files.Commit(h.ctx, file, endpoint.Stored{Size: file.GetSize()})
+		}
 	}
 	var wait chan settled
 	if decision.Wait != "" {
@@ -439,6 +445,7 @@ func (h *host) admitLocked(command *runpb.Command, create *runpb.Create) *machin
 		return machine.Fail(failurepb.Code_QUOTA_REACHED, "the queue of the project is full")
 	}
 	hold := &conversationpb.Command{
+		Opening:        create.GetOpening(),
 		ConversationId: talk, Caller: command.GetCaller(), CommandId: id + "/hold", BackgroundRun: id,
 		Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{RunId: id, Continues: create.GetOrder().GetContinues()}},
 	}

@@ -3,20 +3,11 @@ package clientapi
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 
-	"google.golang.org/protobuf/proto"
-
-	"parley/actors/core/catalog"
-	"parley/actors/machine"
-	"parley/httpedge/definition"
+	"parley/actors/core/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/directorypb"
-	"parley/proto/failurepb"
 )
-
-const textNoModel = "Model not found"
 
 // modelFullRecord is a model as it is recorded.
 type modelFullRecord struct {
@@ -89,13 +80,14 @@ type modelListOut struct {
 }
 
 func (a *API) listModels(ctx context.Context, in *listModelsInput) (*modelListOut, error) {
-	models, err := a.modelsOf(ctx)
+	project := endpoint.CallerFrom(ctx).ProjectID
+	models, err := a.Catalog.ListModels(project)
 	if err != nil {
 		return nil, err
 	}
 	out := &modelListOut{Object: "list", Data: []*modelEntryRecord{}, Models: []*modelFullRecord{}}
 	for _, model := range models {
-		driver := a.driverOf(ctx, model)
+		driver := a.Catalog.Driver(model, project)
 		if in.Category != "" && model.GetCategory() != in.Category || in.ProviderKey != "" && model.GetProviderKey() != in.ProviderKey ||
 			in.ProviderDriver != "" && driver != in.ProviderDriver {
 			continue
@@ -115,21 +107,6 @@ func (a *API) listModels(ctx context.Context, in *listModelsInput) (*modelListOu
 
 const categoryLLM = "llm"
 
-// modelsOf returns the models of the caller's project by key; the built-in one is among them while no other has its key.
-func (a *API) modelsOf(ctx context.Context) ([]*directorypb.Model, error) {
-	project := endpoint.CallerFrom(ctx).ProjectID
-	models, err := decodeAll[directorypb.Model](a.Records.List(catalog.Models, catalog.Key(project, "")))
-	if err != nil {
-		return nil, err
-	}
-	builtin, _, ok := definition.BuiltinModel(project, definition.BuiltinModelKey)
-	if ok && !slices.ContainsFunc(models, func(m *directorypb.Model) bool { return m.GetKey() == builtin.GetKey() }) {
-		models = append(models, builtin)
-		slices.SortFunc(models, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
-	}
-	return models, nil
-}
-
 type modelInput struct {
 	ID string `path:"id" doc:"Id or key"`
 }
@@ -148,49 +125,14 @@ type modelReadOut struct {
 }
 
 func (a *API) getModel(ctx context.Context, in *modelInput) (*modelReadOut, error) {
-	model, err := a.modelRecord(ctx, in.ID)
+	project := endpoint.CallerFrom(ctx).ProjectID
+	model, err := a.Catalog.Model(ctx, project, in.ID)
 	if err != nil {
-		return nil, err
+		return nil, recordError(err)
 	}
-	driver := a.driverOf(ctx, model)
+	driver := a.Catalog.Driver(model, project)
 	entry := modelEntry(model, driver)
 	return &modelReadOut{entry.ID, entry.Object, entry.Created, entry.OwnedBy, modelJSON(model, driver)}, nil
-}
-
-// modelRecord finds a model of the caller's project by key or id, or fails as not found.
-func (a *API) modelRecord(ctx context.Context, id string) (*directorypb.Model, error) {
-	if !isKey(id) {
-		return nil, machine.Fail(failurepb.Code_MODEL_NOT_FOUND, textNoModel)
-	}
-	project, model := endpoint.CallerFrom(ctx).ProjectID, new(directorypb.Model)
-	found, err := a.read(ctx, catalog.Models, catalog.Key(project, id), model)
-	if err != nil || found {
-		return model, err
-	}
-	models, err := a.modelsOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(models, func(m *directorypb.Model) bool { return m.GetId() == id || m.GetKey() == id })
-	if i < 0 {
-		return nil, machine.Fail(failurepb.Code_MODEL_NOT_FOUND, textNoModel)
-	}
-	return models[i], nil
-}
-
-// driverOf is how the model's provider is called, "" when that is gone.
-func (a *API) driverOf(ctx context.Context, model *directorypb.Model) string {
-	project := endpoint.CallerFrom(ctx).ProjectID
-	if record, ok := a.Records.Get(catalog.Providers, catalog.Key(project, model.GetProviderKey())); ok {
-		provider := new(directorypb.Provider)
-		if proto.Unmarshal(record.Value, provider) == nil {
-			return provider.GetDriver()
-		}
-	}
-	if _, provider, ok := definition.BuiltinModel(project, model.GetProviderKey()); ok {
-		return provider.GetDriver()
-	}
-	return ""
 }
 
 func modelJSON(model *directorypb.Model, driver string) *modelFullRecord {

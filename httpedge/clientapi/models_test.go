@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/catalog"
-	"parley/httpedge/definition"
+	"parley/actors/core/definition"
 	"parley/proto/directorypb"
 )
 

@@ -3,6 +3,7 @@ package clientapi
 import (
 	"context"
 
+	"parley/actors/core/expected"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
@@ -111,14 +112,22 @@ func (a *API) streamResponse(ctx context.Context, r *responding, whole *wholeRes
 	if err != nil {
 		return err
 	}
-	if err = a.open(ctx, r); err != nil {
+	command, err := a.sending(ctx, r, false)
+	if err != nil {
 		return err
 	}
+	command, takeBack, err := a.asker().Stepwise(ctx, command)
+	if err != nil {
+		return a.refused(ctx, r, sessionFailure(err))
+	}
+	if command.GetOpening().GetCreate() != nil {
+		ctx = expected.Context(ctx)
+	}
 	return a.follow(ctx, r.id, stream, func() (*responseView, uint64, error) {
-		reply, err := a.ask(ctx, a.sending(ctx, r, false))
+		reply, err := a.ask(ctx, command)
+		takeBack(err)
 		if err != nil {
-			a.takeBack(ctx, r, err)
-			return nil, 0, r.wording(err)
+			return nil, 0, a.refused(ctx, r, err)
 		}
 		accepted := reply.GetAccepted()
 		view := &responseView{wholeResponse: whole, run: accepted.GetRunId(), spent: state.GetSpentNanoUsd()}

@@ -82,8 +82,8 @@ func (v *responseView) Delta(run sse.Run, offset int) sse.Frame {
 	return v.say(v.speech.Hear(run.Text, offset))
 }
 
-// Parting implements sse.View.
-func (v *responseView) Parting(why sse.Parting) sse.Frame {
+// End implements sse.View.
+func (v *responseView) End(why sse.EndReason) sse.Frame {
 	table := refusals()
 	switch why {
 	case sse.Deleted:

@@ -135,8 +135,8 @@ func TestResponseView(t *testing.T) {
 	})
 	t.Run("partings", func(t *testing.T) {
 		view, h := viewOf(""), &heard{}
-		for _, why := range []sse.Parting{sse.Stopping, sse.Deleted, sse.Lost, sse.Unauthorized, sse.Forbidden} {
-			h.take(t, view.Parting(why))
+		for _, why := range []sse.EndReason{sse.Stopping, sse.Deleted, sse.Lost, sse.Unauthorized, sse.Forbidden} {
+			h.take(t, view.End(why))
 		}
 		require.Equal(t, []string{"error", "error", "error", "error", "error"}, h.types)
 	})

@@ -2,12 +2,9 @@ package clientapi
 
 import (
 	"context"
-	"strconv"
-	"time"
+	"slices"
 
-	"parley/actors/core/catalog"
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
 	"parley/httpedge/turns"
 	"parley/proto/agentpb"
@@ -52,42 +49,73 @@ type responding struct {
 	context []byte               // sealed
 	inline  [][]*filing.Incoming // by message
 	files   int
+	stored  []*conversationpb.File // the inline files, once their bytes are stored
 }
 
 // respond has the message answered: by a turn that is waited for, or a run.
 func (a *API) respond(ctx context.Context, r *responding) (*conversationpb.TurnResult, *runRecord, error) {
-	if err := a.open(ctx, r); err != nil {
-		return nil, nil, err
-	}
 	if r.order.Background {
 		run, err := a.runInBackground(ctx, r)
 		return nil, run, err
 	}
-	reply, err := a.askUntilSettled(ctx, a.sending(ctx, r, true))
+	command, err := a.sending(ctx, r, true)
 	if err != nil {
-		a.takeBack(ctx, r, err)
-		return nil, nil, r.wording(err)
+		return nil, nil, err
+	}
+	reply, err := a.askUntilSettled(ctx, command)
+	if err != nil {
+		return nil, nil, a.refused(ctx, r, err)
 	}
 	return reply.GetTurn(), nil, nil
 }
 
-// open makes the session, if it is a new one, and stores the files that came along.
-func (a *API) open(ctx context.Context, r *responding) error {
-	if r.missing == "" {
-		if _, err := a.create(ctx, r.id, r.agent, &r.order.Budget, &conversationpb.Create{FirstMessage: r.allMessages()[0].Text}); err != nil {
-			return err
-		}
-	}
-	if err := a.attach(ctx, r); err != nil {
-		a.takeBack(ctx, r, err)
-		return r.wording(err)
-	}
-	return nil
+// refused words why there is no turn, and drops the bytes that were stored for it.
+func (a *API) refused(ctx context.Context, r *responding, err error) error {
+	a.filer().Drop(ctx, r.stored, err)
+	return r.wording(err)
 }
 
-// sending is the command with the message.
-func (a *API) sending(ctx context.Context, r *responding, wait bool) *conversationpb.Command {
-	command := a.command(ctx, r.id, "send")
+// opening is what comes before the message with the same append: the session, if it is a new one, and the files that came along.
+// Their bytes are stored here.
+func (a *API) opening(ctx context.Context, r *responding) (*conversationpb.Opening, error) {
+	opening := &conversationpb.Opening{}
+	var state *conversationpb.State
+	var err error
+	switch {
+	case r.missing == "":
+		opening.Create = &conversationpb.Create{FirstMessage: r.allMessages()[0].Text}
+		err = a.creation(ctx, r.id, r.agent, &r.order.Budget, opening.GetCreate())
+	case r.files > 0:
+		state, err = a.continued(ctx, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.stored, err = a.filer().StoreAll(ctx, r.id, state, r.agent, slices.Concat(r.inline...)); err != nil {
+		return nil, sessionFailure(err)
+	}
+	files := r.stored
+	for at, message := range r.allMessages() {
+		for range r.inline[at] {
+			message.stored = append(message.stored, files[0].GetId())
+			files = files[1:]
+		}
+	}
+	if opening.Files = r.stored; len(opening.GetFiles()) > 0 {
+		opening.Agent = filing.Rules(r.agent)
+	}
+	if opening.GetCreate() == nil && len(opening.GetFiles()) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to do before
+	}
+	return opening, nil
+}
+
+// sending is the command with the message, and with what comes before it.
+func (a *API) sending(ctx context.Context, r *responding, wait bool) (command *conversationpb.Command, err error) {
+	command = a.command(ctx, r.id, "send")
+	if command.Opening, err = a.opening(ctx, r); err != nil {
+		return nil, err
+	}
 	command.AgentVersion, command.RuntimeContext = r.version, r.context
 	send := &conversationpb.Send{
 		Agent: pricing(r.agent), Content: r.message.Text, FileIds: r.message.files(), Wait: wait, Metadata: r.pairs,
@@ -98,7 +126,7 @@ func (a *API) sending(ctx context.Context, r *responding, wait bool) *conversati
 		send.Earlier, send.Given = r.history.messages(), r.history.given
 	}
 	command.Body = &conversationpb.Command_Send{Send: send}
-	return command
+	return command, nil
 }
 
 // prepare checks a request against agent and session, in the order of document 3, 8.1.
@@ -200,34 +228,6 @@ func (a *API) examine(r *responding) error {
 	return sessionFailure(a.filer().Examine(nil, r.agent, all))
 }
 
-// attach stores the files that come along in the session.
-func (a *API) attach(ctx context.Context, r *responding) error {
-	if r.files == 0 {
-		return nil
-	}
-	number := 0
-	for at, message := range r.allMessages() {
-		if len(r.inline[at]) == 0 {
-			continue
-		}
-		state, err := a.session(ctx, r.id) // with the files before
-		if err == nil && state.GetAgentId() != r.agent.GetId() {
-			err = sessionNotFound()
-		}
-		if err != nil {
-			return err
-		}
-		message.stored, err = a.filer().StoreAll(ctx, state, r.agent, r.inline[at], func() *conversationpb.Command {
-			number++
-			return a.command(ctx, r.id, "file "+strconv.Itoa(number))
-		})
-		if err != nil {
-			return sessionFailure(err)
-		}
-	}
-	return nil
-}
-
 // continued is the session that a request names: one of the caller's, and of the agent. nil when it names none.
 func (a *API) continued(ctx context.Context, r *responding) (*conversationpb.State, error) {
 	if r.missing == "" {
@@ -250,67 +250,47 @@ func (r *responding) wording(err error) error {
 
 // knownVersion refuses a version that was never published.
 func (a *API) knownVersion(ctx context.Context, agent *agentpb.Agent, version int64) error {
-	missing := machine.Fail(failurepb.Code_VERSION_NOT_FOUND, "Agent version not found")
-	if a.Records == nil || agent.GetProjectId() == "" { // an agent of the configuration has none
-		return missing
+	if agent.GetProjectId() == "" { // an agent of the configuration has none
+		return machine.Fail(failurepb.Code_VERSION_NOT_FOUND, "Agent version not found")
 	}
-	key := catalog.VersionKey(catalog.Key(agent.GetProjectId(), agent.GetId()), version)
-	_, ok, err := a.Records.Find(ctx, catalog.AgentVersions, key)
-	if err == nil && !ok {
-		return missing
-	}
-	return err
+	_, err := a.Catalog.AgentVersion(ctx, agent.GetProjectId(), agent.GetId(), version)
+	return recordError(err)
 }
 
-// runInBackground answers with a run once that has its place.
+// runInBackground answers with a run once that has its place. The run makes its session, and adds the files, as it takes hold of it.
 func (a *API) runInBackground(ctx context.Context, r *responding) (*runRecord, error) {
 	if _, err := a.continued(ctx, r); err != nil {
 		return nil, err
 	}
+	opening, err := a.opening(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	id := a.mint(ctx, "run", r.id)
 	create := &runpb.Create{
 		AgentId: r.agent.GetId(), AgentVersion: r.version, ConversationId: r.id,
 		Order:       &runpb.Order{Content: r.message.Text, FileIds: r.message.files(), RuntimeContext: r.context},
 		CallbackUrl: r.order.CallbackURL.Text, PreviousResponseId: r.order.PreviousResponseID.Text,
 	}
-	id := a.mint(ctx, "run", r.id)
 	if secret := r.order.CallbackSecret.Text; secret != "" {
-		sealed, failed := a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id))
-		if failed != nil {
-			a.takeBack(ctx, r, failed)
-			return nil, failed
+		if create.SealedSecret, err = a.Sealer.Seal([]byte(secret), runpb.SecretAbout(id)); err != nil {
+			return nil, err
 		}
-		create.SealedSecret = sealed
 	}
-	reply, err := a.askNewRun(ctx, id, create)
+	command := a.command(ctx, r.id, "run")
+	command.Opening = opening
+	command, takeBack, err := a.asker().Stepwise(ctx, command)
 	if err != nil {
-		a.takeBack(ctx, r, err)
-		return nil, err
+		return nil, a.refused(ctx, r, sessionFailure(err))
+	}
+	create.Opening = command.GetOpening()
+	reply, err := a.askNewRun(ctx, id, create)
+	takeBack(err)
+	if err != nil {
+		return nil, a.refused(ctx, r, err)
 	}
 	return newRunRecord(reply), nil
 }
-
-// takeBack removes a session, or files of one, that were made for a request that was then refused. What an answer leaves open stays, and so does
-// what a repetition of the request may be answered from.
-func (a *API) takeBack(ctx context.Context, r *responding, refused error) {
-	if !isRefusal(refused) || endpoint.RequestKey(ctx) != "" {
-		return
-	}
-	if r.missing != "" {
-		var stored []string
-		for _, message := range r.allMessages() {
-			stored = append(stored, message.stored...)
-		}
-		a.filer().Remove(ctx, stored, func() *conversationpb.Command { return a.command(ctx, r.id, "take back") })
-		return
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
-	defer cancel()
-	command := a.command(ctx, r.id, "take back")
-	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{OnlyIdle: true}}
-	_, _ = a.ask(limited, command) // as well as it can: an empty session is no harm
-}
-
-const cleanUpTimeout = 5 * time.Second
 
 // responseOf is the result of a turn as a response.
 func (a *API) responseOf(

@@ -112,7 +112,8 @@ func (r *resolvedAction) AppendJSON(dst []byte) []byte {
 func (r *resolvedAction) Described() (value any, nullable bool) { return responseSchema{}, false }
 
 // cancelSession stops the session's turn or gives up what a person should decide; a background run that holds the session is
-// cancelled with it, also one that is still queued.
+// cancelled with it, also one that is still queued: before the turn, so that it begins no other one. To cancel again is safe, so a
+// request that is cut off between the two is repeated.
 func (a *API) cancelSession(ctx context.Context, in *sessionIn) (*cancelledSession, error) {
 	state, err := a.session(ctx, in.ID)
 	if err != nil {

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"parley/actors/core/catalog"
+	"parley/actors/core/collection"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -17,12 +15,13 @@ import (
 	"parley/httpedge/turns"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
-	"parley/proto/directorypb"
 	"parley/proto/failurepb"
 )
 
 // asker asks conversations.
-func (a *API) asker() turns.Asker { return turns.Asker{Runtime: a.Runtime, Reader: a.Reader} }
+func (a *API) asker() turns.Asker {
+	return turns.Asker{Runtime: a.Runtime, Reader: a.Reader, Features: a.Features}
+}
 
 // filer stores files.
 func (a *API) filer() filing.Filer {
@@ -161,21 +160,11 @@ const statusActive = "active"
 
 // storedStatus is what an agent's record says of an agent that cannot be run, or AGENT_NOT_FOUND.
 func (a *API) storedStatus(ctx context.Context, project, key string) (string, error) {
-	if a.Records == nil {
+	agent, err := a.Catalog.Agent(ctx, project, key)
+	if _, missing := errors.AsType[*collection.MissingError](err); missing {
 		return "", agentNotFound()
 	}
-	record, ok, err := a.Records.Find(ctx, catalog.Agents, catalog.Key(project, key))
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", agentNotFound()
-	}
-	stored := &directorypb.Agent{}
-	if err := proto.Unmarshal(record.Value, stored); err != nil {
-		return "", err
-	}
-	return stored.GetStatus(), nil
+	return agent.GetStatus(), err
 }
 
 // agentOf returns what a session's agent is now, or why there is none.
@@ -211,10 +200,4 @@ func nested(at int, refused *failure.Failure) *failure.Failure {
 func isCode(err error, code failurepb.Code) bool {
 	var refused *machine.Failure
 	return errors.As(err, &refused) && refused.Code == code
-}
-
-// isRefusal says that nothing was done: an answer that is missing is none.
-func isRefusal(err error) bool {
-	var refused *machine.Failure
-	return errors.As(err, &refused) && !turns.Gone(err)
 }

@@ -57,14 +57,6 @@ func (b *budgetInput) may(agent *agentpb.Agent) *machine.Failure {
 	return nil
 }
 
-// agentFor is the agent as a new session without a budget knows it.
-func (b *budgetInput) agentFor(agent *agentpb.Agent) *agentpb.Agent {
-	if !b.Null || agent.GetDefaultBudget() == nil {
-		return agent
-	}
-	return &agentpb.Agent{Id: agent.GetId(), Name: agent.GetName(), Model: agent.GetModel()}
-}
-
 func badBudget(text string) *machine.Failure {
 	return machine.Fail(failurepb.Code_INVALID_BUDGET, "%s", text)
 }

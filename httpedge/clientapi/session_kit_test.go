@@ -31,6 +31,7 @@ import (
 	"parley/actors/core/access"
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/feature"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/clientapi"
@@ -116,7 +117,7 @@ func sessionAgents() endpointtest.Agents {
 	}
 }
 
-func serveSessions(t *testing.T) *sessionKit {
+func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
@@ -139,9 +140,11 @@ func serveSessions(t *testing.T) *sessionKit {
 	config := clientapi.DefaultConfig()
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
-		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(), Records: k.records,
-		Sealer: k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
+		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
+		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
+		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback,
+		Features:      append(gate, nil)[0],
 	})
 	require.NoError(t, server.Mount(config.BasePath, api.Surface()))
 	require.NoError(t, server.Start())
@@ -290,11 +293,19 @@ func (sameSeed) Release(context.Context, *endpoint.KeptRequest) error { return n
 func (sameSeed) Keep(context.Context, *endpoint.KeptRequest, endpoint.KeptAnswer) error { return nil }
 
 // TestScripts runs the requests of testdata/sessions and compares what is answered. Run with -rewrite to take over what has
-// changed, and read the diff.
+// changed, and read the diff. Whether a command does all at once or step by step, as for nodes of the release before, makes no
+// difference to clients.
 func TestScripts(t *testing.T) {
+	for name, gate := range map[string]*feature.Gate{"whole": nil, "stepwise": feature.NewGate(feature.Base)} {
+		t.Run(name, func(t *testing.T) { runScripts(t, gate) })
+	}
+}
+
+func runScripts(t *testing.T, gate *feature.Gate) {
+	t.Helper()
 	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, file string) {
 		t.Helper()
-		k := serveSessions(t)
+		k := serveSessions(t, gate)
 		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			k.t = t

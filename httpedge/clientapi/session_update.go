@@ -11,23 +11,9 @@ import (
 	"parley/proto/runpb"
 )
 
-type updateSessionIn struct {
-	ID             string         `path:"id"`
-	Budget         budgetInput    `json:"budget" required:"true" doc:"null removes it; a new one must be above what was spent"`
-	Resume         *bool          `json:"resume" doc:"Whether a session that its budget paused goes on; true when left out"`
-	RuntimeContext runtimeContext `json:"runtime_context" doc:"Merged under every turn's own; never shown"`
-}
-
-// Validate implements endpoint.Validator.
-func (in *updateSessionIn) Validate() *machine.Failure {
-	if !in.Budget.Set {
-		return badBudget("budget is required; null removes it")
-	}
-	return in.Budget.failure
-}
-
 // updateSession changes a session's budget, and has one that the budget paused go on as a background run. Whether that can be
-// is looked at first: when it cannot, nothing is changed.
+// is looked at first: when it cannot, nothing is changed. These are two commands, the budget first: what is cut off between them is
+// a session with its new budget that is still paused, and the same request again changes nothing and resumes it.
 func (a *API) updateSession(ctx context.Context, in *updateSessionIn) (*updatedSession, error) {
 	state, err := a.session(ctx, in.ID)
 	if err != nil {

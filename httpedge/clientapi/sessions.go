@@ -14,22 +14,6 @@ import (
 	"parley/proto/failurepb"
 )
 
-type createSessionIn struct {
-	Agent          string         `json:"agent" required:"true" doc:"Key of an active agent"`
-	Title          string         `json:"title" doc:"At most 200 characters; without one the first message names the session"`
-	Metadata       metadataInput  `json:"metadata" doc:"Up to 16 pairs of strings: keys of 1 to 64 characters, values of at most 512"`
-	Budget         budgetInput    `json:"budget" doc:"null = none; left out = the agent's"`
-	RuntimeContext runtimeContext `json:"runtime_context" doc:"Merged under every turn's own; never shown"`
-}
-
-// Validate implements endpoint.Validator.
-func (in *createSessionIn) Validate() *machine.Failure {
-	if in.Agent == "" {
-		return invalid("agent is required")
-	}
-	return in.Metadata.failure
-}
-
 // createSession makes a session. Nothing runs and nothing is spent.
 func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionRecord, error) {
 	agent, err := a.activeAgent(ctx, in.Agent)
@@ -41,9 +25,7 @@ func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionR
 	if err != nil {
 		return nil, err
 	}
-	state, err := a.create(ctx, id, agent, &in.Budget, &conversationpb.Create{
-		Title: in.Title, Metadata: in.Metadata.pairs, RuntimeContext: sealed,
-	})
+	state, err := a.create(ctx, id, agent, &in.Budget, in.create(sealed))
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +36,9 @@ func (a *API) createSession(ctx context.Context, in *createSessionIn) (*sessionR
 func (a *API) create(
 	ctx context.Context, id string, agent *agentpb.Agent, budget *budgetInput, create *conversationpb.Create,
 ) (*conversationpb.State, error) {
-	if failure := budget.may(agent); failure != nil {
-		return nil, failure
-	}
-	if err := a.mayBudget(ctx, id, agent, budget); err != nil {
+	if err := a.creation(ctx, id, agent, budget, create); err != nil {
 		return nil, err
 	}
-	create.Agent, create.Budget, create.Source = budget.agentFor(agent), budget.budget, conversationpb.SourceSession
 	command := a.command(ctx, id, "create")
 	command.Body = &conversationpb.Command_Create{Create: create}
 	reply, err := a.askUntilSettled(ctx, command)
@@ -71,6 +49,26 @@ func (a *API) create(
 		return nil, err
 	}
 	return reply.GetState(), nil
+}
+
+// creation completes what makes a session of an agent, under the budget that the request has for it, or else the agent's.
+func (a *API) creation(
+	ctx context.Context, id string, agent *agentpb.Agent, budget *budgetInput, create *conversationpb.Create,
+) error {
+	if failure := budget.may(agent); failure != nil {
+		return failure
+	}
+	if err := a.mayBudget(ctx, id, agent, budget); err != nil {
+		return err
+	}
+	create.Source, create.Budget = conversationpb.SourceSession, budget.budget
+	create.Agent = &agentpb.Agent{
+		Id: agent.GetId(), Name: agent.GetName(), Model: &agentpb.Model{Price: agent.GetModel().GetPrice()},
+	}
+	if !budget.Null {
+		create.Agent.DefaultBudget = agent.GetDefaultBudget()
+	}
+	return nil
 }
 
 type listSessionsIn struct {

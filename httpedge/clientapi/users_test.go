@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/access"
+	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
 	"parley/actors/core/identity"
 	"parley/httpedge"
@@ -55,7 +56,9 @@ func servePeople(t *testing.T) *people {
 	require.NoError(t, err)
 	tokens := token.New(token.Config{}, p.records, log)
 	counter := token.NewCounter(p.records, log)
-	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{Records: p.records, Accounts: accountsIn(p.records)}).Surface()
+	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{
+		Accounts: accountsIn(p.records), Catalog: catalogIn(p.records, &endpointtest.Sealer{}, catalog.Env{}),
+	}).Surface()
 	surface.Authenticator, surface.Permit = tokens, token.Permit(counter)
 	p.rows = surface.Rows
 	require.NoError(t, server.Mount("/api/client/v1", surface))
@@ -79,6 +82,13 @@ func accountsIn(records *collectiontest.Records) *identity.Accounts {
 	return identity.New(records, identity.Env{
 		NewID: new(endpointtest.IDs).NewID, Now: time.Now, Random: func(into []byte) { _, _ = rand.Read(into) },
 	})
+}
+
+// catalogIn is the catalog in a directory.
+func catalogIn(records *collectiontest.Records, sealer *endpointtest.Sealer, env catalog.Env) *catalog.Catalog {
+	env.NewID, env.Now, env.Seal = new(endpointtest.IDs).NewID, time.Now, sealer.Seal
+	env.Random = func(into []byte) { _, _ = rand.Read(into) }
+	return catalog.New(records, env)
 }
 
 func (p *people) put(name, key string, message proto.Message) {

@@ -2,10 +2,8 @@ package clientapi
 
 import (
 	"context"
-	"slices"
 
-	"parley/actors/core/catalog"
-	"parley/proto/directorypb"
+	"parley/httpedge/endpoint"
 )
 
 type listVersionsInput struct {
@@ -34,14 +32,11 @@ func (a *API) listAgentVersions(ctx context.Context, in *listVersionsInput) (*ve
 		return nil, err
 	}
 	out.PublishedVersion = nullableVersion(agent.GetPublishedVersion())
-	all := slices.Clone(a.Records.List(catalog.AgentVersions, catalog.Key(agent.GetProjectId(), agent.GetKey())+"/"))
-	slices.Reverse(all)
-	out.Total = len(all)
-	all, out.Pagination = pageOf(all, in.Limit, in.Offset)
-	versions, err := decodeAll[directorypb.AgentVersion](all)
+	versions, total, err := a.Catalog.PageVersions(agent.GetProjectId(), agent.GetKey(), in.Limit, in.Offset)
 	if err != nil {
 		return nil, err
 	}
+	out.Total, out.Pagination = total, pagination(in.Limit, in.Offset, total)
 	for _, version := range versions {
 		out.Versions = append(out.Versions, versionJSON(version))
 	}
@@ -59,9 +54,9 @@ func (a *API) getAgentVersion(ctx context.Context, in *getVersionInput) (*versio
 			return nil, err
 		}
 	}
-	version, err := a.agentVersion(ctx, in.Key, int64(in.Version))
+	version, err := a.Catalog.AgentVersion(ctx, endpoint.CallerFrom(ctx).ProjectID, in.Key, int64(in.Version))
 	if err != nil {
-		return nil, err
+		return nil, recordError(err)
 	}
 	return &versionOut{versionJSON(version)}, nil
 }

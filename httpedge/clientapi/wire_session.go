@@ -52,39 +52,6 @@ func (l *sessionList) AppendJSON(dst []byte) []byte {
 // Described implements openapi.Described.
 func (l *sessionList) Described() (value any, nullable bool) { return sessionListSchema{}, false }
 
-// appendSessionSummary writes a row of the list. Where nothing but calls without a price was made, what is spent is null there:
-// not known, which is not zero. Else it is what the session itself says.
-func appendSessionSummary(dst []byte, state *conversationpb.State) []byte {
-	dst = appendSessionHead(dst, state)
-	dst = append(dst, `,"spent_usd":`...)
-	if state.GetSpentUnknown() && state.GetSpentNanoUsd() == 0 {
-		dst = append(dst, "null"...)
-	} else {
-		dst = money.Append(dst, state.GetSpentNanoUsd())
-	}
-	dst = append(dst, `,"message_count":`...)
-	return append(strconv.AppendUint(dst, state.GetMessageCount(), 10), '}')
-}
-
-// appendSessionHead writes what a session and its row have in common, without the closing brace.
-func appendSessionHead(dst []byte, state *conversationpb.State) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = wire.AppendString(dst, state.GetId())
-	dst = append(dst, `,"object":"`+objectSession+`"`...)
-	dst = wire.AppendMember(dst, `,"agent":`, state.GetAgentId())
-	dst = wire.AppendNullable(dst, `,"title":`, state.GetTitle())
-	dst = appendTimeOrNull(dst, `,"created_at":`, state.GetCreatedAt())
-	dst = appendTimeOrNull(dst, `,"updated_at":`, state.GetUpdatedAt())
-	dst = append(dst, `,"metadata":`...)
-	dst = appendPairs(dst, state.GetMetadata())
-	dst = wire.AppendMember(dst, `,"runtime_status":`, state.RuntimeStatus())
-	dst = wire.AppendNullable(dst, `,"stop_reason":`, state.GetStopReason().WireName())
-	dst = append(dst, `,"last_event_seq":`...)
-	dst = strconv.AppendUint(dst, state.GetLastSeq(), 10)
-	dst = append(dst, `,"budget":`...)
-	return appendBudget(dst, state.GetBudget())
-}
-
 func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 	if budget == nil {
 		return append(dst, "null"...)

@@ -18,38 +18,6 @@ type budgetSchema struct {
 	OnReach    string `json:"on_reach,omitempty" enum:"pause,stop" doc:"pause when left out"`
 }
 
-type sessionSchema struct {
-	ID             string            `json:"id" doc:"Pass it as session_id; responses have the id resp_<id>"`
-	Object         string            `json:"object" enum:"agent.session"`
-	Agent          string            `json:"agent" doc:"Agent key"`
-	Title          *string           `json:"title"`
-	CreatedAt      *isoTime          `json:"created_at" format:"date-time"`
-	UpdatedAt      *isoTime          `json:"updated_at" format:"date-time"`
-	Metadata       map[string]string `json:"metadata"`
-	RuntimeStatus  string            `json:"runtime_status" doc:"idle, running, requires_action, budget_paused; more may come"`
-	StopReason     *string           `json:"stop_reason" doc:"end_turn, requires_action, limit, cancelled, error, budget_reached; more may come"`
-	LastEventSeq   uint64            `json:"last_event_seq" doc:"Newest event of the log, 0 = none"`
-	Budget         *budgetSchema     `json:"budget"`
-	SpentUSD       usd               `json:"spent_usd"`
-	PendingActions []actionSchema    `json:"pending_actions"`
-}
-
-type sessionSummarySchema struct {
-	ID            string            `json:"id"`
-	Object        string            `json:"object" enum:"agent.session"`
-	Agent         string            `json:"agent" doc:"Agent key"`
-	Title         *string           `json:"title"`
-	CreatedAt     *isoTime          `json:"created_at" format:"date-time"`
-	UpdatedAt     *isoTime          `json:"updated_at" format:"date-time"`
-	Metadata      map[string]string `json:"metadata"`
-	RuntimeStatus string            `json:"runtime_status"`
-	StopReason    *string           `json:"stop_reason"`
-	LastEventSeq  uint64            `json:"last_event_seq"`
-	Budget        *budgetSchema     `json:"budget"`
-	SpentUSD      *usd              `json:"spent_usd" doc:"null = not known"`
-	MessageCount  uint64            `json:"message_count"`
-}
-
 type sessionListSchema struct {
 	Object     string                 `json:"object" enum:"list"`
 	Data       []sessionSummarySchema `json:"data"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/actors/core/entity"
+	"parley/actors/core/feature"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
@@ -32,6 +33,8 @@ type Parts struct {
 	Authorizer endpoint.Authorizer
 	// CheckCallback says whether callbacks may go to a URL, with an error of the caller's. nil = they may go anywhere.
 	CheckCallback func(ctx context.Context, url string) error
+	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	Features *feature.Gate
 }
 
 // API is the handlers of the conversation server. It holds no state of its own.
@@ -56,7 +59,7 @@ type API struct {
 
 // New returns the API. The configuration must be valid.
 func New(config Config, parts Parts) *API {
-	asker := turns.Asker{Runtime: parts.Runtime, Reader: parts.Reader}
+	asker := turns.Asker{Runtime: parts.Runtime, Reader: parts.Reader, Features: parts.Features}
 	return &API{
 		config: config,
 		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,

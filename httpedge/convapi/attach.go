@@ -2,11 +2,10 @@ package convapi
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"parley/actors/machine"
-	"parley/httpedge/turns"
+	"parley/httpedge/filing"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -16,35 +15,28 @@ import (
 type filesInput struct {
 	given  []string
 	inline []fileInput
-	stored []string // ids of the inline ones, once they are files of the conversation
-	done   bool
+	stored []*conversationpb.File // the inline ones, once their bytes are stored
 }
 
-// attach stores the files that come with a message, once, and returns the ids of all its files.
+// attach stores the bytes of the files that come with a message, once, and returns the ids of all its files and what the message's
+// command opens with to make them the conversation's.
 func (a *API) attach(
 	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files *filesInput,
-) ([]string, error) {
+) (ids []string, opening *conversationpb.Opening, err error) {
 	if len(files.given)+len(files.inline) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if agent != nil && !agent.GetCapabilities().GetAttachments().GetEnabled() {
-		return nil, machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
+		return nil, nil, machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
 	}
-	if len(files.inline) > 0 && !files.done {
-		stored, err := a.storeInline(ctx, state, agent, files.inline)
-		if err != nil {
-			return nil, err
+	if files.stored == nil {
+		if files.stored, err = a.storeInline(ctx, state.GetId(), state, agent, files.inline); err != nil {
+			return nil, nil, err
 		}
-		files.stored, files.done = stored, true
 	}
-	return slices.Concat(files.given, files.stored), nil
-}
-
-// detach removes what was stored for a message that was then refused. What the answer to it leaves open stays.
-func (a *API) detach(ctx context.Context, id string, files *filesInput, refused error) {
-	var failure *machine.Failure
-	if len(files.stored) == 0 || !errors.As(refused, &failure) || turns.Gone(refused) {
-		return
+	ids = slices.Clone(files.given)
+	for _, file := range files.stored {
+		ids = append(ids, file.GetId())
 	}
-	a.filer.Remove(ctx, files.stored, func() *conversationpb.Command { return a.command(ctx, id) })
+	return ids, filing.Opening(files.stored, agent), nil
 }

@@ -46,22 +46,6 @@ func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*
 	return &conversationList{page: page, limit: in.Limit, offset: in.Offset}, nil
 }
 
-type createConversationIn struct {
-	AgentID  string      `json:"agentId" required:"true"`
-	UserID   string      `json:"userId" doc:"Owner; used only when no identity was established"`
-	Title    string      `json:"title" doc:"At most 200 characters"`
-	Metadata metadata    `json:"metadata"`
-	Budget   budgetInput `json:"budget"`
-}
-
-// Validate implements endpoint.Validator.
-func (in *createConversationIn) Validate() *machine.Failure {
-	if in.AgentID == "" {
-		return machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
-	}
-	return nil
-}
-
 func (a *API) createConversation(ctx context.Context, in *createConversationIn) (*conversationEnvelope, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
@@ -74,9 +58,7 @@ func (a *API) createConversation(ctx context.Context, in *createConversationIn) 
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}
-	command.Body = &conversationpb.Command_Create{Create: &conversationpb.Create{
-		Agent: agent, Title: in.Title, Metadata: in.Metadata, Budget: in.Budget.budget,
-	}}
+	command.Body = &conversationpb.Command_Create{Create: in.create(agent)}
 	reply, err := a.ask(ctx, command)
 	if err != nil {
 		return nil, err
@@ -138,25 +120,6 @@ func (a *API) hideForeign(ctx context.Context, id string, err error) error {
 	return err
 }
 
-type updateConversationIn struct {
-	ID       string             `path:"id"`
-	Title    optional[string]   `json:"title" doc:"At most 200 characters; empty or null clears it"`
-	Pinned   optional[bool]     `json:"pinned"`
-	Metadata optional[metadata] `json:"metadata" doc:"Replaces the whole object; keys of the server survive"`
-	Budget   budgetInput        `json:"budget" doc:"null removes it"`
-}
-
-// Validate implements endpoint.Validator.
-func (in *updateConversationIn) Validate() *machine.Failure {
-	if in.Pinned.Null {
-		return machine.Fail(failurepb.Code_VALIDATION, "pinned must be true or false")
-	}
-	if in.Metadata.Null {
-		return machine.Fail(failurepb.Code_VALIDATION, "metadata must be an object")
-	}
-	return nil
-}
-
 func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) (*conversationRecord, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
@@ -165,18 +128,8 @@ func (a *API) updateConversation(ctx context.Context, in *updateConversationIn) 
 	if err = a.mayChangeBudget(ctx, state, in.Budget); err != nil {
 		return nil, err
 	}
-	patch := &conversationpb.Patch{Budget: in.Budget.budget, RemoveBudget: in.Budget.Null}
-	if in.Title.Set {
-		patch.Title = &in.Title.Value
-	}
-	if in.Pinned.Set {
-		patch.Pinned = &in.Pinned.Value
-	}
-	if in.Metadata.Set {
-		patch.Metadata = in.Metadata.Value
-	}
 	command := a.command(ctx, in.ID)
-	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: a.agentOf(state), Patch: patch}}
+	command.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: a.agentOf(state), Patch: in.patch()}}
 	reply, err := a.ask(ctx, command)
 	if err != nil {
 		return nil, err

@@ -36,11 +36,12 @@ func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoin
 	ask := func() (*conversationpb.Reply, error) {
 		return a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
 			agent := a.agentOf(view.State)
-			ids, err := a.attach(ctx, view.State, agent, &files)
+			ids, opening, err := a.attach(ctx, view.State, agent, &files)
 			if err != nil {
 				return nil, err
 			}
 			command := a.command(ctx, in.ID)
+			command.Opening = opening
 			command.Body = &conversationpb.Command_Edit{Edit: &conversationpb.Edit{
 				Target: target(view), Content: in.Content, Agent: agent, Wait: !in.Stream,
 				SetFiles: in.FileIDs.Set && !in.FileIDs.Null || len(in.Files) > 0, FileIds: ids,
@@ -50,7 +51,7 @@ func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoin
 	}
 	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {
 		reply, err := ask()
-		a.detach(ctx, in.ID, &files, err)
+		a.filer.Drop(ctx, files.stored, err)
 		return reply, err
 	})
 }

@@ -195,10 +195,10 @@ func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error
 	return &successRecord{Success: true}, nil
 }
 
-// storeInline stores the files that come with a message in its conversation and returns their ids.
+// storeInline stores the bytes of files that come in a body for a conversation. state nil = it is still to be made.
 func (a *API) storeInline(
-	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
-) ([]string, error) {
+	ctx context.Context, id string, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
+) ([]*conversationpb.File, error) {
 	all := make([]*filing.Incoming, len(files))
 	for i := range files {
 		incoming, failure := files[i].incoming()
@@ -207,7 +207,7 @@ func (a *API) storeInline(
 		}
 		all[i] = incoming
 	}
-	return a.filer.StoreAll(ctx, state, agent, all, func() *conversationpb.Command { return a.command(ctx, state.GetId()) })
+	return a.filer.StoreAll(ctx, id, state, agent, all)
 }
 
 // storeLoose stores a file that belongs to the caller and to no conversation.

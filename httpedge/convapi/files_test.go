@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/feature"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
@@ -304,14 +305,35 @@ func TestLooseFilesExpire(t *testing.T) {
 	k.refused(404, "NOT_FOUND", "GET", "/files/"+id+"/content", "")
 }
 
-// TestFilesWithAMessage: they are stored first, all or none.
-func TestFilesWithAMessage(t *testing.T) {
-	k := serve(t, withFiles)
+// bothWays runs a test as for nodes of this release, and as for those of the release before.
+func bothWays(t *testing.T, test func(t *testing.T, k *kit)) {
+	t.Helper()
+	for name, gate := range map[string]*feature.Gate{"whole": nil, "stepwise": feature.NewGate(feature.Base)} {
+		t.Run(name, func(t *testing.T) { test(t, serve(t, withFiles, func(k *kit) { k.features = gate })) })
+	}
+}
+
+// TestFilesWithAMessage: their bytes are stored first, all or none; they become the conversation's with the message.
+func TestFilesWithAMessage(t *testing.T) { bothWays(t, filesWithAMessage) }
+
+func filesWithAMessage(t *testing.T, k *kit) {
+	t.Helper()
 	k.store.Put(filed(conv1, ""))
 	adds := k.runtime.OnAsk
+	state, err := k.store.State(t.Context(), conv1)
+	require.NoError(t, err)
 	k.runtime.OnAsk = func(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 		if command.GetSend() == nil {
 			return adds(ctx, command)
+		}
+		for _, file := range command.GetOpening().GetFiles() {
+			if strings.HasPrefix(file.GetName(), "refused") {
+				return nil, fail(failurepb.Code_TOO_MANY_FILES, "no room")
+			}
+		}
+		for _, file := range command.GetOpening().GetFiles() {
+			require.NoError(t, k.files.Commit(ctx, file, endpoint.Stored{Size: file.GetSize()}))
+			state.Files = append(state.Files, file)
 		}
 		return &conversationpb.Reply{Body: &conversationpb.Reply_Turn{Turn: &conversationpb.TurnResult{
 			RunId: "run_1", StopReason: conversationpb.StopReason_END_TURN, UserMessage: &conversationpb.Message{Id: "msg_1"},
@@ -329,8 +351,6 @@ func TestFilesWithAMessage(t *testing.T) {
 	k.refused(400, "VALIDATION_ERROR", "POST", path, `{"message":"x","files":[{"name":"a","content":"*"}]}`)
 	k.refused(400, "VALIDATION_ERROR", "POST", path, `{"message":"x","files":[`+inline("c.png", "", png+strings.Repeat("x", 200_000))+`]}`)
 	require.Len(t, k.runtime.Commands(), before, "refused before anything is stored")
-	state, err := k.store.State(t.Context(), conv1)
-	require.NoError(t, err)
 	state.Files = nil
 	k.refused(409, "too_many_files", "POST", path, `{"message":"x","files":[`+inline("e.png", "", png)+","+inline("refused.png", "", png)+`]}`)
 	require.Equal(t, 2, k.files.Len(), "what was stored before the refusal is taken back")

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/feature"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge"
@@ -101,6 +102,7 @@ type kit struct {
 	pdf      export.Printer
 
 	authorizer endpoint.Authorizer
+	features   *feature.Gate
 	limiter    endpoint.Limiter
 	invents    bool // refuses with what the rules never refuse a route with
 }
@@ -137,7 +139,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 	api := convapi.New(k.config, convapi.Parts{
 		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
 		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
-		CheckCallback: endpointtest.CheckCallback, Entities: k.entities,
+		CheckCallback: endpointtest.CheckCallback, Entities: k.entities, Features: k.features,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

@@ -60,20 +60,20 @@ func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoin
 	files := filesInput{given: in.FileIDs, inline: in.Files}
 	send := &conversationpb.Send{Content: in.Message, Metadata: in.Metadata, Wait: !in.Stream}
 	return a.runTurn(ctx, in.ID, in.Stream, stream, func() (*conversationpb.Reply, error) {
+		command := a.command(ctx, in.ID)
 		if len(in.FileIDs)+len(in.Files) > 0 { // else the head need not be read
 			state, err := a.readable(ctx, in.ID)
 			if err != nil {
 				return nil, err
 			}
 			send.Agent = a.agentOf(state)
-			if send.FileIds, err = a.attach(ctx, state, send.Agent, &files); err != nil {
+			if send.FileIds, command.Opening, err = a.attach(ctx, state, send.Agent, &files); err != nil {
 				return nil, err
 			}
 		}
-		command := a.command(ctx, in.ID)
 		command.Body = &conversationpb.Command_Send{Send: send}
 		reply, err := a.asking(!in.Stream)(ctx, command)
-		a.detach(ctx, in.ID, &files, err)
+		a.filer.Drop(ctx, files.stored, err)
 		return reply, err
 	})
 }

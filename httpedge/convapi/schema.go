@@ -14,23 +14,6 @@ type (
 // Described implements openapi.Described.
 func (usd) Described() (value any, nullable bool) { return float64(0), false }
 
-type conversationSchema struct {
-	ID          string          `json:"id"`
-	AgentID     string          `json:"agentId"`
-	AgentName   string          `json:"agentName,omitempty"`
-	UserID      string          `json:"userId,omitempty" doc:"Owner"`
-	Title       string          `json:"title,omitempty"`
-	Metadata    json.RawMessage `json:"metadata"`
-	State       json.RawMessage `json:"state"`
-	Pinned      bool            `json:"pinned"`
-	Budget      *budgetSchema   `json:"budget"`
-	SpentUSD    usd             `json:"spentUsd"`
-	Runtime     runtimeSchema   `json:"runtime"`
-	Continuable bool            `json:"continuable" doc:"A turn cut short by the budget waits for continue"`
-	CreatedAt   isoTime         `json:"createdAt" format:"date-time"`
-	UpdatedAt   isoTime         `json:"updatedAt" format:"date-time"`
-}
-
 type budgetSchema struct {
 	MaxCostUSD usd    `json:"maxCostUsd"`
 	OnReach    string `json:"onReach" enum:"pause,stop"`

@@ -168,8 +168,8 @@ func (v *messageView) Delta(run sse.Run, offset int) sse.Frame {
 	return v.text(v.speech.Hear(run.Text, offset))
 }
 
-// Parting implements sse.View.
-func (v *messageView) Parting(why sse.Parting) sse.Frame {
+// End implements sse.View.
+func (v *messageView) End(why sse.EndReason) sse.Frame {
 	table := refusals()
 	switch why {
 	case sse.Deleted:

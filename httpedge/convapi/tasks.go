@@ -87,7 +87,7 @@ func (in *createTaskIn) Validate() *machine.Failure {
 	return nil
 }
 
-// createTask makes a task. Its files are stored in the conversation in which it will run, which exists before it then.
+// createTask makes a task. The bytes of its files are stored before; its conversation takes them in with its first message.
 func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOut, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
@@ -102,81 +102,47 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOu
 	if a.config.UserIDFromBody && !command.Caller.Identified && in.UserID != "" {
 		command.Caller.UserId = endpoint.OutsideUser(in.UserID)
 	}
-	conversation := a.ids.NewIDFor("conv", command.GetTaskId())
-	var files []*conversationpb.FileRef
-	if len(in.Files) > 0 {
-		ctx = withUser(ctx, command.GetCaller().GetUserId())
-		create := &conversationpb.Create{Agent: agent, Title: taskpb.Title(in.Input), Source: "task"}
-		state, err := a.createFor(ctx, command.GetTaskId(), conversation, create)
-		if err == nil {
-			files, err = a.storeTaskFiles(ctx, state, agent, in.Files)
-		}
-		if err != nil {
-			return nil, err
-		}
+	create := &taskpb.Create{
+		AgentId: in.AgentID, Input: in.Input, CallbackUrl: in.CallbackURL, Metadata: in.Metadata,
+		ConversationId: a.ids.NewIDFor("conv", command.GetTaskId()),
 	}
-	command.Body = &taskpb.Command_Create{Create: &taskpb.Create{
-		AgentId: in.AgentID, Input: in.Input, Files: files, CallbackUrl: in.CallbackURL, Metadata: in.Metadata,
-		ConversationId: conversation,
-	}}
-	reply, err := a.tasks.Ask(ctx, command)
+	command.Body = &taskpb.Command_Create{Create: create}
+	stored, err := a.storeInline(ctx, create.GetConversationId(), nil, agent, in.Files)
 	if err != nil {
-		if len(files) > 0 && isRefusal(err) { // else the task may exist
-			a.dropConversation(ctx, conversation)
-		}
+		return nil, err
+	}
+	takeBack, err := a.taskFiles(ctx, command, agent, stored)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.tasks.Ask(ctx, command)
+	takeBack(err)
+	if err != nil {
+		a.filer.Drop(ctx, stored, err)
 		return nil, err
 	}
 	return &taskEnvelopeOut{recordOfTask(reply.GetTask(), nil)}, nil
 }
 
-// withUser lets what follows be done by the user whom the body names.
-func withUser(ctx context.Context, user string) context.Context {
-	caller := endpoint.CallerFrom(ctx)
-	if caller.UserID == user {
-		return ctx
+// taskFiles lets a new task bring the files to its conversation. FOR ONE RELEASE: where a node does not know how, the conversation
+// is made before, see turns.Asker.Stepwise.
+func (a *API) taskFiles(
+	ctx context.Context, command *taskpb.Command, agent *agentpb.Agent, stored []*conversationpb.File,
+) (takeBack func(error), err error) {
+	create := command.GetCreate()
+	create.Stored = stored
+	if len(stored) == 0 {
+		return func(error) {}, nil
 	}
-	caller.UserID = user
-	return endpoint.WithCall(ctx, &endpoint.Call{Caller: caller})
-}
-
-// createFor makes the conversation of a task, as the task itself would.
-func (a *API) createFor(ctx context.Context, task, id string, create *conversationpb.Create) (*conversationpb.State, error) {
-	create.ServerMetadata = taskpb.Link(task)
-	command := a.command(ctx, id)
-	command.Body = &conversationpb.Command_Create{Create: create}
-	reply, err := a.ask(ctx, command)
-	return reply.GetState(), err
-}
-
-// storeTaskFiles stores the files of a task in its conversation.
-func (a *API) storeTaskFiles(
-	ctx context.Context, in *conversationpb.State, agent *agentpb.Agent, files []fileInput,
-) ([]*conversationpb.FileRef, error) {
-	_, err := a.storeInline(ctx, in, agent, files)
-	var filled *conversationpb.State
-	if err == nil {
-		filled, err = a.reader.State(ctx, in.GetId())
+	first := a.command(ctx, create.GetConversationId())
+	first.Caller = command.GetCaller()
+	first.Opening = filing.Opening(stored, agent)
+	first.Opening.Create = taskpb.Conversation(command.GetTaskId(), create.GetInput(), agent)
+	rest, takeBack, err := a.asker.Stepwise(ctx, first)
+	if err == nil && rest.GetOpening() == nil {
+		create.Files, create.Stored = conversationpb.Refs(stored), nil
 	}
-	if err != nil {
-		a.dropConversation(ctx, in.GetId())
-		return nil, err
-	}
-	refs := make([]*conversationpb.FileRef, 0, len(files))
-	for _, file := range filled.GetFiles() { // the conversation is new: they are all
-		refs = append(refs, &conversationpb.FileRef{
-			Id: file.GetId(), Name: file.GetName(), MimeType: file.GetMimeType(), Size: file.GetSize(),
-		})
-	}
-	return refs, nil
-}
-
-// dropConversation removes a conversation that no task came to, as well as it can: nobody sees it, and nothing runs in it.
-func (a *API) dropConversation(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), filing.CleanUpTimeout)
-	defer cancel()
-	command := a.command(ctx, id)
-	command.Body = &conversationpb.Command_Delete{Delete: &conversationpb.Delete{}}
-	_, _ = a.ask(ctx, command) // see above
+	return takeBack, err
 }
 
 // taskCommand returns a command of the request's caller on a task.

@@ -121,7 +121,8 @@ func TestUnknownTasks(t *testing.T) {
 func (k *kit) answerTasks() {
 	k.tasks.OnAsk = func(_ context.Context, command *taskpb.Command) (*taskpb.Reply, error) {
 		view := dug(command.GetCaller().GetUserId())
-		view.Task.Id, view.Task.Files = command.GetTaskId(), command.GetCreate().GetFiles()
+		view.Task.Id = command.GetTaskId()
+		view.Task.Files = append(command.GetCreate().GetFiles(), conversationpb.Refs(command.GetCreate().GetStored())...)
 		return &taskpb.Reply{Task: view.Task, Comment: &taskpb.Comment{Id: "comment_1_x", Role: taskpb.Role_USER, Content: command.GetAddComment().GetContent()}}, nil
 	}
 }
@@ -151,8 +152,10 @@ func TestCreateTask(t *testing.T) {
 	k.refused(404, "NOT_FOUND", "POST", "/tasks", `{"agentId":"nobody","input":"dig"}`)
 }
 
-func TestTaskWithFiles(t *testing.T) {
-	k := serve(t, withFiles)
+func TestTaskWithFiles(t *testing.T) { bothWays(t, taskWithFiles) }
+
+func taskWithFiles(t *testing.T, k *kit) {
+	t.Helper()
 	k.answerTasks()
 	add := k.runtime.OnAsk
 	var made, deleted string
@@ -176,18 +179,30 @@ func TestTaskWithFiles(t *testing.T) {
 	require.Equal(t, "a.csv", r.at(t, "task", "files", 0, "name"))
 	require.Equal(t, "text/csv", r.at(t, "task", "files", 0, "mimeType"))
 	create := k.tasks.Commands()[0].GetCreate()
-	require.Equal(t, made, create.GetConversationId())
-	require.Len(t, create.GetFiles(), 1)
+	if k.features == nil {
+		require.Empty(t, k.runtime.Commands(), "the conversation is the task's to make")
+		require.Len(t, create.GetStored(), 1)
+		require.Empty(t, create.GetFiles())
+	} else {
+		require.Equal(t, made, create.GetConversationId())
+		require.Len(t, create.GetFiles(), 1)
+		require.Empty(t, create.GetStored())
+	}
 	require.Empty(t, deleted)
+	made = ""
+	bytes := k.files.Len()
 
 	k.refused(415, "unsupported_file_type", "POST", "/tasks", `{"agentId":"filer","input":"dig a hole","files":[`+inline("a.zip", "", "PK\x03\x04")+`]}`)
-	require.Equal(t, made, deleted, "no task came to it")
-	deleted = ""
+	require.Empty(t, made, "refused before anything is made")
+	require.Equal(t, bytes, k.files.Len())
 	k.tasks.OnAsk = func(context.Context, *taskpb.Command) (*taskpb.Reply, error) {
 		return nil, fail(failurepb.Code_VALIDATION, "no")
 	}
 	k.refused(400, "VALIDATION_ERROR", "POST", "/tasks", `{"agentId":"filer","input":"dig a hole","files":[`+inline("a.csv", "", "a;b")+`]}`)
 	require.Equal(t, made, deleted)
+	if k.features == nil {
+		require.Equal(t, bytes, k.files.Len(), "the bytes are dropped")
+	}
 	deleted = ""
 	k.tasks.OnAsk = func(context.Context, *taskpb.Command) (*taskpb.Reply, error) {
 		return nil, fail(failurepb.Code_UNAVAILABLE, "perhaps")

@@ -122,35 +122,6 @@ func (c *cancelResult) AppendJSON(dst []byte) []byte {
 // Described implements openapi.Described.
 func (c *cancelResult) Described() (value any, nullable bool) { return cancelSchema{}, false }
 
-func appendConversation(dst []byte, state *conversationpb.State) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = wire.AppendString(dst, state.GetId())
-	dst = append(dst, `,"agentId":`...)
-	dst = wire.AppendString(dst, state.GetAgentId())
-	dst = wire.AppendOptional(dst, `,"agentName":`, state.GetAgentName())
-	dst = wire.AppendOptional(dst, `,"userId":`, state.GetUserId())
-	dst = wire.AppendOptional(dst, `,"title":`, state.GetTitle())
-	dst = append(dst, `,"metadata":`...)
-	dst = appendMerged(dst, state.GetMetadata(), serverMetadata(state))
-	dst = append(dst, `,"state":`...)
-	dst = wire.AppendObject(dst, state.GetState())
-	dst = append(dst, `,"pinned":`...)
-	dst = strconv.AppendBool(dst, state.GetPinned())
-	dst = append(dst, `,"budget":`...)
-	dst = appendBudget(dst, state.GetBudget())
-	dst = append(dst, `,"spentUsd":`...)
-	dst = money.Append(dst, state.GetSpentNanoUsd())
-	dst = append(dst, `,"runtime":`...)
-	dst = appendRuntime(dst, state)
-	dst = append(dst, `,"continuable":`...)
-	dst = strconv.AppendBool(dst, state.GetContinuable())
-	dst = append(dst, `,"createdAt":`...)
-	dst = wire.AppendTime(dst, state.GetCreatedAt())
-	dst = append(dst, `,"updatedAt":`...)
-	dst = wire.AppendTime(dst, state.GetUpdatedAt())
-	return append(dst, '}')
-}
-
 // serverMetadata is the server's own keys.
 func serverMetadata(state *conversationpb.State) []byte {
 	kept := state.GetServerMetadata()

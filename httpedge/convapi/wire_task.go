@@ -2,13 +2,10 @@ package convapi
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
-	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
-	"parley/proto/failurepb"
 	"parley/proto/taskpb"
 )
 
@@ -178,10 +175,4 @@ func recordOfResult(task *taskpb.State, result *taskpb.Result) *taskResultRecord
 		record.Usage = &taskUsage{result.GetUsage()}
 	}
 	return record
-}
-
-// isRefusal says that the rules have refused, so that nothing was done.
-func isRefusal(err error) bool {
-	var failure *machine.Failure
-	return errors.As(err, &failure) && failure.Code != failurepb.Code_UNAVAILABLE
 }

@@ -84,8 +84,8 @@ func (v view) Delta(run sse.Run, offset int) sse.Frame {
 	return deltaFrame(run, offset)
 }
 
-// Parting implements sse.View. Clients that may return are told to spread their return over two seconds.
-func (v view) Parting(why sse.Parting) sse.Frame {
+// End implements sse.View. Clients that may return are told to spread their return over two seconds.
+func (v view) End(why sse.EndReason) sse.Frame {
 	const soonest, spread = 500, 2000 // milliseconds
 	switch why {
 	case sse.Deleted:

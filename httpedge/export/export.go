@@ -1,12 +1,12 @@
 // Package export renders conversations as files: Markdown, HTML and, through a browser, PDF.
 //
-// A Format turns a conversation into bytes piece by piece: its head, its messages in order, its end. It is pure; what it
-// renders is not trusted. In HTML, answers are Markdown made into a small set of harmless elements, everything else is
-// text; the page names its own policy (Policy), under which nothing runs and nothing is loaded. Stream reads a
-// conversation page by page and never holds more than one page.
+// A Format renders a conversation piece by piece: its head, its messages in order, its end. It is pure, and the content
+// is not trusted. In HTML, answers are Markdown rendered as a small set of harmless elements, and everything else is
+// text; the page has a policy (Policy) under which nothing runs or is loaded. Stream reads a conversation page by page
+// and never holds more than one page.
 //
-// A Printer makes a PDF of the HTML. Chromium is the one there is: a browser process of its own for each PDF, with
-// JavaScript off, no network, a folder of its own that goes with it, and a time limit. Few run at once.
+// A Printer renders the HTML as PDF. Chromium is the only one: a separate browser process for each PDF, with JavaScript
+// off, no network, a temporary directory and a time limit. Few run at once.
 package export
 
 import (
@@ -19,11 +19,11 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Options says how to render.
+// Options configure the rendering.
 type Options struct {
 	Locale *Locale // nil = English
-	Tools  bool    // tool calls with arguments and results are part of it
-	Print  bool    // for paper: page breaks in the right places, no colours that cost ink
+	Tools  bool    // include tool calls with arguments and results
+	Print  bool    // for paper: page breaks between messages, no colours that cost ink
 }
 
 func (o Options) locale() *Locale {
@@ -33,7 +33,7 @@ func (o Options) locale() *Locale {
 	return o.Locale
 }
 
-// Format appends the parts of an export. Head is called first and once, End last.
+// Format appends the parts of an export. Head is called once at the beginning, End once at the end.
 type Format interface {
 	Head(dst []byte, conversation *conversationpb.State) []byte
 	Message(dst []byte, message *conversationpb.Message) []byte
@@ -43,7 +43,7 @@ type Format interface {
 // Pages returns the next messages of a conversation in order, none at its end.
 type Pages func() ([]*conversationpb.Message, error)
 
-// Stream renders a conversation as it is read.
+// Stream renders a conversation while the result is being read.
 func Stream(format Format, conversation *conversationpb.State, pages Pages) io.Reader {
 	return &stream{format: format, pages: pages, ready: format.Head(nil, conversation)}
 }
@@ -51,8 +51,8 @@ func Stream(format Format, conversation *conversationpb.State, pages Pages) io.R
 type stream struct {
 	format Format
 	pages  Pages
-	ready  []byte // rendered and not read yet
-	buffer []byte // what ready is a part of
+	ready  []byte // rendered and not yet read
+	buffer []byte // the memory of ready
 	err    error
 }
 
@@ -81,7 +81,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FileName is a name for the export of a conversation, with an ending like "md".
+// FileName returns a file name for the export of a conversation, with an ending such as "md".
 func FileName(conversation *conversationpb.State, ending string) string {
 	const longest = 80 // characters
 	name := strings.Map(func(r rune) rune {
@@ -98,12 +98,12 @@ func FileName(conversation *conversationpb.State, ending string) string {
 	return cmp.Or(name, "conversation") + "." + ending
 }
 
-// title is what a conversation is called.
+// title returns the title of a conversation, or the locale's word for one without a title.
 func title(conversation *conversationpb.State, locale *Locale) string {
 	return cmp.Or(strings.TrimSpace(conversation.GetTitle()), locale.Conversation)
 }
 
-// speaker is who wrote a message.
+// speaker returns the author of a message.
 func speaker(agentName string, message *conversationpb.Message, locale *Locale) string {
 	if message.GetRole() == conversationpb.Role_USER {
 		return cmp.Or(message.GetName(), locale.User)
@@ -111,7 +111,7 @@ func speaker(agentName string, message *conversationpb.Message, locale *Locale) 
 	return cmp.Or(message.GetName(), agentName, locale.Assistant)
 }
 
-// remark is what is to be known of how a message came to its end, "" for the usual.
+// remark says how a message ended, "" if it was completed normally.
 func remark(message *conversationpb.Message, locale *Locale) string {
 	if message.GetEdited() {
 		return locale.Edited
@@ -119,7 +119,8 @@ func remark(message *conversationpb.Message, locale *Locale) string {
 	return locale.Statuses[message.GetStatus()]
 }
 
-// pretty indents JSON; what is no JSON stays as it is, and so does what nests so deep that indenting would blow it up.
+// pretty indents JSON. Text that is not JSON, or is nested so deeply that indenting would inflate it, is returned as it
+// is.
 func pretty(text string) string {
 	const deepest = 32
 	depth, most := 0, 0

@@ -24,7 +24,7 @@ var screenStyle string
 //go:embed print.css
 var printStyle string
 
-// HTML renders as one page that needs nothing else.
+// HTML renders as one self-contained page.
 func HTML(options Options) Format {
 	return &page{
 		options: options, locale: options.locale(),
@@ -35,11 +35,11 @@ func HTML(options Options) Format {
 	}
 }
 
-// beforeOwn is a priority before that of Goldmark's own renderer.
+// beforeOwn is a priority higher than that of Goldmark's own renderer.
 const beforeOwn = 100
 
-// rawAsText shows HTML in an answer as the text it is: most often it is what the answer is about, and leaving it out
-// would take words from the conversation.
+// rawAsText shows HTML in an answer as text: often the answer is about it, and omitting it would lose part of the
+// conversation.
 type rawAsText struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -66,7 +66,7 @@ func (rawAsText) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// Policy is the content security policy that the page is to be served with. The page itself repeats what can be said
+// Policy is the content security policy that the page must be served with. The page repeats the part that is allowed
 // inside a page.
 func Policy(options Options) string {
 	return inPage(options) + "; frame-ancestors 'none'; sandbox"
@@ -85,7 +85,7 @@ func style(options Options) string {
 	return screenStyle
 }
 
-// cleaner lets through what Markdown makes, without anything that could run, load or pretend.
+// cleaner passes the elements that Markdown produces, and nothing that could run, load or deceive.
 func cleaner() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()
 	policy.AllowElements(
@@ -134,8 +134,8 @@ func (p *page) Message(dst []byte, message *conversationpb.Message) []byte {
 	}
 	dst = append(dst, "<article class=\""+role+"\">\n<h2>"+html.EscapeString(speaker(p.agentName, message, l))+
 		" <small>"+l.date(message.GetCreatedAt())...)
-	if said := remark(message, l); said != "" {
-		dst = append(dst, " · "+said...)
+	if status := remark(message, l); status != "" {
+		dst = append(dst, " · "+status...)
 	}
 	dst = append(dst, "</small></h2>\n"...)
 	if p.options.Tools {
@@ -155,7 +155,7 @@ func (p *page) Message(dst []byte, message *conversationpb.Message) []byte {
 	return append(dst, "</article>\n"...)
 }
 
-// content is the text of a message: people write text, models write Markdown.
+// content renders the text of a message: plain text from people, Markdown from models.
 func (p *page) content(dst []byte, role, content string) []byte {
 	content = strings.TrimSpace(strings.ToValidUTF8(content, "\uFFFD"))
 	if content == "" {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Locale is the words of one language.
+// Locale holds the texts of one language.
 type Locale struct {
 	Tag                                    string // of the HTML page
-	Conversation                           string // title of what has none
+	Conversation                           string // title of a conversation without one
 	User, Assistant                        string
 	Agent, Created, Updated                string
 	Tool, Arguments, Result, Failure       string
@@ -60,7 +60,7 @@ func turkish() *Locale {
 	}
 }
 
-// date writes Unix milliseconds as people of the language do, in UTC.
+// date formats Unix milliseconds in the language's usual form, in UTC.
 func (l *Locale) date(unixMilli int64) string {
 	t := time.UnixMilli(unixMilli).UTC()
 	month := l.Months[t.Month()-1]
@@ -70,7 +70,7 @@ func (l *Locale) date(unixMilli int64) string {
 	return fmt.Sprintf("%s %d, %d, %s UTC", month, t.Day(), t.Year(), t.Format("15:04"))
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func (l *Locale) size(n int64) string {
 	const step = 1000
 	switch {

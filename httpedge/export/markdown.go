@@ -6,7 +6,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Markdown renders as Markdown. What people and models wrote stays as they wrote it.
+// Markdown renders as Markdown. The text of messages is copied unchanged.
 func Markdown(options Options) Format { return &markdown{options: options, locale: options.locale()} }
 
 type markdown struct {
@@ -30,8 +30,8 @@ func (m *markdown) Head(dst []byte, conversation *conversationpb.State) []byte {
 func (m *markdown) Message(dst []byte, message *conversationpb.Message) []byte {
 	l := m.locale
 	dst = append(dst, "\n---\n\n## "+oneLine(speaker(m.agentName, message, l))+"\n\n*"+l.date(message.GetCreatedAt())...)
-	if said := remark(message, l); said != "" {
-		dst = append(dst, " · "+said...)
+	if status := remark(message, l); status != "" {
+		dst = append(dst, " · "+status...)
 	}
 	dst = append(dst, "*\n"...)
 	if m.options.Tools {
@@ -58,7 +58,7 @@ func (m *markdown) call(dst []byte, call *conversationpb.ToolCall) []byte {
 	return m.block(dst, m.locale.Failure, call.GetError())
 }
 
-// block writes a text between fences that are longer than any inside it.
+// block writes a text between fences that are longer than any fence inside it.
 func (m *markdown) block(dst []byte, label, text string) []byte {
 	if text == "" {
 		return dst
@@ -70,10 +70,10 @@ func (m *markdown) block(dst []byte, label, text string) []byte {
 // End implements Format.
 func (m *markdown) End(dst []byte) []byte { return dst }
 
-// oneLine makes a text fit for a heading.
+// oneLine joins the lines of a text, for a heading.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// longestRun is how often a character stands in a row at most.
+// longestRun returns the length of the longest run of a character.
 func longestRun(text string, c byte) (longest int) {
 	run := 0
 	for i := range len(text) {

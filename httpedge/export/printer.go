@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Printer makes a PDF of an HTML page. Nothing is written to out unless the PDF is whole.
+// Printer renders an HTML page as PDF. It writes nothing to out unless the PDF is complete.
 type Printer interface {
 	PDF(ctx context.Context, html io.Reader, out io.Writer) error
 }
@@ -24,34 +24,35 @@ var (
 	ErrTimeout  error = unavailableError("the browser did not finish in time")
 )
 
-// unavailableError is an error that says "not now" to the edge.
+// unavailableError is an error that the edge reports as temporary.
 type unavailableError string
 
 func (e unavailableError) Error() string { return "export: " + string(e) }
 
-// Unavailable tells the edge that asking again may help.
+// Unavailable tells the edge that a retry may succeed.
 func (e unavailableError) Unavailable() bool { return true }
 
-// ChromiumConfig is the settings of a Chromium.
+// ChromiumConfig configures a Chromium.
 type ChromiumConfig struct {
 	// Path is the program, by name or path.
 	Path string
-	// Timeout bounds the making of one PDF, the wait for its turn not included. Default 30 s.
+	// Timeout bounds the rendering of one PDF, excluding the wait for its turn. Default 30 s.
 	Timeout time.Duration
-	// MaxConcurrent is how many run at once, each with some 200 MB. Default 1.
+	// MaxConcurrent is how many browsers run at once, each with some 200 MB. Default 1.
 	MaxConcurrent int
-	// MaxWaiting is how many more wait for their turn; further ones are ErrBusy. Default 16.
+	// MaxWaiting is how many more PDFs may wait for their turn; beyond it ErrBusy. Default 16.
 	MaxWaiting int
 	// MaxBytes bounds the page and the PDF, each. Default 64 MiB.
 	MaxBytes int64
-	// TempDir holds the browsers' folders. Default: the system's. A long path fails: a browser puts a socket there.
+	// TempDir holds the browsers' directories. Default: the system's. A long path fails: a browser creates a socket
+	// there.
 	TempDir string
-	// NoSandbox starts the browser without its own sandbox, as it needs when this process is root or may not make
-	// namespaces. The pages run no scripts and load nothing either way. Root implies it.
+	// NoSandbox starts the browser without its own sandbox, which is necessary where this process may not create
+	// namespaces. Root implies it. The pages run no scripts and load nothing either way.
 	NoSandbox bool
 }
 
-// Chromium prints with a headless Chromium or Chrome.
+// Chromium is a Printer that runs a headless Chromium or Chrome.
 type Chromium struct {
 	config  ChromiumConfig
 	program string
@@ -108,7 +109,7 @@ func (c *Chromium) PDF(ctx context.Context, html io.Reader, out io.Writer) error
 	if err != nil {
 		return fmt.Errorf("export: make the browser's folder: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary folder: what stays is swept there
+	defer func() { _ = os.RemoveAll(dir) }() // in the system's temporary directory, which is cleaned by the system
 	if err := c.print(limited, dir, html); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
 			return ErrTimeout
@@ -124,7 +125,7 @@ const (
 	profileDir = "profile"
 )
 
-// print has a browser make the PDF in dir.
+// print runs a browser that writes the PDF to dir.
 func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error {
 	page, err := os.Create(filepath.Join(dir, htmlFile))
 	if err != nil {
@@ -140,21 +141,21 @@ func (c *Chromium) print(ctx context.Context, dir string, html io.Reader) error 
 	if err := writeProfile(dir); err != nil {
 		return err
 	}
-	said := &tail{}
+	stderr := &tail{}
 	command := exec.CommandContext(ctx, c.program, c.arguments(dir)...)
-	command.Dir, command.Stderr = dir, said
-	// Nothing of this process's environment is the browser's business; it needs a home to write to.
+	command.Dir, command.Stderr = dir, stderr
+	// The browser gets nothing of this process's environment; it needs a home directory to write to.
 	command.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	const patience = 2 * time.Second // for the end of what it has started
+	const patience = 2 * time.Second // for the end of its child processes
 	command.WaitDelay = patience
 	killTogether(command)
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("export: the browser failed: %w: %s", err, said)
+		return fmt.Errorf("export: the browser failed: %w: %s", err, stderr)
 	}
 	return nil
 }
 
-// writeProfile turns scripts off for all pages. The command line's way of it also stops the page that prints.
+// writeProfile turns scripts off for all pages. The command line flag for that would also stop the printing page.
 func writeProfile(dir string) error {
 	const noScripts = `{"profile":{"default_content_setting_values":{"javascript":2}}}`
 	folder := filepath.Join(dir, profileDir, "Default")
@@ -174,7 +175,7 @@ func (c *Chromium) arguments(dir string) []string {
 		"--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-extensions",
 		"--disable-component-update", "--disable-background-networking", "--disable-sync", "--disable-breakpad",
 		"--disable-domain-reliability", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
-		// No way out: no name resolves, and what needs none meets a proxy that is not there.
+		// No network: no name resolves, and requests to addresses go to a proxy that does not exist.
 		"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
 		"--user-data-dir=" + filepath.Join(dir, profileDir),
 		"--no-pdf-header-footer", "--print-to-pdf=" + filepath.Join(dir, pdfFile),
@@ -185,7 +186,7 @@ func (c *Chromium) arguments(dir string) []string {
 	return append(arguments, "file://"+filepath.Join(dir, htmlFile))
 }
 
-// deliver copies the PDF, once it is known to be one.
+// deliver copies the PDF, after checking that it is one.
 func (c *Chromium) deliver(name string, out io.Writer) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -210,7 +211,7 @@ func (c *Chromium) deliver(name string, out io.Writer) error {
 	return nil
 }
 
-// tail keeps the end of what a process says.
+// tail keeps the end of a process's output.
 type tail struct{ kept []byte }
 
 // Write implements io.Writer.

@@ -4,5 +4,5 @@ package export
 
 import "os/exec"
 
-// killTogether leaves it at ending the process itself.
+// killTogether does nothing here: only the process itself is killed.
 func killTogether(*exec.Cmd) {}

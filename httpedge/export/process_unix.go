@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// killTogether makes the end of the command's context the end of all that it has started: a browser is many processes.
+// killTogether makes the end of the command's context kill its child processes, too: a browser is many processes.
 func killTogether(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

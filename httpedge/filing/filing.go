@@ -26,8 +26,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// CleanUpTimeout bounds what is taken back after a failure.
-const CleanUpTimeout = 5 * time.Second
+// cleanUpTimeout bounds what is taken back after a failure.
+const cleanUpTimeout = 5 * time.Second
 
 // What a file says of itself, in bytes. The rules decide alike of files in conversations.
 const (
@@ -172,35 +172,54 @@ func (r Filer) Examine(state *conversationpb.State, agent *agentpb.Agent, files 
 	return nil
 }
 
-// StoreAll stores the files that come with a message in its conversation and returns their ids. All of them are looked at before
-// the first is stored; when one cannot be stored, those before it are removed again. command makes new commands of the caller.
+// StoreAll stores the bytes of files that come with a message to a conversation. The message's command opens with the records
+// (conversationpb.Opening), so that files and message are committed at once; what no command commits, storage drops after an hour.
+// All files are looked at before the first is stored. state nil = a conversation that is still to be made.
 func (r Filer) StoreAll(
-	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files []*Incoming, command func() *conversationpb.Command,
-) ([]string, error) {
+	ctx context.Context, conversationID string, state *conversationpb.State, agent *agentpb.Agent, files []*Incoming,
+) ([]*conversationpb.File, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
 	if err := r.Examine(state, agent, files); err != nil {
 		return nil, err
 	}
-	ids := make([]string, 0, len(files))
+	stored := make([]*conversationpb.File, 0, len(files))
 	for _, incoming := range files {
-		file, err := r.StoreIn(ctx, command(), state, agent, incoming)
+		file, _, err := r.StoreBytes(ctx, r.IDs.NewIDFor("file", conversationID), agent, incoming)
 		if err != nil {
-			r.Remove(ctx, ids, command)
+			r.dropAll(ctx, stored)
 			return nil, err
 		}
-		ids = append(ids, file.GetId())
+		stored = append(stored, file)
 	}
-	return ids, nil
+	return stored, nil
 }
 
-// Remove takes back files of a conversation as well as it can: those that stay go with the conversation.
-func (r Filer) Remove(ctx context.Context, ids []string, command func() *conversationpb.Command) {
-	for _, id := range ids {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanUpTimeout)
-		remove := command()
-		remove.Body = &conversationpb.Command_RemoveFile{RemoveFile: &conversationpb.RemoveFile{FileId: id}}
-		_, _ = r.Asker.Ask(limited, remove) // see above
-		cancel()
+// Drop removes the bytes of files whose command was refused. Any other end, and none, may have made them the conversation's.
+func (r Filer) Drop(ctx context.Context, files []*conversationpb.File, ended error) {
+	if turns.Refused(ended) {
+		r.dropAll(ctx, files)
 	}
+}
+
+func (r Filer) dropAll(ctx context.Context, files []*conversationpb.File) {
+	for _, file := range files {
+		r.drop(ctx, file.GetId())
+	}
+}
+
+// Opening is what a command opens with to make files the conversation's; nil = there are none.
+func Opening(files []*conversationpb.File, agent *agentpb.Agent) *conversationpb.Opening {
+	if len(files) == 0 {
+		return nil
+	}
+	return &conversationpb.Opening{Files: files, Agent: Rules(agent)}
+}
+
+// Rules is what the rules need of an agent to take files.
+func Rules(agent *agentpb.Agent) *agentpb.Agent {
+	return &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
 }
 
 // StoreBytes judges a file and stores its bytes. The record is still to be committed.
@@ -230,7 +249,7 @@ func (r Filer) StoreBytes(
 
 // drop removes bytes that became no file. What it cannot remove is swept.
 func (r Filer) drop(ctx context.Context, id string) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanUpTimeout)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	_ = r.Files.Delete(limited, id) // see above
 }

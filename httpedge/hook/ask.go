@@ -22,33 +22,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// signatureHeader is that of webhooks (document 1).
+// signatureHeader is the signature header of webhooks (document 1).
 const signatureHeader = "X-Service-Signature"
 
 // maxAnswer bounds an answer.
 const maxAnswer = 64 << 10
 
-// asker asks one hook.
-type asker struct {
+// hookClient calls one hook.
+type hookClient struct {
 	name     string
 	endpoint Endpoint
 	client   *http.Client
 	log      *slog.Logger
-	places   chan struct{} // one per question under way
-	down     atomic.Bool   // the last question had no answer
+	places   chan struct{} // one for each call in progress
+	down     atomic.Bool   // the last call had no answer
 
 	yes, no, failed prometheus.Counter
 }
 
-func newAsker(name string, endpoint Endpoint, client *http.Client, log *slog.Logger, calls *prometheus.CounterVec) *asker {
-	return &asker{
+func newAsker(name string, endpoint Endpoint, client *http.Client, log *slog.Logger, calls *prometheus.CounterVec) *hookClient {
+	return &hookClient{
 		name: name, endpoint: endpoint, client: client, log: log, places: make(chan struct{}, endpoint.MaxConcurrent),
 		yes: calls.WithLabelValues(name, "yes"), no: calls.WithLabelValues(name, "no"),
 		failed: calls.WithLabelValues(name, "failed"),
 	}
 }
 
-// answer is what all hooks may answer.
+// answer is the response body of all hooks.
 type answer struct {
 	Allowed    *bool   `json:"allowed"`
 	UserID     *string `json:"userId"`
@@ -58,8 +58,8 @@ type answer struct {
 	status int
 }
 
-// ask puts one question. An error means that there was no answer; the log has heard of it.
-func (a *asker) ask(ctx context.Context, question any) (*answer, error) {
+// ask makes one call. An error means that there was no answer, and has been logged.
+func (a *hookClient) ask(ctx context.Context, question any) (*answer, error) {
 	asked, cancel := context.WithTimeout(ctx, a.endpoint.Timeout)
 	defer cancel()
 	got, err := a.put(asked, question)
@@ -79,10 +79,10 @@ func (a *asker) ask(ctx context.Context, question any) (*answer, error) {
 	return got, nil
 }
 
-// denied says that the application said no.
+// denied reports whether the application said no.
 func (a *answer) denied() bool { return a.status != http.StatusOK || a.Allowed != nil && !*a.Allowed }
 
-func (a *asker) put(ctx context.Context, question any) (*answer, error) {
+func (a *hookClient) put(ctx context.Context, question any) (*answer, error) {
 	select {
 	case a.places <- struct{}{}:
 		defer func() { <-a.places }()
@@ -109,7 +109,7 @@ func (a *asker) put(ctx context.Context, question any) (*answer, error) {
 	return read(response)
 }
 
-// withoutURL takes the URL from an error of net/http, which is logged: its query may be a secret.
+// withoutURL removes the URL from an error of net/http before it is logged: its query may hold a secret.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
@@ -129,7 +129,7 @@ func read(response *http.Response) (*answer, error) {
 			return nil, errors.New("answer is malformed")
 		}
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		_ = json.Unmarshal(body, got) // its text counts if there is one
+		_ = json.Unmarshal(body, got) // the text is used if there is one
 		if got.RetryAfter == 0 {
 			got.RetryAfter, _ = strconv.ParseFloat(response.Header.Get("Retry-After"), 64)
 		}
@@ -140,11 +140,11 @@ func read(response *http.Response) (*answer, error) {
 	return got, nil
 }
 
-// lenient says that no answer lets the request pass.
-func (a *asker) lenient() bool { return a.endpoint.OnError == Allow }
+// lenient reports whether a request passes when there is no answer.
+func (a *hookClient) lenient() bool { return a.endpoint.OnError == Allow }
 
-// setDown logs when the application stops or starts to answer, not once per request.
-func (a *asker) setDown(err error) {
+// setDown logs when the application stops or starts answering, rather than once per request.
+func (a *hookClient) setDown(err error) {
 	down := err != nil
 	if a.down.Load() == down || !a.down.CompareAndSwap(!down, down) {
 		return
@@ -156,7 +156,7 @@ func (a *asker) setDown(err error) {
 	a.log.Info("hook answers again", slog.String("hook", a.name))
 }
 
-// sign is the signature of a body (document 1, webhooks).
+// sign returns the signature of a body (document 1, webhooks).
 func sign(secret string, body []byte, at time.Time) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -166,7 +166,7 @@ func sign(secret string, body []byte, at time.Time) string {
 	return "t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// shown makes the application's text fit for a caller's eyes; "" when it is none.
+// shown makes the application's text fit to show to a caller; "" if it is no text.
 func shown(text string) string {
 	const longest = 200
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -11,14 +11,14 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Authorizer asks authorizeBudget and authorizeResolve. One that is off permits.
+// Authorizer calls authorizeBudget and authorizeResolve. A hook that is off permits.
 func (h *Hooks) Authorizer() endpoint.Authorizer {
 	return &authorizer{budget: h.budget, resolve: h.resolve}
 }
 
-type authorizer struct{ budget, resolve *asker }
+type authorizer struct{ budget, resolve *hookClient }
 
-// subject is the conversation that a question is about.
+// subject is the conversation that a call is about.
 type subject struct {
 	ConversationID string `json:"conversationId"`
 	AgentID        string `json:"agentId"`
@@ -54,13 +54,13 @@ type resolveQuestion struct {
 	Caller person `json:"caller"`
 	subject
 	ActionID   string          `json:"actionId"`
-	Kind       string          `json:"kind,omitempty"` // of the action, when it is pending
+	Kind       string          `json:"kind,omitempty"` // of the action, if it is pending
 	ToolName   string          `json:"toolName,omitempty"`
 	Args       json.RawMessage `json:"args,omitempty"`
 	Resolution resolution      `json:"resolution"`
 }
 
-// resolution is a decision in the form of the API.
+// resolution is a decision, in the API's form.
 type resolution struct {
 	Type               string          `json:"type"`
 	Decision           string          `json:"decision,omitempty"`
@@ -68,7 +68,7 @@ type resolution struct {
 	ApprovedArgs       json.RawMessage `json:"approvedArgs,omitempty"`
 	Answers            json.RawMessage `json:"answers,omitempty"`
 	Cancelled          bool            `json:"cancelled,omitempty"`
-	Error              string          `json:"error,omitempty"` // a client tool's output is not told: it may be large
+	Error              string          `json:"error,omitempty"` // a client tool's output is not sent: it may be large
 }
 
 // AuthorizeResolve implements endpoint.Authorizer.
@@ -101,8 +101,8 @@ func resolutionOf(resolve *conversationpb.Resolve) resolution {
 	return out
 }
 
-// permitted asks and words a no with the hook's own code.
-func permitted(ctx context.Context, hook *asker, question any, code failurepb.Code) error {
+// permitted calls the hook; a no becomes a failure with the given code.
+func permitted(ctx context.Context, hook *hookClient, question any, code failurepb.Code) error {
 	if hook == nil {
 		return nil
 	}
@@ -113,12 +113,12 @@ func permitted(ctx context.Context, hook *asker, question any, code failurepb.Co
 	case err != nil:
 		return failure.New(code, failure.PermissionNotChecked)
 	case got.denied() || got.Allowed == nil:
-		return refusal(code, got, failure.NotPermitted)
+		return denied(code, got, failure.NotPermitted)
 	}
 	return nil
 }
 
-// dollars is nano-dollars, written as a number of dollars.
+// dollars is an amount in nano-dollars, written as a number of dollars.
 type dollars int64
 
 func moneyOf(budget *conversationpb.Budget) *allowance {

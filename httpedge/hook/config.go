@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Names of the hooks, as they stand in questions, logs and metrics.
+// Names of the hooks, as used in calls, logs and metrics.
 const (
 	resolveContext   = "resolve_context"
 	rateLimit        = "rate_limit"
@@ -17,32 +17,31 @@ const (
 	authorizeResolve = "authorize_resolve"
 )
 
-// What no answer means.
+// What a missing or bad answer means.
 const (
 	Refuse = "refuse"
 	Allow  = "allow"
 )
 
-// Config says which hooks there are. An endpoint without a URL is off.
+// Config configures the hooks. An endpoint without a URL is off.
 type Config struct {
 	ResolveContext, RateLimit, AuthorizeBudget, AuthorizeResolve Endpoint
-	// Headers are the request headers that resolveContext is told, where the request has them. Default Authorization,
-	// Cookie.
+	// Headers are the request headers that are passed to resolveContext, if present. Default Authorization, Cookie.
 	Headers []string
 }
 
-// Endpoint is where one hook is asked.
+// Endpoint configures the calls of one hook.
 type Endpoint struct {
 	// URL is https, or http to loopback. Empty = the hook is off.
 	URL string
-	// Secret signs the questions. Empty = they are not signed.
+	// Secret signs the calls. Empty = they are not signed.
 	Secret string
-	// Timeout bounds one question, the wait for a place included. Default 3 s. Longer forgives a slow application and
-	// lets requests hang on it.
+	// Timeout bounds one call, including the wait for a slot. Default 3 s. A longer one tolerates a slow application
+	// and makes requests wait for it.
 	Timeout time.Duration
-	// OnError is what no answer, or a bad one, means: refuse (the default) or allow.
+	// OnError is what a missing or bad answer means: refuse (the default) or allow.
 	OnError string
-	// MaxConcurrent bounds the questions under way. Default 64.
+	// MaxConcurrent bounds the calls in progress. Default 64.
 	MaxConcurrent int
 }
 
@@ -74,7 +73,7 @@ func (e Endpoint) check() error {
 	return checkURL(e.URL)
 }
 
-// checkURL accepts addresses to which credentials may travel.
+// checkURL accepts addresses to which credentials may be sent.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// person is a caller as hooks are told of it.
+// person describes a caller to hooks.
 type person struct {
 	UserID     string `json:"userId,omitempty"`
 	Identified bool   `json:"identified"`
@@ -23,7 +23,7 @@ func personOf(caller endpoint.Caller) person {
 	return person{UserID: caller.UserID, Identified: caller.Identified, ProjectID: caller.ProjectID}
 }
 
-// Authenticator asks resolveContext for the user of those whom inner lets in without knowing who they are. It returns
+// Authenticator calls resolveContext for the user of callers that inner admits without identifying them. It returns
 // inner itself when the hook is off.
 func (h *Hooks) Authenticator(inner endpoint.Authenticator) endpoint.Authenticator {
 	if h.context == nil {
@@ -34,7 +34,7 @@ func (h *Hooks) Authenticator(inner endpoint.Authenticator) endpoint.Authenticat
 
 type authenticator struct {
 	inner   endpoint.Authenticator
-	hook    *asker
+	hook    *hookClient
 	headers []string
 }
 
@@ -47,8 +47,8 @@ type contextQuestion struct {
 	Query    map[string]string `json:"query"`
 }
 
-// Authenticate implements endpoint.Authenticator. Whoever the application does not name is nobody: neither what the
-// request claims nor the trust of a server without authentication counts beside this hook.
+// Authenticate implements endpoint.Authenticator. A caller that the application does not name is anonymous: with this
+// hook, neither the request's own claim nor the trust of a server without authentication counts.
 func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	caller, refused := a.inner.Authenticate(ctx, request)
 	if refused != nil || caller.Identified {
@@ -62,9 +62,9 @@ func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	case err != nil:
 		return endpoint.Caller{}, failure.New(failurepb.Code_UNAVAILABLE, failure.CallerNotEstablished)
 	case got.status == http.StatusUnauthorized:
-		return endpoint.Caller{}, refusal(failurepb.Code_AUTH_REQUIRED, got, failure.AuthenticationRequired)
+		return endpoint.Caller{}, denied(failurepb.Code_AUTH_REQUIRED, got, failure.AuthenticationRequired)
 	case got.denied():
-		return endpoint.Caller{}, refusal(failurepb.Code_FORBIDDEN, got, failure.AccessDenied)
+		return endpoint.Caller{}, denied(failurepb.Code_FORBIDDEN, got, failure.AccessDenied)
 	case got.UserID == nil || *got.UserID == "":
 		return caller, nil
 	case !validUserID(*got.UserID):
@@ -90,15 +90,15 @@ func (a *authenticator) question(request endpoint.Request) *contextQuestion {
 	return question
 }
 
-// refusal words a no of the application.
-func refusal(code failurepb.Code, got *answer, otherwise failure.Reason) *failure.Failure {
+// denied is the failure for an application's no.
+func denied(code failurepb.Code, got *answer, otherwise failure.Reason) *failure.Failure {
 	if got != nil && got.Message != "" {
 		return failure.Verbatim(code, "%s", got.Message)
 	}
 	return failure.New(code, otherwise)
 }
 
-// validUserID is what authentication by token asks of one, too.
+// validUserID applies the same rules as authentication by token.
 func validUserID(userID string) bool {
 	const longest = 256
 	if len(userID) > longest || !utf8.ValidString(userID) {

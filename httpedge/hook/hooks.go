@@ -9,31 +9,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Hooks are the configured questions. They are safe for concurrent use.
+// Hooks are the configured hooks. They are safe for concurrent use.
 type Hooks struct {
 	headers                        []string
-	context, rate, budget, resolve *asker // nil = off
+	context, rate, budget, resolve *hookClient // nil = off
 	transport                      *http.Transport
 }
 
-// New returns the hooks of a configuration. Parts that are zero get their defaults.
+// New returns the hooks of a configuration. Zero fields get their defaults.
 func New(config Config, log *slog.Logger, registerer prometheus.Registerer) (*Hooks, error) {
 	config = config.withDefaults()
 	calls := newCalls(registerer)
 	h := &Hooks{headers: config.Headers, transport: &http.Transport{
-		// Connections of our own: no proxy from the environment. All waits are bounded by the question's deadline.
+		// No proxy from the environment. All waits are bounded by the call's deadline.
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 5 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
 	}}
 	client := &http.Client{
 		Transport: h.transport,
-		// A redirect would carry a caller's credentials to an address that nobody configured.
+		// A redirect would send a caller's credentials to an address that was not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for _, one := range []struct {
-		name     string
-		endpoint Endpoint
-		asker    **asker
+		name       string
+		endpoint   Endpoint
+		hookClient **hookClient
 	}{
 		{resolveContext, config.ResolveContext, &h.context},
 		{rateLimit, config.RateLimit, &h.rate},
@@ -46,15 +46,15 @@ func New(config Config, log *slog.Logger, registerer prometheus.Registerer) (*Ho
 		if err := one.endpoint.check(); err != nil {
 			return nil, fmt.Errorf("hook %s: %w", one.name, err)
 		}
-		*one.asker = newAsker(one.name, one.endpoint, client, log, calls)
+		*one.hookClient = newAsker(one.name, one.endpoint, client, log, calls)
 	}
 	return h, nil
 }
 
-// Stop drops idle connections. Questions under way belong to their requests.
+// Stop closes idle connections. Calls in progress end with their requests.
 func (h *Hooks) Stop() { h.transport.CloseIdleConnections() }
 
-// newCalls counts questions by hook and what came of them: yes, no, failed.
+// newCalls counts calls by hook and outcome: yes, no, failed.
 func newCalls(registerer prometheus.Registerer) *prometheus.CounterVec {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_hook_calls_total",

@@ -10,7 +10,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Limiter asks rateLimit about each request that inner allows. It returns inner itself when the hook is off.
+// Limiter calls rateLimit for each request that inner allows. It returns inner itself when the hook is off.
 func (h *Hooks) Limiter(inner endpoint.Limiter) endpoint.Limiter {
 	if h.rate == nil {
 		return inner
@@ -19,8 +19,8 @@ func (h *Hooks) Limiter(inner endpoint.Limiter) endpoint.Limiter {
 }
 
 type limiter struct {
-	endpoint.Limiter // places for streams are inner's business
-	hook             *asker
+	endpoint.Limiter // inner limits the streams
+	hook             *hookClient
 }
 
 type rateQuestion struct {
@@ -47,12 +47,12 @@ func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route 
 	case err != nil:
 		return failure.New(failurepb.Code_RATE_LIMITED, failure.RateLimitNotChecked).With("retryAfter", 1)
 	case got.denied() || got.Allowed == nil:
-		return refusal(failurepb.Code_RATE_LIMITED, got, failure.TooManyRequests).With("retryAfter", seconds(got.RetryAfter))
+		return denied(failurepb.Code_RATE_LIMITED, got, failure.TooManyRequests).With("retryAfter", seconds(got.RetryAfter))
 	}
 	return nil
 }
 
-// seconds is a wait in whole seconds, at least one and at most a day.
+// seconds rounds a wait to whole seconds, at least one and at most a day.
 func seconds(wait float64) int {
 	const longest = 24 * 60 * 60
 	if math.IsNaN(wait) || wait < 1 {

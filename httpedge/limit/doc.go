@@ -1,12 +1,12 @@
-// Package limit bounds what one caller may ask for: requests per second (token bucket) and open event streams.
+// Package limit bounds what one caller may use: requests per second (token bucket) and open event streams.
 //
-// A caller is an identified user, else the network address (an IPv6 one by its /64, which is what one subscriber
-// has). A backend with its own key is not limited: it speaks for many. With authentication off there is no limit of
-// requests, since everybody is the operator, but one of streams per address: a program that loses them holds them open.
+// A caller is an identified user, otherwise the network address (for IPv6 the /64, which is what one subscriber has). A
+// backend with its own key is not limited, since it acts for many users. With authentication off, requests are not
+// limited, since every caller is the operator, but streams are limited per address, since a program may leak them.
 //
-// Invariants: memory is bounded by Config.Callers for rates and by the open streams for streams; a place for a stream
-// is given back exactly once; a refusal says when to ask again.
+// Invariants: memory is bounded by Config.Callers for rates and by the open streams for streams; every stream is
+// counted and released exactly once; a refusal says when to retry.
 //
-// It knows nothing of other nodes: each counts for itself, so a caller that spreads over n nodes may have n times as
-// much. It does not bound the server as a whole; listeners and the stream hub do.
+// Each node counts by itself, so a caller that uses n nodes gets n times as much. It does not bound the server as a
+// whole; listeners and the stream hub do.
 package limit

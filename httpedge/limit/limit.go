@@ -17,7 +17,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Config bounds callers. Start from DefaultConfig.
+// Config configures the limits of callers. Start from DefaultConfig.
 type Config struct {
 	// RequestsPerSecond of one caller, averaged. 0 = no limit. Default 0.
 	RequestsPerSecond float64
@@ -25,15 +25,15 @@ type Config struct {
 	Burst int
 	// StreamsPerCaller is how many streams a caller may hold open. 0 = no limit. Default 256.
 	StreamsPerCaller int
-	// Callers is how many callers' rates are remembered, about 300 bytes each. The one unseen for longest is forgotten
-	// first and starts with a full burst again. Default 100,000.
+	// Callers bounds the callers whose rates are tracked, about 300 bytes each. The least recently seen one is dropped
+	// first, and starts with a full burst again. Default 100,000.
 	Callers int
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config { return Config{StreamsPerCaller: 256, Callers: 100_000} }
 
-// Validate says what is wrong with the configuration.
+// Validate reports what is wrong with the configuration.
 func (c Config) Validate() error {
 	if c.RequestsPerSecond < 0 || math.IsNaN(c.RequestsPerSecond) || c.Burst < 0 || c.StreamsPerCaller < 0 {
 		return errors.New("limits must not be negative")
@@ -44,7 +44,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Limiter counts callers. It implements endpoint.Limiter.
+// Limiter limits callers. It implements endpoint.Limiter.
 type Limiter struct {
 	config  Config
 	burst   int
@@ -105,9 +105,9 @@ func (l *Limiter) Allow(caller endpoint.Caller, request endpoint.Request, _ *end
 	return nil
 }
 
-// OpenStream takes a place for a stream.
+// OpenStream counts an open stream.
 func (l *Limiter) OpenStream(caller endpoint.Caller, request endpoint.Request) (func(), *machine.Failure) {
-	backend := caller.Trusted && caller.Identified // it speaks for many; where authentication is off nobody is known to
+	backend := caller.Trusted && caller.Identified // it acts for many users; without authentication no caller is known to
 	if l.config.StreamsPerCaller == 0 || backend {
 		return func() {}, nil
 	}
@@ -130,7 +130,7 @@ func (l *Limiter) closeStream(k key) {
 	}
 }
 
-// bucket returns the caller's bucket, a full one when the caller is new. The oldest caller makes room.
+// bucket returns the caller's bucket, a full one for a new caller, which may evict the least recently seen one.
 func (l *Limiter) bucket(k key) *rate.Limiter {
 	l.rates.Lock()
 	defer l.rates.Unlock()
@@ -180,7 +180,7 @@ func keyOf(caller endpoint.Caller, request endpoint.Request) key {
 	return key{address: prefix}
 }
 
-// refused says no, and when to ask again in whole seconds, as Retry-After has them.
+// refused is the failure with the time to wait in whole seconds, as in Retry-After.
 func refused(reason failure.Reason, wait time.Duration) *failure.Failure {
 	seconds := int(math.Ceil(math.Min(wait.Seconds(), 3600)))
 	return failure.New(failurepb.Code_RATE_LIMITED, reason).With("retryAfter", max(seconds, 1))

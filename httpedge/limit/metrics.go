@@ -6,7 +6,7 @@ type metrics struct {
 	requests, streams, evictions prometheus.Counter
 }
 
-// newMetrics registers the limiter's metrics; callers says how many it remembers.
+// newMetrics registers the limiter's metrics; callers returns how many callers are tracked.
 func newMetrics(registerer prometheus.Registerer, callers func() float64) *metrics {
 	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_limit_refusals_total",

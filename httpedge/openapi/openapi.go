@@ -1,12 +1,11 @@
-// Package openapi makes an OpenAPI 3.0.3 document from a surface's route rows, so that what is documented is what is
+// Package openapi generates an OpenAPI 3.0.3 document from a surface's routes, so that the document matches what is
 // served: paths, parameters and bodies come from the types that the handlers use.
 //
 // Properties come from json tags; the tags doc, enum, format, any (JSON of any type) and required add what a Go type
-// cannot say. A property
-// without omitempty is required in answers; in bodies one that is tagged so, and its handler checks it. A type that
-// writes its own JSON says what it looks like by Described.
+// cannot express. In responses a property without omitempty is required; in request bodies one with the tag required,
+// which its handler checks. A type with its own JSON encoding implements Described.
 //
-// The document is deterministic: the same rows give the same bytes.
+// The document is deterministic: the same routes give the same bytes.
 package openapi
 
 import (
@@ -22,12 +21,12 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Described is a type whose JSON is not that of its fields: it looks like value's type instead.
+// Described is a type whose JSON is not that of its fields but that of another type, of which it returns a value.
 type Described interface {
 	Described() (value any, nullable bool)
 }
 
-// Info is what the rows do not say.
+// Info is the part of the document that does not come from the routes.
 type Info struct {
 	Title, Version, Description string
 	Server                      string // base path
@@ -38,7 +37,7 @@ type Info struct {
 	Others []Part
 }
 
-// Part is the routes of a surface that words errors in its own way.
+// Part is the routes of a surface with its own errors.
 type Part struct {
 	Rows     []endpoint.Row
 	Refusals map[failurepb.Code]endpoint.Refusal // nil = as in Info
@@ -85,7 +84,7 @@ func serverURL(base string) string {
 	return base
 }
 
-// render writes maps with sorted keys, as encoding/json does, indented for people.
+// render writes maps with sorted keys, as encoding/json does, indented.
 func render(document object) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -100,14 +99,14 @@ func render(document object) []byte {
 type builder struct {
 	info     Info
 	schemas  object
-	types    map[string]reflect.Type // of the schemas
+	types    map[string]reflect.Type // by the name of their schema
 	paths    object
 	tags     []object
-	problem  string // schema of the errors of the part that is added
+	problem  string // schema of the errors of the part being added
 	refusals map[failurepb.Code]endpoint.Refusal
 }
 
-// add puts the routes of one surface into the document.
+// add adds the routes of one surface to the document.
 func (b *builder) add(rows []endpoint.Row) {
 	for i := range rows {
 		row := &rows[i]
@@ -128,7 +127,7 @@ func (b *builder) add(rows []endpoint.Row) {
 	}
 }
 
-// use says where a schema stands: what a body must hold is checked by its handler, what an answer holds is promised.
+// use tells schemas of request bodies, which handlers check, from those of responses, which are promised.
 type use int
 
 const (
@@ -277,7 +276,7 @@ func (b *builder) success(row *endpoint.Row) object {
 	return response
 }
 
-// binary is bytes as they are.
+// binary is the schema of raw bytes.
 func binary() object { return object{"type": "string", "format": "binary"} }
 
 const componentPath = "#/components/schemas/"

@@ -50,7 +50,7 @@ func (b *builder) described(t reflect.Type, in use) (object, bool) {
 	return asNullable(schema), true
 }
 
-// asNullable allows null. A reference cannot carry anything beside it in OpenAPI 3.0, hence allOf.
+// asNullable allows null. In OpenAPI 3.0 a reference cannot have siblings, hence allOf.
 func asNullable(schema object) object {
 	if _, isReference := schema["$ref"]; isReference {
 		return object{"allOf": []object{schema}, "nullable": true}
@@ -59,7 +59,7 @@ func asNullable(schema object) object {
 	return schema
 }
 
-// component returns a reference to a named struct's schema, and the schema itself of one without a name.
+// component returns a reference to the schema of a named struct, or the schema itself for an unnamed one.
 func (b *builder) component(t reflect.Type, in use) object {
 	name := componentName(t, in)
 	if name == "" {
@@ -70,7 +70,7 @@ func (b *builder) component(t reflect.Type, in use) object {
 	}
 	b.types[name] = t
 	if _, ok := b.schemas[name]; !ok {
-		b.schemas[name] = object{} // a type that holds itself finds this
+		b.schemas[name] = object{} // for types that contain themselves
 		b.schemas[name] = b.structSchema(t, in)
 	}
 	return reference(name)

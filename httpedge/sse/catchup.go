@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// catchup is the list of streams that are behind and can go on. Each is in it at most once, so the number of streams
+// catchup is the list of streams that are behind and can continue. Each is in it at most once, so the number of streams
 // bounds it.
 type catchup struct {
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ func (c *catchup) stop() {
 	c.some.Broadcast()
 }
 
-// run serves the list.
+// run serves the list until stop.
 func (c *catchup) run(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -61,7 +61,7 @@ func (c *catchup) run(ctx context.Context) {
 	}
 }
 
-// advance brings a stream as far as its client takes it, out of the ring and the log.
+// advance sends a stream events from the ring and the log, as far as its client reads them.
 func (t *topic) advance(ctx context.Context, f *follower) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,11 +74,12 @@ func (t *topic) advance(ctx context.Context, f *follower) {
 	f.pumping = false
 }
 
-// pump moves a stream towards live out of the ring, and lets a live one catch up with the running text. It is true when only the log can help. It stops when the client
-// must take something first, or the topic is not subscribed: both bring the stream back to the workers.
+// pump sends a stream events from the ring until it is live, and a live one the running text. It is true when the next
+// event must be read from the log. It stops when the client must read first, or the topic is not subscribed; the stream
+// is put back on the list when that changes.
 func (t *topic) pump(f *follower) bool {
 	if f.live && !f.over {
-		f.say(t, nil, urgent)
+		f.sendText(t, nil, urgent)
 		return false
 	}
 	for !f.over && !f.live && t.state == live && f.conn.awaitRoom() {
@@ -87,7 +88,7 @@ func (t *topic) pump(f *follower) bool {
 		case f.cursor == t.lastSeq || f.cursor > t.lastSeq && f.known:
 			f.live = true
 			f.known = true
-			f.say(t, nil, urgent)
+			f.sendText(t, nil, urgent)
 		case e != nil:
 			f.deliver(e, urgent)
 		default:
@@ -98,7 +99,7 @@ func (t *topic) pump(f *follower) bool {
 }
 
 // page reads one page of the log for a stream. The lock is held, and released during the read. It is false when the
-// stream cannot go on now.
+// stream cannot continue now.
 func (t *topic) page(ctx context.Context, f *follower) bool {
 	h := t.hub
 	after := f.cursor
@@ -112,15 +113,15 @@ func (t *topic) page(ctx context.Context, f *follower) bool {
 	case f.over || ctx.Err() != nil:
 		return false
 	case err != nil && isGone(err):
-		f.part(Deleted)
+		f.end(Deleted)
 		return false
 	case err != nil || len(events) == 0 && after < t.lastSeq && last < t.lastSeq:
-		return t.retry(f, err) // an error, or a log that is behind what it told us
+		return t.retry(f, err) // an error, or a log that is behind what it has sent
 	}
 	f.tries = 0
 	if len(events) == 0 {
-		// Nothing that is told after the cursor: what else there is up to the end is not public. A cursor beyond the end is
-		// not of this log: go on from the actual end.
+		// There is no public event after the cursor. A cursor beyond the end is not from this log: continue from the
+		// actual end.
 		f.cursor = max(last, min(after, t.lastSeq))
 		f.known = true
 		return true
@@ -136,15 +137,15 @@ func (t *topic) page(ctx context.Context, f *follower) bool {
 	return true
 }
 
-// readTries is how often a stream's read of the log may fail in a row: with growing pauses, longer than a change of
-// owners takes.
+// readTries is how often a stream's read of the log may fail in a row: with the growing pauses, longer than a change of
+// owner takes.
 const readTries = 12
 
 func (t *topic) retry(f *follower, err error) bool {
 	f.tries++
 	if f.tries > readTries {
 		t.hub.log.Warn("event log cannot be read", slog.String("conversation", t.id), slog.Any("err", err))
-		f.part(Lost)
+		f.end(Lost)
 		return false
 	}
 	pause := min(t.hub.cfg.RetryMin<<f.tries, t.hub.cfg.RetryMax)

@@ -6,49 +6,49 @@ import (
 	"time"
 )
 
-// Config bounds and paces the hub.
+// Config holds the hub's bounds and intervals.
 type Config struct {
 	// MaxStreams is how many streams may be open at once; more are refused as UNAVAILABLE. Default 50,000. Each costs
 	// under 1 KB here and about 5 KB in the kernel.
 	MaxStreams int
 	// Loops is the number of write loops. Default 0 = GOMAXPROCS.
 	Loops int
-	// SendBuffer is the kernel's send buffer per stream in bytes. Default 64 KiB. Without a bound the kernel takes
-	// megabytes for a client that does not read, and its lag stays unseen.
+	// SendBuffer is the kernel's send buffer per stream in bytes. Default 64 KiB. Without a bound the kernel buffers
+	// megabytes for a client that does not read, and its lag goes unnoticed.
 	SendBuffer int
-	// QueueBytes and QueueFrames bound what waits for one stream. Defaults 64 KiB, 256. The largest frame
-	// that waits does not count as bytes, so one of any size passes. Larger bounds forgive slower clients and cost memory.
+	// QueueBytes and QueueFrames bound the queue of a stream. Defaults 64 KiB, 256. The bytes of the largest frame do
+	// not count, so a frame of any size passes. Larger bounds tolerate slower clients and cost memory.
 	QueueBytes  int
 	QueueFrames int
 	// PingEvery is the interval of ": ping" on every stream. Default 15 s.
 	PingEvery time.Duration
-	// StallTimeout ends a stream whose client has taken nothing of what waits for it for so long; looked at once per
+	// StallTimeout ends a stream whose client has read nothing for so long although data waits; checked once per
 	// PingEvery. Default 30 s.
 	StallTimeout time.Duration
-	// RingEvents and RingBytes bound the newest events kept per conversation. Defaults 64, 256 KiB. A longer ring
-	// spares the log when many clients return after a pause.
+	// RingEvents and RingBytes bound the newest events kept per conversation. Defaults 64, 256 KiB. A longer ring saves
+	// reads of the log when many clients return after a pause.
 	RingEvents int
 	RingBytes  int
-	// CatchupWorkers read the log for streams that the ring does not cover, CatchupPage events at a time. Defaults
-	// 4, 64.
+	// CatchupWorkers read the log for streams whose cursor the ring does not cover, CatchupPage events at a time.
+	// Defaults 4, 64.
 	CatchupWorkers int
 	CatchupPage    int
 	// ReadTimeout bounds one read of the log, OpenTimeout one subscription. Defaults 5 s, 10 s.
 	ReadTimeout time.Duration
 	OpenTimeout time.Duration
 	// AcquireTimeout bounds how long a new stream waits for a conversation to be followed, before it is refused as
-	// UNAVAILABLE. Default 4 s: a change of owners, not the loss of most nodes.
+	// UNAVAILABLE. Default 4 s: enough for a change of owner, not for the loss of most nodes.
 	AcquireTimeout time.Duration
 	// Linger keeps the subscription after the last stream of a conversation has left. Default 2 s: long enough for a
 	// reload of the page or the next message.
 	Linger time.Duration
-	// RetryMin and RetryMax pace attempts to subscribe anew; after GiveUp without success the streams are ended.
-	// Defaults 20 ms, 2 s, 30 s.
+	// RetryMin and RetryMax bound the pauses between attempts to subscribe again; after GiveUp without success the
+	// streams are ended. Defaults 20 ms, 2 s, 30 s.
 	RetryMin time.Duration
 	RetryMax time.Duration
 	GiveUp   time.Duration
-	// StopSlice streams are ended at a time on Stop, StopPause apart. Defaults 1,000, 20 ms: clients do not all
-	// return to the other nodes in the same instant.
+	// Stop ends the streams in batches of StopSlice, StopPause apart, so that clients do not all reconnect to the other
+	// nodes in the same instant. Defaults 1,000, 20 ms.
 	StopSlice int
 	StopPause time.Duration
 }
@@ -78,7 +78,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with the configuration.
+// Validate reports what is wrong with the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	atLeast := func(name string, value, least int) {

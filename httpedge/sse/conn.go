@@ -18,11 +18,11 @@ const (
 	endOverflow               // the queue was full
 	endStalled                // the client took nothing for too long
 	endWrite                  // writing failed
-	endDone                   // the view had said all
+	endDone                   // the view had nothing more to send
 	endGone                   // the conversation was deleted
 	endLost                   // the conversation could not be followed any more
 	endStop                   // the node stops
-	endRefused                // the client would not be let in any more
+	endRefused                // the client has lost its access
 	endings
 )
 
@@ -38,11 +38,11 @@ const (
 	bulk               // one of many copies
 )
 
-// owner hears what becomes of a connection, on the writer's goroutine and outside of the connection's lock.
+// owner is notified of a connection's events, on the writer's goroutine and outside the connection's lock.
 type owner interface {
-	// drained says that there is room again, after awaitRoom had answered false.
+	// drained means that there is room again, after awaitRoom returned false.
 	drained()
-	// refused says that the client would not be let in any more.
+	// refused means that the client has lost its access.
 	refused(failure *machine.Failure)
 	// ended is the last call: the connection is closed.
 	ended(why ending)
@@ -56,13 +56,13 @@ type conn struct {
 	kick  chan struct{} // wakes the own goroutine
 	raw   net.Conn      // nil while there is only the descriptor
 	owner owner
-	// release gives back the caller's place; reuse takes the connection back to HTTP after a clean end.
+	// release frees the caller's place in the server; reuse returns the connection to HTTP after a clean end.
 	release func()
 	reuse   func(net.Conn)
-	still   func() *machine.Failure // nil = the client may stay
+	still   func() *machine.Failure // the check of the client's access; nil = none
 
 	fd  int32
-	gen uint32 // tells an event of this connection from one of an earlier user of the descriptor
+	gen uint32 // tells events of this connection from those of an earlier one with the same descriptor
 
 	place wheelPlace
 
@@ -77,7 +77,7 @@ type conn struct {
 	why       ending
 }
 
-// writerState is what a connection and its writer know of each other.
+// writerState is the state shared by a connection's producers and its writer.
 type writerState struct {
 	// stalled is when the first unwritten byte was found not to fit, in Unix seconds; 0 = nothing waits for the client.
 	stalled   uint32
@@ -87,7 +87,7 @@ type writerState struct {
 	hungry    bool // the owner waits for room
 }
 
-// push queues a frame. It is false when the stream takes nothing any more; a frame that does not fit ends the stream.
+// push queues a frame. It is false if the stream accepts no more; a frame that does not fit ends the stream.
 func (c *conn) push(f Frame, on lane) bool {
 	c.mu.Lock()
 	if c.dead || c.finishing {
@@ -134,7 +134,7 @@ func (c *conn) kill(why ending) {
 	c.unlockAndSchedule(urgent)
 }
 
-// recheck has the owner end a stream whose client would not be let in any more.
+// recheck has the owner end the stream if its client has lost its access.
 func (c *conn) recheck() {
 	if c.still == nil {
 		return
@@ -144,7 +144,7 @@ func (c *conn) recheck() {
 	}
 }
 
-// ping queues a comment on a stream that has nothing to say, and ends one whose client has stalled.
+// ping queues a comment on an idle stream, and ends one whose client has stalled.
 func (c *conn) ping(f Frame, now time.Time) {
 	c.mu.Lock()
 	if c.dead {
@@ -167,7 +167,8 @@ func (c *conn) ping(f Frame, now time.Time) {
 	c.unlockAndSchedule(bulk)
 }
 
-// awaitRoom says whether more may be queued now; if not, the owner hears drained when everything queued is written.
+// awaitRoom reports whether more may be queued now; if not, the owner's drained is called when everything queued has
+// been written.
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +179,7 @@ func (c *conn) awaitRoom() bool {
 	return false
 }
 
-// enqueue puts a frame behind what waits.
+// enqueue appends a frame to the queue.
 func (c *conn) enqueue(f Frame) {
 	if c.plain {
 		f = Unchunked(f)
@@ -203,7 +204,7 @@ func (c *conn) unlockAndSchedule(on lane) {
 	}
 }
 
-// writable is the poller's word that the kernel takes more.
+// writable is called by the poller when the socket has become writable.
 func (c *conn) writable() {
 	c.mu.Lock()
 	c.writer.blocked = false
@@ -239,7 +240,7 @@ func (c *conn) take(scratch []byte) ([]byte, verdict) {
 	return c.queue.next(scratch), more
 }
 
-// wrote takes note of a write's outcome. drained says that the owner waits to hear of it.
+// wrote records the outcome of a write. drained is true if the owner waits for room.
 func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +251,7 @@ func (c *conn) wrote(n int, err error) (v verdict, drained bool) {
 		c.writer.stalled = 0
 	}
 	if n >= 0 {
-		c.queue.consume(int32(n)) // of a frame without text, too
+		c.queue.consume(int32(n)) // also for an empty frame
 	}
 	if err != nil {
 		if !errors.Is(err, syscall.EAGAIN) {

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
@@ -59,7 +60,7 @@ func (u *fakeUpstream) create(id string) {
 	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[follow.Sink]func(func(follow.Sink)))}
 }
 
-func (u *fakeUpstream) Follow(_ context.Context, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
+func (u *fakeUpstream) Follow(ctx context.Context, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	u.mu.Lock()
 	locked := true
 	unlock := func() {
@@ -76,6 +77,10 @@ func (u *fakeUpstream) Follow(_ context.Context, id string, sink follow.Sink) (*
 		}
 	}
 	log := u.logs[id]
+	if log == nil && expected.In(ctx) {
+		log = &fakeLog{epoch: 1, sinks: make(map[follow.Sink]func(func(follow.Sink)))}
+		u.logs[id] = log
+	}
 	if log == nil {
 		return nil, nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
@@ -251,7 +256,7 @@ func (plainView) Delta(run Run, offset int) Frame {
 	return plain("delta", fmt.Sprintf("%s|%d|%s", run.ID, offset, run.Text[offset:]), 0)
 }
 
-func (plainView) Parting(why Parting) Frame { return plain("parting", strconv.Itoa(int(why)), 0) }
+func (plainView) End(why EndReason) Frame { return plain("parting", strconv.Itoa(int(why)), 0) }
 
 // edge is a hub behind a real listener. A client says "<conversation> <after>\n" and gets the stream.
 type edge struct {

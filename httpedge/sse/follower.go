@@ -14,19 +14,19 @@ type follower struct {
 	view   View
 	cursor uint64 // seq of the newest event the client has
 	run    string // the run whose text the client holds,
-	gen    uint32 // which saying of it,
+	gen    uint32 // which version of it (topic.gen),
 	offset int32  // and how many bytes
 	at     int32  // index in the topic's list
 
 	shared  bool
-	greeted bool // the snapshot's turn has passed
-	live    bool // hears events as they come
-	known   bool // the cursor is in the log, even where it is ahead of the topic
-	pumping bool // a worker has it
+	greeted bool // the opening snapshot has been sent or skipped
+	live    bool // receives events as they come
+	known   bool // the cursor is known to be in the log, even if it is ahead of the topic
+	pumping bool // a worker is serving it
 	over    bool // ended, or about to
 	tries   uint8
 
-	waiting bool // in the list of the workers; guarded by their lock
+	waiting bool // in the workers' list; guarded by its lock
 }
 
 // drained implements owner.
@@ -56,10 +56,10 @@ func (f *follower) refused(failure *machine.Failure) {
 	}
 	f.topic.mu.Lock()
 	defer f.topic.mu.Unlock()
-	f.part(why)
+	f.end(why)
 }
 
-// deliver sends a durable event.
+// deliver sends a durable event to the client.
 func (f *follower) deliver(e *entry, on lane) {
 	frame, done := e.render(f.view, f.shared)
 	f.cursor = e.event.GetSeq()
@@ -73,13 +73,13 @@ func (f *follower) deliver(e *entry, on lane) {
 	}
 }
 
-// part ends the stream with the view's last words.
-func (f *follower) part(why Parting) {
+// end ends the stream with the view's final frame.
+func (f *follower) end(why EndReason) {
 	if f.over {
 		return
 	}
 	f.over = true
-	f.conn.finish(f.view.Parting(why), [...]ending{
+	f.conn.finish(f.view.End(why), [...]ending{
 		Stopping: endStop, Deleted: endGone, Lost: endLost, Unauthorized: endRefused, Forbidden: endRefused,
 	}[why])
 }
@@ -99,23 +99,23 @@ func (f *follower) greet(t *topic) {
 	}
 }
 
-// holds notes what the client has of the running text.
+// holds records how much of the running text the client has.
 func (f *follower) holds(run Run, gen uint32) {
 	f.run, f.gen, f.offset = run.ID, gen, int32(len(run.Text))
 }
 
-// say sends what the client misses of the running text, unless it lags: then it is said in larger pieces, each once the client
-// has taken what waits for it.
-func (f *follower) say(t *topic, said *sayings, on lane) {
+// sendText sends the running text that the client has not received. To a client that lags it sends larger pieces, each once
+// the client has read what is queued.
+func (f *follower) sendText(t *topic, cache *renderedDeltas, on lane) {
 	if t.run.ID == "" || f.cursor > t.lastSeq {
 		return
 	}
-	for f.conn.awaitRoom() && f.sayPiece(t, said, on) {
+	for f.conn.awaitRoom() && f.sendPiece(t, cache, on) {
 	}
 }
 
-// sayPiece is false when the client has heard all.
-func (f *follower) sayPiece(t *topic, said *sayings, on lane) (more bool) {
+// sendPiece sends the next piece. It is false when the client has everything.
+func (f *follower) sendPiece(t *topic, cache *renderedDeltas, on lane) (more bool) {
 	var frame Frame
 	run := t.run
 	if f.gen != t.gen && f.run == t.run.ID && f.offset > 0 {
@@ -129,7 +129,7 @@ func (f *follower) sayPiece(t *topic, said *sayings, on lane) (more bool) {
 			return false
 		}
 		run.Text = upTo(run.Text, offset+t.hub.cfg.QueueBytes/2)
-		frame = said.delta(f, run, offset)
+		frame = cache.delta(f, run, offset)
 	}
 	f.holds(run, t.gen)
 	if frame != nil {
@@ -138,7 +138,7 @@ func (f *follower) sayPiece(t *topic, said *sayings, on lane) (more bool) {
 	return len(run.Text) < len(t.run.Text)
 }
 
-// upTo cuts a text where a character begins.
+// upTo cuts a text at the start of a character.
 func upTo(text []byte, end int) []byte {
 	if end >= len(text) {
 		return text
@@ -149,18 +149,18 @@ func upTo(text []byte, end int) []byte {
 	return text[:end]
 }
 
-// sayings keeps the renderings of one delta while it is fanned out.
-type sayings struct {
-	kept []saying
+// renderedDeltas caches the renderings of one delta while it is fanned out.
+type renderedDeltas struct {
+	kept []renderedDelta
 }
 
-type saying struct {
+type renderedDelta struct {
 	view   View
 	offset int
 	frame  Frame
 }
 
-func (s *sayings) delta(f *follower, run Run, offset int) Frame {
+func (s *renderedDeltas) delta(f *follower, run Run, offset int) Frame {
 	if !f.shared || s == nil {
 		return f.view.Delta(run, offset)
 	}
@@ -171,7 +171,7 @@ func (s *sayings) delta(f *follower, run Run, offset int) Frame {
 	}
 	frame := f.view.Delta(run, offset)
 	if len(s.kept) < renderingsKept {
-		s.kept = append(s.kept, saying{f.view, offset, frame})
+		s.kept = append(s.kept, renderedDelta{f.view, offset, frame})
 	}
 	return frame
 }

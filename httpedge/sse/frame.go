@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Frame is one event as it goes onto the wire: an HTTP chunk that holds the event's lines. It is shared between
-// streams and never changed. Make one with Begin, the Append functions and Seal.
+// Frame is one event as sent on the wire: an HTTP chunk that holds the event's lines. It is shared between streams and
+// immutable. Build one with Begin, the Append functions and Seal.
 type Frame []byte
 
 // prefix leaves room in front of a frame for the chunk's size line.
@@ -24,15 +24,15 @@ func AppendID(b []byte, id uint64) []byte {
 	return append(b, '\n')
 }
 
-// AppendEvent adds the event's name, which must be a plain word.
+// AppendEvent adds the event's name, which must be a single word.
 func AppendEvent(b []byte, name string) []byte {
 	b = append(b, "event: "...)
 	b = append(b, name...)
 	return append(b, '\n')
 }
 
-// AppendData adds the event's data and its end. A line break inside data becomes a line of its own, as the format
-// asks for; a reader sees "\n" whatever the break was.
+// AppendData adds the event's data and its end. Each line of data becomes a data line, as the format requires; a reader
+// sees "\n" for any kind of line break.
 func AppendData(b, data []byte) []byte {
 	for {
 		i := bytes.IndexAny(data, "\r\n")
@@ -50,7 +50,7 @@ func AppendData(b, data []byte) []byte {
 	}
 }
 
-// Comment returns a frame that readers skip. Text must be one line.
+// Comment returns a frame that readers skip. text must be one line.
 func Comment(text string) Frame {
 	b := Begin(len(text) + 4)
 	b = append(b, ": "...)
@@ -82,7 +82,7 @@ func Seal(b []byte) Frame {
 	}
 }
 
-// Join puts frames into one.
+// Join concatenates frames.
 func Join(frames ...Frame) Frame {
 	var all Frame
 	for _, f := range frames {
@@ -91,7 +91,7 @@ func Join(frames ...Frame) Frame {
 	return all
 }
 
-// Unchunked returns the text of frames as a client of HTTP/1.0 gets it.
+// Unchunked returns the text of frames without the chunked encoding, for HTTP/1.0.
 func Unchunked(f Frame) Frame {
 	text := make(Frame, 0, len(f))
 	for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
@@ -37,7 +38,7 @@ type Hub struct {
 	started   bool
 	stopping  bool
 
-	janitor chan struct{} // wakes it, at most one signal
+	janitor chan struct{} // wakes the cleaner, at most one signal
 
 	finite atomic.Int64 // open streams that end with a turn
 
@@ -47,13 +48,13 @@ type Hub struct {
 	stopped  chan struct{}
 }
 
-// lingerer is a topic that nobody follows, and since when.
+// lingerer is a topic without followers, and since when.
 type lingerer struct {
 	topic *topic
 	since time.Time
 }
 
-// maxLingering bounds the topics that are kept without followers.
+// maxLingering bounds the topics without followers.
 const maxLingering = 10_000
 
 // New returns a hub. log and registerer may be nil.
@@ -106,11 +107,11 @@ func (h *Hub) countLingering() float64 {
 	return float64(len(h.lingering))
 }
 
-// finishLook is how often Finish looks whether it is done.
+// finishLook is how often Finish checks whether it is done.
 const finishLook = 10 * time.Millisecond
 
-// Finish takes no new streams and waits until those that end with a turn have ended, or ctx has. Those that follow a log go
-// on until Stop.
+// Finish refuses new streams and waits until those that end with a turn have ended, or ctx ends. Streams that follow a
+// log go on until Stop.
 func (h *Hub) Finish(ctx context.Context) {
 	h.mu.Lock()
 	h.finishing = true
@@ -126,8 +127,8 @@ func (h *Hub) Finish(ctx context.Context) {
 	}
 }
 
-// Stop says goodbye to every stream, some at a time, waits until the words are written or ctx ends, cuts off what is
-// left, and ends everything the hub runs. It is safe twice and before Start.
+// Stop sends every stream its final frame, in batches, waits until they are written or ctx ends, closes what is left,
+// and ends everything the hub runs. It may be called twice and before Start.
 func (h *Hub) Stop(ctx context.Context) error {
 	h.stopOnce.Do(func() {
 		defer close(h.stopped)
@@ -170,13 +171,13 @@ func (h *Hub) stop(ctx context.Context) {
 	h.wire.stop()
 }
 
-// sayGoodbye ends the streams in slices, so that their clients do not all return in the same instant.
+// sayGoodbye ends the streams in batches, so that their clients do not all reconnect in the same instant.
 func (h *Hub) sayGoodbye(ctx context.Context, topics []*topic) {
 	inSlice := 0
 	for _, t := range topics {
 		for _, f := range t.retire() {
 			t.mu.Lock()
-			f.part(Stopping)
+			f.end(Stopping)
 			t.mu.Unlock()
 			if inSlice++; inSlice < h.cfg.StopSlice {
 				continue
@@ -202,22 +203,23 @@ func (h *Hub) await(ctx context.Context) {
 	}
 }
 
-// Lease is the right to open one stream on a conversation that is being followed.
+// Lease is the right to open one stream on a followed conversation.
 type Lease struct {
 	topic *topic
 	once  sync.Once
 }
 
-// Acquire admits one stream and makes sure that the conversation is followed. What cannot be streamed is refused
-// here, before anything is sent: too many streams or no owner as UNAVAILABLE, no such conversation as NOT_FOUND. The
-// lease must be opened or released.
+// Acquire admits one stream and ensures that the conversation is followed. It refuses before anything is sent:
+// UNAVAILABLE for too many streams or no owner, NOT_FOUND for a missing conversation. The lease must be opened or
+// released.
 //
-// Acquire before a message is sent, and its first events are still in the ring when the stream opens.
+// Acquire the lease before a message is sent; then its first events are still in the ring when the stream opens. Pass
+// expected.Context if it is that message which creates the conversation.
 func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.AcquireTimeout)
 	defer cancel()
 	for {
-		t, err := h.join(conversationID)
+		t, err := h.join(conversationID, expected.In(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +233,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.CannotFollow)
 		}
 		t.mu.Lock()
-		state, err, why := t.state, t.err, t.parting
+		state, err, why := t.state, t.err, t.endReason
 		t.mu.Unlock()
 		if state != closed {
 			return &Lease{topic: t}, nil
@@ -246,8 +248,8 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 	}
 }
 
-// join takes a place in a topic, which is made if need be.
-func (h *Hub) join(id string) (*topic, error) {
+// join takes a place in a topic, which it creates if necessary. The conversation of an expected topic need not exist yet.
+func (h *Hub) join(id string, expected bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
@@ -260,6 +262,7 @@ func (h *Hub) join(id string) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
+		t.expected = expected
 		if !h.group.spawn(t.open) {
 			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStopping)
 		}
@@ -273,7 +276,7 @@ func (h *Hub) join(id string) (*topic, error) {
 	return t, nil
 }
 
-// leave gives a place back. A topic without any lingers.
+// leave gives a place back. A topic without followers lingers.
 func (h *Hub) leave(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -294,11 +297,11 @@ func (h *Hub) leave(t *topic) {
 	}
 }
 
-// Release gives the lease back unused. It is safe twice and after Open.
+// Release gives the lease back unused. It may be called twice and after Open.
 func (l *Lease) Release() { l.once.Do(func() { l.topic.hub.leave(l.topic) }) }
 
-// Open turns a connection into a stream. It returns at once and takes care of the connection and of calling Release
-// of the handover whatever happens.
+// Open turns a connection into a stream. It returns at once. Whatever happens, the connection is closed and the
+// handover's Release is called in the end.
 func (l *Lease) Open(handover Handover, options Options) {
 	h := l.topic.hub
 	release := handover.Release
@@ -343,7 +346,7 @@ func (l *Lease) Open(handover Handover, options Options) {
 	h.wire.begin(f.conn)
 }
 
-// sleep is false when the hub ended meanwhile.
+// sleep is false if the hub ended meanwhile.
 func (h *Hub) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -355,7 +358,7 @@ func (h *Hub) sleep(d time.Duration) bool {
 	}
 }
 
-// forget takes a topic out of the table; who comes later gets a new one.
+// forget removes a topic from the table; later callers get a new one.
 func (h *Hub) forget(t *topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -369,12 +372,12 @@ func (h *Hub) forgetLocked(t *topic) {
 	}
 }
 
-// closeIdle closes a topic that nobody follows.
+// closeIdle closes a topic without followers.
 func (h *Hub) closeIdle(t *topic) bool {
 	return h.closeIdleSince(t, time.Time{})
 }
 
-// closeIdleSince closes a topic if nobody has followed it since then (or at all now, if that is zero).
+// closeIdleSince closes a topic that has been without followers since then (zero: that has none now).
 func (h *Hub) closeIdleSince(t *topic, since time.Time) bool {
 	h.mu.Lock()
 	t.mu.Lock()
@@ -413,7 +416,7 @@ func (h *Hub) clean() {
 	}
 }
 
-// nextLingerer returns the topic whose time is over, or how long to wait for one.
+// nextLingerer returns the topic whose time has run out, or how long to wait for one.
 func (h *Hub) nextLingerer() (lingerer, time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/expected"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -228,6 +229,24 @@ func TestChangesBeforeTheSnapshotAreHeldBack(t *testing.T) {
 	c.expect(t, "snapshot", "r|0|text", 0)
 	c.expect(t, "updated", "early", 1)
 	require.Zero(t, reading(e.hub.metrics.resyncs))
+	require.Zero(t, e.upstream.reads)
+}
+
+// TestFollowedBeforeItIsMade: the first stream of a conversation may be there before it, and nothing is read back.
+func TestFollowedBeforeItIsMade(t *testing.T) {
+	e := newEdge(t, testConfig())
+	_, err := e.hub.Acquire(t.Context(), "new")
+	var failure *machine.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, failurepb.Code_NOT_FOUND, failure.Code)
+	lease, err := e.hub.Acquire(expected.Context(t.Context()), "new")
+	require.NoError(t, err)
+	defer lease.Release()
+	e.upstream.publish("new", updated("first"))
+	e.upstream.startRun("new", "r")
+	c := e.follow("new", 0)
+	c.expect(t, "snapshot", "r|0|", 0)
+	c.expect(t, "updated", "first", 1)
 	require.Zero(t, e.upstream.reads)
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// ParseCursor reads a Last-Event-ID header or an "after" parameter: the decimal seq of the last event seen. Empty
+// ParseCursor parses a Last-Event-ID header or an "after" parameter: the decimal seq of the last event seen. Empty
 // means from the beginning.
 func ParseCursor(s string) (uint64, error) {
 	if s == "" {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// loop writes for many connections, one after the other, urgent ones first.
+// loop writes to many connections, one after the other, urgent ones first.
 type loop struct {
 	wire *wire
 	wake chan struct{}
@@ -18,21 +18,22 @@ type loop struct {
 	scratch []byte
 }
 
-// bulkTurn is how many bulk streams are served before urgent ones are looked at again, and fairTurn how many of any
-// kind before other goroutines are: those that make the text must not wait until a loop is preempted.
+// bulkTurn is how many bulk streams are served before the urgent ones are checked again. fairTurn is how many of any
+// kind are served before the loop yields to other goroutines: those that produce the text must not wait until the loop
+// is preempted.
 const (
 	bulkTurn = 32
 	fairTurn = 64
 )
 
-// scratchSize bounds what goes out in one write.
+// scratchSize bounds the frames that are joined into one write.
 const scratchSize = 32 << 10
 
 func newLoop(w *wire) *loop {
 	return &loop{wire: w, wake: make(chan struct{}, 1), scratch: make([]byte, scratchSize)}
 }
 
-// schedule puts a connection into the list. Its scheduled mark, set by the caller, keeps it from being there twice.
+// schedule adds a connection to the list. The caller has set its scheduled mark, which prevents adding it twice.
 func (l *loop) schedule(c *conn, on lane) {
 	l.mu.Lock()
 	l.waiting[on] = append(l.waiting[on], c)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller tells connections that their client left or takes more. Its epoll instance is itself watched by Go's
-// network poller, so waiting costs no thread.
+// poller notifies connections that their client has left or their socket has become writable. Its epoll instance is
+// itself watched by Go's network poller, so waiting costs no thread.
 type poller struct {
 	file *os.File // the epoll instance
 	fd   int
@@ -23,7 +23,8 @@ type poller struct {
 	gen   uint32
 }
 
-// Receive buffers of a client that is only told things, and of one that may send something again. The kernel counts twice as much.
+// Receive buffers of a client that will send nothing more, and of one that may send another request. The kernel doubles
+// them.
 const (
 	listenerBuffer = 16 << 10
 	senderBuffer   = 128 << 10
@@ -41,8 +42,8 @@ func newPoller() (*poller, error) {
 	return &poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}, nil
 }
 
-// add takes the socket. Of a lean stream, and one without a way back to HTTP, the descriptor is duplicated and Go's
-// connection closed: it would cost a kilobyte.
+// add takes over the socket. For a lean stream, and one that does not return to HTTP, the descriptor is duplicated and
+// Go's connection closed, which saves a kilobyte.
 func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error {
 	control, err := tcp.SyscallConn()
 	if err != nil {
@@ -59,10 +60,10 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 			}
 		}
 		if inner == nil {
-			if c.lean { // what a client sends that is told things waits in the kernel, for nothing
+			if c.lean { // nobody reads what this client sends
 				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, listenerBuffer)
 			}
-			// A client that vanished without a word is given up after this time, not after the kernel's 15 minutes.
+			// A client that vanishes silently is given up after this time, not after the kernel's 15 minutes.
 			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
 		}
 	})
@@ -83,7 +84,7 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 		p.conns = append(p.conns, nil)
 	}
 	p.conns[fd] = c
-	// Edge-triggered and armed once: the kernel reports "writable" only after a write was refused.
+	// Edge-triggered and armed once: the kernel reports "writable" only after a write has failed with EAGAIN.
 	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLOUT | unix.EPOLLET, Fd: c.fd, Pad: int32(c.gen)}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		p.conns[fd] = nil
@@ -95,8 +96,8 @@ func (p *poller) add(c *conn, tcp *net.TCPConn, userTimeout time.Duration) error
 	return nil
 }
 
-// forget stops watching and leaves the socket open, as c.raw. That is nil when there are no descriptors left to make a
-// connection of a bare one: then it is closed.
+// forget stops watching and leaves the socket open, as c.raw. If there is no descriptor left to build a connection from
+// a bare socket, it is closed and c.raw is nil.
 func (p *poller) forget(c *conn) bool {
 	p.drop(c)
 	_ = unix.SetsockoptInt(int(c.fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
@@ -114,8 +115,8 @@ func (p *poller) forget(c *conn) bool {
 	return true
 }
 
-// close closes the socket. A clean close first discards what the client has sent meanwhile: closing with unread
-// bytes would reset the connection, and the client could lose the end of its stream.
+// close closes the socket. A clean close first discards what the client has sent: closing with unread bytes would reset
+// the connection, and the client could lose the end of its stream.
 func (p *poller) close(c *conn) {
 	p.drop(c)
 	fd := int(c.fd)
@@ -195,8 +196,8 @@ func (p *poller) handle(event *unix.EpollEvent) {
 
 func (p *poller) stop() { _ = p.file.Close() }
 
-// writeSocket writes to a non-blocking socket. The call is short and never waits, so the scheduler is not told of it:
-// that would cost as much as a tenth of the call, and the loop its processor whenever the thread is preempted.
+// writeSocket writes to a non-blocking socket. The call is short and never waits, so it bypasses the scheduler, which
+// would cost a tenth of the call, and the loop its processor whenever the thread is preempted.
 func writeSocket(fd int, data []byte) (int, error) {
 	if len(data) == 0 {
 		return 0, nil

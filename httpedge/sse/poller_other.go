@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// poller does not exist here: every connection gets goroutines of its own.
+// poller is not available here: every connection gets goroutines of its own.
 type poller struct{}
 
 func newPoller() (*poller, error) { return nil, errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 package sse
 
-// frameQueue holds what waits for one client, under the connection's lock.
+// frameQueue holds the frames that wait for one client, under the connection's lock.
 type frameQueue struct {
 	first  Frame // nil when the queue is empty
 	rest   []Frame

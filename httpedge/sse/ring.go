@@ -13,14 +13,14 @@ type entry struct {
 	frames []rendering
 }
 
-// rendering is what one view made of the event.
+// rendering is the event as rendered by one view.
 type rendering struct {
 	view  View
 	frame Frame
 	done  bool
 }
 
-// renderingsKept bounds the renderings of an event: views differ by client, and clients choose them.
+// renderingsKept bounds the renderings of an event: clients choose their views.
 const renderingsKept = 4
 
 func (e *entry) render(view View, shared bool) (Frame, bool) {
@@ -39,7 +39,7 @@ func (e *entry) render(view View, shared bool) (Frame, bool) {
 	return frame, done
 }
 
-// ring holds the newest durable events of a conversation, without a hole, bounded in number and bytes.
+// ring holds the newest durable events of a conversation, without gaps, bounded in number and bytes.
 type ring struct {
 	entries []*entry
 	bytes   int
@@ -62,7 +62,7 @@ func (r *ring) push(event *conversationpb.Event, maxEvents, maxBytes int) *entry
 	return e
 }
 
-// at returns the entry of a seq, or nil when the ring does not hold it.
+// at returns the entry of a seq, or nil if the ring does not hold it.
 func (r *ring) at(seq uint64) *entry {
 	if len(r.entries) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func mayNotStay(t *testing.T, e *edge) {
 	t.Helper()
 	for name, c := range map[string]struct {
 		code failurepb.Code
-		why  Parting
+		why  EndReason
 	}{
 		"token":      {failurepb.Code_AUTH_REQUIRED, Unauthorized},
 		"permission": {failurepb.Code_FORBIDDEN, Forbidden},

@@ -7,7 +7,8 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// subscription is one follow of a topic upstream. What it hears before its snapshot is installed is held back.
+// subscription is one upstream subscription of a topic. Changes that arrive before its snapshot is installed are held
+// back.
 type subscription struct {
 	topic  *topic
 	cancel func()
@@ -18,7 +19,7 @@ type subscription struct {
 	lost bool // ended, or too much held back
 }
 
-// heldChanges bounds what one subscription holds back.
+// heldChanges bounds the changes that one subscription holds back.
 const heldChanges = 4096
 
 // Change implements Sink.
@@ -54,7 +55,7 @@ func (s *subscription) Closed(error) {
 	}
 }
 
-// begin installs the snapshot, then what was heard since. missed are the events between the topic and the snapshot.
+// begin installs the snapshot, then the changes since. missed are the events between the topic and the snapshot.
 func (s *subscription) begin(snapshot *conversationpb.Snapshot, missed []*conversationpb.Event) {
 	s.mu.Lock()
 	if !s.topic.install(s, snapshot, missed) {

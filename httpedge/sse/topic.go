@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/actors/core/expected"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -28,11 +29,13 @@ type topic struct {
 	hub *Hub
 	id  string
 
+	expected bool // it was first followed before the conversation was made
+
 	mu        sync.Mutex
 	state     topicState
-	ready     chan struct{} // closed when opening is over
+	ready     chan struct{} // closed when opening has ended
 	err       error         // why it is closed
-	parting   Parting       // what late streams hear when it is closed
+	endReason EndReason     // why it is closed, for streams that come late
 	refs      int           // leases and streams
 	idleSince time.Time     // when refs fell to 0
 	sub       *subscription
@@ -42,7 +45,7 @@ type topic struct {
 	lastSeq   uint64
 	ring      ring
 	run       Run
-	gen       uint32 // counts sayings: a new run, or text that does not continue what was said
+	gen       uint32 // version of the text: a new run, or text that does not continue what was sent
 	followers []*follower
 }
 
@@ -61,7 +64,7 @@ func (t *topic) lane() lane {
 	return urgent
 }
 
-// attach adds a stream.
+// attach adds a stream to the topic.
 func (t *topic) attach(f *follower) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +72,7 @@ func (t *topic) attach(f *follower) {
 		return
 	}
 	if t.state == closed {
-		f.part(t.parting)
+		f.end(t.endReason)
 		return
 	}
 	f.at = int32(len(t.followers))
@@ -82,7 +85,7 @@ func (t *topic) attach(f *follower) {
 	}
 }
 
-// change applies what happened upstream.
+// change applies a change from upstream.
 func (t *topic) change(s *subscription, change *conversationpb.Change) {
 	t.mu.Lock()
 	ok := t.sub != s || t.apply(change)
@@ -134,7 +137,7 @@ func (t *topic) event(event *conversationpb.Event) bool {
 	return true
 }
 
-// begin makes a run the active one. A run that begins again (recovered) says its text anew.
+// begin makes a run the active one. A run that begins again (recovered) sends its text again.
 func (t *topic) begin(run Run) {
 	again := run.ID == t.run.ID
 	t.gen++
@@ -154,16 +157,16 @@ func (t *topic) delta(d *conversationpb.Delta) bool {
 }
 
 func (t *topic) fanText() {
-	var said sayings
+	var cache renderedDeltas
 	on := t.lane()
 	for _, f := range t.followers {
 		if f.live && !f.over {
-			f.say(t, &said, on)
+			f.sendText(t, &cache, on)
 		}
 	}
 }
 
-// open makes the first subscription. Who waits for it is told of a failure at once.
+// open makes the first subscription. A failure is reported at once to those who wait for it.
 func (t *topic) open() {
 	if err := t.subscribe(); err != nil {
 		t.end(err, Lost)
@@ -182,7 +185,7 @@ func (t *topic) unsubscribe() {
 	}
 }
 
-// retire closes the topic to newcomers and returns its streams.
+// retire closes the topic to new streams and returns the present ones.
 func (t *topic) retire() []*follower {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,6 +198,9 @@ func (t *topic) subscribe() error {
 	h := t.hub
 	ctx, cancel := context.WithCancel(h.ctx)
 	limit := time.AfterFunc(h.cfg.OpenTimeout, cancel)
+	if t.unheard() {
+		ctx = expected.Context(ctx)
+	}
 	s := &subscription{topic: t}
 	snapshot, stop, err := h.upstream.Follow(ctx, t.id, s)
 	if !limit.Stop() && err == nil {
@@ -213,6 +219,13 @@ func (t *topic) subscribe() error {
 	return nil
 }
 
+// unheard reports whether the conversation may still have to be made.
+func (t *topic) unheard() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.expected && t.lastSeq == 0
+}
+
 // missed reads the events between the topic and a new snapshot once for all streams, if the ring can hold them.
 func (t *topic) missed(ctx context.Context, last uint64) []*conversationpb.Event {
 	t.mu.Lock()
@@ -226,12 +239,12 @@ func (t *topic) missed(ctx context.Context, last uint64) []*conversationpb.Event
 	defer cancel()
 	events, _, err := t.hub.upstream.Events(ctx, t.id, from, int(last-from))
 	if err != nil {
-		return nil // every stream reads for itself then
+		return nil // then every stream reads by itself
 	}
 	return events
 }
 
-// install makes a subscription the topic's. It is false when the topic has been closed meanwhile.
+// install makes a subscription the topic's current one. It is false if the topic has been closed meanwhile.
 func (t *topic) install(s *subscription, snapshot *conversationpb.Snapshot, missed []*conversationpb.Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -260,7 +273,7 @@ func (t *topic) install(s *subscription, snapshot *conversationpb.Snapshot, miss
 	for _, f := range t.followers {
 		f.greet(t)
 		if f.live && f.cursor == t.lastSeq {
-			f.say(t, nil, urgent)
+			f.sendText(t, nil, urgent)
 			continue
 		}
 		f.live = false
@@ -269,7 +282,7 @@ func (t *topic) install(s *subscription, snapshot *conversationpb.Snapshot, miss
 	return true
 }
 
-// resync gives up a subscription and has the topic subscribe anew.
+// resync drops a subscription and makes the topic subscribe again.
 func (t *topic) resync(s *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -289,7 +302,7 @@ func (t *topic) resync(s *subscription) {
 	}
 }
 
-// reopen subscribes anew, with growing pauses, until it works, nobody listens any more, or it is given up.
+// reopen subscribes again, with growing pauses, until it succeeds, the topic has no followers, or GiveUp has passed.
 func (t *topic) reopen() {
 	cfg := &t.hub.cfg
 	t.mu.Lock()
@@ -298,7 +311,7 @@ func (t *topic) reopen() {
 	} else {
 		t.flaps++
 	}
-	tries := t.flaps // the first one after a subscription that lasted comes at once
+	tries := t.flaps // the first retry after a subscription that lasted is immediate
 	t.mu.Unlock()
 	for started := time.Now(); ; tries++ {
 		if tries > 0 {
@@ -326,14 +339,14 @@ func (t *topic) reopen() {
 }
 
 // end closes the topic and all its streams.
-func (t *topic) end(err error, why Parting) {
+func (t *topic) end(err error, why EndReason) {
 	t.hub.forget(t)
 	t.mu.Lock()
 	s := t.sub
 	t.sub = nil
 	t.close(err, why)
 	for _, f := range t.followers {
-		f.part(why)
+		f.end(why)
 	}
 	t.mu.Unlock()
 	if s != nil {
@@ -342,7 +355,7 @@ func (t *topic) end(err error, why Parting) {
 }
 
 // close marks the topic as closed. The lock is held.
-func (t *topic) close(err error, why Parting) {
+func (t *topic) close(err error, why EndReason) {
 	if t.state == closed {
 		return
 	}
@@ -351,10 +364,10 @@ func (t *topic) close(err error, why Parting) {
 	}
 	t.state = closed
 	t.err = err
-	t.parting = why
+	t.endReason = why
 }
 
-// isGone says that the conversation does not exist.
+// isGone reports whether the conversation does not exist.
 func isGone(err error) bool {
 	var failure *machine.Failure
 	return errors.As(err, &failure) && failure.Code == failurepb.Code_NOT_FOUND

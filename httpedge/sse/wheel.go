@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// wheel pings every connection, and asks whether its client may stay, once per interval, spread evenly over it, with one timer for all.
+// wheel pings every connection and rechecks its client's access once per interval, spread evenly over the interval,
+// with one timer for all.
 type wheel struct {
 	every time.Duration
 	done  chan struct{}
 
 	mu    sync.Mutex
 	slots [][]*conn
-	next  int // slot of the next newcomer
+	next  int // slot of the next connection
 }
 
 // wheelPlace is where a connection is in the wheel, under the wheel's lock.

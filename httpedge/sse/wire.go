@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// errUnsupported says that a connection cannot be given to the loops: it gets goroutines of its own.
+// errUnsupported means that the loops cannot serve a connection; it gets goroutines of its own.
 var errUnsupported = errors.New("connection has no plain socket")
 
-// wire owns what moves bytes: loops, poller, the ping wheel, and the goroutines of connections that need their own.
+// wire owns everything that moves bytes: loops, poller, the ping wheel, and the goroutines of connections that need
+// their own.
 type wire struct {
 	cfg     Config
 	log     *slog.Logger
@@ -73,8 +74,8 @@ func (w *wire) stop() {
 	w.group.Wait()
 }
 
-// adopt makes a connection a stream of a follower. Nothing is written before begin, so that head, opening and what
-// the follower has to say at once leave in one piece. On an error the connection is closed.
+// adopt turns a connection into a follower's stream. Nothing is written before begin, so that head, opening and the
+// follower's first frames go out in one write. On an error the connection is closed.
 func (w *wire) adopt(h Handover, f *follower, options Options) error {
 	c := &conn{wire: w, owner: f, release: h.Release, reuse: h.Reuse, lean: options.Lean, still: h.Still, plain: h.Plain}
 	f.conn = c
@@ -129,7 +130,7 @@ func (w *wire) adoptSocket(c *conn, raw net.Conn) error {
 	return w.poll.add(c, tcp, w.cfg.StallTimeout)
 }
 
-// adoptOwn gives the connection a writer and a reader; the reader is there to notice that the client left.
+// adoptOwn gives the connection a writer and a reader; the reader only notices that the client has left.
 func (w *wire) adoptOwn(c *conn, raw net.Conn) {
 	c.raw = raw
 	if inner, ok := raw.(interface{ NetConn() net.Conn }); ok { // *tls.Conn
@@ -157,7 +158,7 @@ func (w *wire) adoptOwn(c *conn, raw net.Conn) {
 	})
 }
 
-// flush writes until nothing is queued or the kernel takes no more. Only the connection's writer calls it.
+// flush writes until the queue is empty or the socket is full. Only the connection's writer calls it.
 func (w *wire) flush(c *conn, scratch []byte) (writes, bytes int) {
 	for {
 		data, v := c.take(scratch)
@@ -201,7 +202,7 @@ func (w *wire) write(c *conn, data []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection, gives its place back and tells the owner. Only the connection's writer calls it, once.
+// close closes the connection, frees its place and notifies the owner. Only the connection's writer calls it, once.
 func (w *wire) close(c *conn) {
 	w.wheel.remove(c)
 	reuse := w.closeSocket(c)
@@ -221,7 +222,7 @@ func (w *wire) close(c *conn) {
 	}
 }
 
-// closeSocket reports that the connection, c.raw, was left open to serve HTTP again.
+// closeSocket closes the socket. reuse is true if the connection, c.raw, was left open to serve HTTP again.
 func (w *wire) closeSocket(c *conn) (reuse bool) {
 	if c.loop == nil {
 		close(c.kick)

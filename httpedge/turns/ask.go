@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/feature"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -17,10 +18,22 @@ import (
 type Asker struct {
 	Runtime endpoint.Runtime
 	Reader  endpoint.Reader
+	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	Features *feature.Gate
 }
 
 // Ask sends a command, once, and unwraps a refusal that another node answered with.
 func (a Asker) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command, takeBack, err := a.Stepwise(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.ask(ctx, command)
+	takeBack(err)
+	return reply, err
+}
+
+func (a Asker) ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	reply, err := a.Runtime.Ask(ctx, command)
 	if err != nil {
 		return nil, err
@@ -35,6 +48,16 @@ func (a Asker) Ask(ctx context.Context, command *conversationpb.Command) (*conve
 // command's id makes the repeat safe: a turn that has begun is waited for, not begun again. Who cannot be answered at
 // all is told so soon; a turn that had been waited for is worth a longer wait.
 func (a Asker) AskUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	command, takeBack, err := a.Stepwise(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.askUntilSettled(ctx, command)
+	takeBack(err)
+	return reply, err
+}
+
+func (a Asker) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	const (
 		soon     = 3 * time.Second
 		underWay = 6 * time.Second // an answer that took so long was waited for, not looked for
@@ -44,7 +67,7 @@ func (a Asker) AskUntilSettled(ctx context.Context, command *conversationpb.Comm
 	giveUp := time.Now().Add(soon)
 	for {
 		began := time.Now()
-		reply, err := a.Ask(ctx, command)
+		reply, err := a.ask(ctx, command)
 		if err == nil || !Gone(err) {
 			return reply, err
 		}
@@ -142,6 +165,12 @@ func Gone(err error) bool {
 		return refusal.Code == failurepb.Code_UNAVAILABLE && !Changed(err)
 	}
 	return follow.IsUnavailable(err)
+}
+
+// Refused says that the rules refused: nothing was done. An answer that is missing says nothing.
+func Refused(err error) bool {
+	var refusal *machine.Failure
+	return errors.As(err, &refusal) && !Gone(err)
 }
 
 // Changed says that the rules want the message of a command read again: nothing was done.

@@ -6,16 +6,16 @@ import (
 	"parley/httpedge/endpoint"
 )
 
-// View is what the page shows of the cluster.
+// View is the cluster as shown by the page.
 type View struct {
-	Node string `json:"node"` // that answers
-	// Owner is the node that owns the conversation asked for; empty = none was asked for, or it has none right now.
+	Node string `json:"node"` // the answering node
+	// Owner is the node that owns the requested conversation; empty if none was requested, or it has no owner now.
 	Owner string     `json:"owner,omitempty"`
 	Epoch uint64     `json:"epoch,omitempty"` // of the owner
 	Nodes []NodeView `json:"nodes"`           // sorted by name; empty on a node that is alone
 }
 
-// NodeView is a node as the one that answers sees it.
+// NodeView is a node as seen by the answering one.
 type NodeView struct {
 	Name     string    `json:"name"`
 	State    NodeState `json:"state"`
@@ -24,18 +24,18 @@ type NodeView struct {
 	Replicas int       `json:"replicas"`      // shards that it holds
 }
 
-// NodeState is how a node is.
+// NodeState is the state of a node.
 type NodeState string
 
 // States of nodes.
 const (
 	NodeUp       NodeState = "up"
-	NodeDown     NodeState = "down"     // not heard of
-	NodeDraining NodeState = "draining" // gives up what it holds
-	NodeLeaving  NodeState = "leaving"  // stops, or restarts
+	NodeDown     NodeState = "down"     // not reachable
+	NodeDraining NodeState = "draining" // moves its shards away
+	NodeLeaving  NodeState = "leaving"  // stops or restarts
 )
 
-// ClusterPath is where the page asks for a View.
+// ClusterPath is the path of the View.
 const ClusterPath = "/cluster.json"
 
 type clusterIn struct {
@@ -46,8 +46,8 @@ type clusterRoute struct {
 	view func(ctx context.Context, conversationID string) View
 }
 
-// ClusterRow is the route of View, for the page alone: it is in no document. conversationID is as the client sent it,
-// "" when it asks for none. view must answer at once, from what the node knows.
+// ClusterRow is the route of the View. It is for the page only and not documented. conversationID is as sent by the
+// client, "" for none. view must return at once, from what the node knows.
 func ClusterRow(view func(ctx context.Context, conversationID string) View) endpoint.Row {
 	return endpoint.On("GET "+ClusterPath, "page:read", clusterRoute{view}.getCluster,
 		endpoint.Public(), endpoint.Hidden(), endpoint.Tag("Pages"), endpoint.Summary("The nodes, as the page shows them"))

@@ -1,5 +1,5 @@
-// Package web holds the playground: a page that talks to the conversation server as any client would. It is embedded
-// in the binary, needs no build step and fetches nothing from elsewhere. It has no rights of its own.
+// Package web holds the playground: a page that uses the conversation server like any client. It is embedded in the
+// binary, needs no build step, loads nothing from elsewhere and has no special rights.
 package web
 
 import (
@@ -14,10 +14,10 @@ import (
 //go:embed page
 var embedded embed.FS
 
-// basePathMark stands in index.html where the page learns the conversation server's base path.
+// basePathMark is the placeholder in index.html for the conversation server's base path.
 const basePathMark = "{{base-path}}"
 
-// Files returns the page's files, the index made for a conversation server at basePath.
+// Files returns the page's files, with an index for a conversation server at basePath.
 func Files(basePath string) (fs.FS, error) {
 	page, err := fs.Sub(embedded, "page")
 	if err != nil {
@@ -31,7 +31,7 @@ func Files(basePath string) (fs.FS, error) {
 	return &site{FS: page, index: index}, nil
 }
 
-// site is the embedded folder with a made index.html.
+// site is the embedded directory with a generated index.html.
 type site struct {
 	fs.FS
 	index []byte

@@ -45,7 +45,7 @@ func (d *Driver) mayDrop(g *group, asOf uint64) error {
 		return fmt.Errorf("%w: node %d leads group %d", ErrStillMember, g.self, g.id)
 	case g.log.last.index > asOf:
 		return fmt.Errorf("%w: the log of group %d goes to %d, beyond %d", ErrStillMember, g.id, g.log.last.index, asOf)
-	case d.loop.now-g.role.heard < silence, g.shared.receiving.Load():
+	case d.loop.now-g.role.leaderSeen < silence, g.shared.receiving.Load():
 		return fmt.Errorf("%w: the leader of group %d sends to node %d", ErrStillMember, g.id, g.self)
 	}
 	return nil

@@ -50,8 +50,8 @@ type role struct {
 	term   uint64
 	// ownFirst is the first entry of this node's own term as leader; 0 while it does not lead.
 	ownFirst uint64
-	// heard is when a leader last sent something, by the loop's clock; the start of the process until then. Only members hear from a leader.
-	heard time.Duration
+	// leaderSeen is when a leader last sent something, by the loop's clock; the start of the process until then. Only members hear from a leader.
+	leaderSeen time.Duration
 	// campaignAt is when this node will campaign because the leader's process is gone; 0 for never.
 	campaignAt time.Duration
 }
@@ -102,7 +102,7 @@ type applyState struct {
 	items   []applyItem
 }
 
-// sharedState may be read by any goroutine. Admission counts callers in pending and asked; the rest is written by the loop.
+// sharedState may be read by any goroutine. Admission counts callers in pendingProposals and pendingReads; the rest is written by the loop.
 type sharedState struct {
 	// initialised is true once the replica has a state: that of a new group, or that of a snapshot.
 	initialised atomic.Bool
@@ -116,11 +116,11 @@ type sharedState struct {
 	// settled is true once everything known to be committed at the start has been applied.
 	settled atomic.Bool
 	// receiving is true while a snapshot is being received.
-	receiving atomic.Bool
-	pending   atomic.Int64
-	asked     atomic.Int64
-	view      atomic.Pointer[leaderView]
-	members   atomic.Pointer[Members]
+	receiving        atomic.Bool
+	pendingProposals atomic.Int64
+	pendingReads     atomic.Int64
+	view             atomic.Pointer[leaderView]
+	members          atomic.Pointer[Members]
 }
 
 // leaderView is the leader as callers see it.

@@ -17,7 +17,7 @@ const maxProposalBatch = 1 << 20
 func (d *Driver) runLoop() {
 	defer d.loop.ticks.disable()
 	for _, g := range d.loop.order {
-		g.role.heard = d.loop.now
+		g.role.leaderSeen = d.loop.now
 		d.campaignAlone(g)
 	}
 	d.finishRound()
@@ -225,11 +225,11 @@ func (d *Driver) stepMessage(m Message) {
 	case m.raft.GetType() == raftpb.MsgSnap:
 		g.shared.receiving.Store(false)
 		g.snapshots.spool = string(m.raft.GetSnapshot().GetData())
-		g.role.heard = d.loop.now
+		g.role.leaderSeen = d.loop.now
 	case fromLeader(m.raft) && m.raft.GetTerm() >= g.role.term:
-		g.role.heard = d.loop.now
+		g.role.leaderSeen = d.loop.now
 	case g.role.state == raft.StateLeader:
-		g.hear(m.From(), d.loop.now)
+		g.notePeer(m.From(), d.loop.now)
 	}
 	if err := g.node.Step(m.raft); err != nil {
 		d.logger.Debug("raft refused a message", slog.Uint64("shard", uint64(g.id)), slog.Any("err", err))
@@ -280,11 +280,11 @@ func (d *Driver) stepBatch(g *group, batch []*proposal) {
 		return
 	}
 	// The whole batch was dropped: too much is uncommitted, or leadership is being transferred.
-	refusal := ErrBusy
+	cause := ErrBusy
 	if status := g.node.BasicStatus(); status.RaftState != raft.StateLeader || status.LeadTransferee != raft.None {
-		refusal = &NotLeaderError{Group: g.id, Leader: NodeID(status.LeadTransferee)}
+		cause = &NotLeaderError{Group: g.id, Leader: NodeID(status.LeadTransferee)}
 	}
-	d.answerAll(g.proposals.stepped[before:], refusal)
+	d.answerAll(g.proposals.stepped[before:], cause)
 	g.proposals.stepped = g.proposals.stepped[:before]
 }
 

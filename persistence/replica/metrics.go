@@ -62,7 +62,7 @@ func newMetrics(reg prometheus.Registerer, d *Driver) *metrics {
 	}, func() float64 {
 		var sum int64
 		for g := range d.table.all() {
-			sum += g.shared.pending.Load()
+			sum += g.shared.pendingProposals.Load()
 		}
 		return float64(sum)
 	})

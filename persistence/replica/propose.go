@@ -84,7 +84,7 @@ func (d *Driver) admit(ctx context.Context, id GroupID, size int) (*group, error
 	if err := d.cfg.Writable(); err != nil {
 		return nil, err
 	}
-	if g.shared.pending.Load() >= int64(d.cfg.MaxPending) {
+	if g.shared.pendingProposals.Load() >= int64(d.cfg.MaxPending) {
 		return nil, ErrBusy
 	}
 	return g, nil
@@ -95,9 +95,9 @@ var errEmptyProposal = errors.New("empty proposal")
 // await passes the proposal to the loop and waits for its answer.
 func (d *Driver) await(ctx context.Context, p *proposal) (any, error) {
 	g := p.group
-	g.shared.pending.Add(1)
+	g.shared.pendingProposals.Add(1)
 	if !d.inbox.propose(p) {
-		g.shared.pending.Add(-1)
+		g.shared.pendingProposals.Add(-1)
 		d.pool.put(p)
 		d.metrics.refused.Inc()
 		return nil, d.closedErr()
@@ -140,7 +140,7 @@ func (p *proposal) abandon() bool {
 
 // answer ends a proposal. The caller must not touch it afterwards.
 func (d *Driver) answer(p *proposal, result any, err error) {
-	p.group.shared.pending.Add(-1)
+	p.group.shared.pendingProposals.Add(-1)
 	p.result, p.err = result, err
 	if p.state.CompareAndSwap(proposalWaiting, proposalAnswered) {
 		p.done <- struct{}{}

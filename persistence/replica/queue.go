@@ -8,7 +8,7 @@ type queue[T any] struct {
 	mu     sync.Mutex
 	filled sync.Cond
 	items  []T
-	spare  []T
+	free   []T
 	closed bool
 }
 
@@ -38,7 +38,7 @@ func (q *queue[T]) take() []T {
 		q.filled.Wait()
 	}
 	items := q.items
-	q.items, q.spare = q.spare, nil
+	q.items, q.free = q.free, nil
 	return items
 }
 
@@ -46,7 +46,7 @@ func (q *queue[T]) take() []T {
 func (q *queue[T]) recycle(items []T) {
 	clear(items)
 	q.mu.Lock()
-	q.spare = items[:0]
+	q.free = items[:0]
 	q.mu.Unlock()
 }
 

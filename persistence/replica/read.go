@@ -60,7 +60,7 @@ func (d *Driver) ReadBarriers(ctx context.Context, groups []GroupID) error {
 	}
 	for _, r := range asked {
 		if first != nil {
-			r.group.shared.asked.Add(-1) // the answer is buffered, and not read
+			r.group.shared.pendingReads.Add(-1) // the answer is buffered, and not read
 			continue
 		}
 		first = d.awaitRead(ctx, r)
@@ -83,20 +83,20 @@ func (d *Driver) askRead(group GroupID) (*read, error) {
 	case !g.shared.leading.Load():
 		return nil, g.notLeader()
 	}
-	if g.shared.asked.Add(1) > int64(d.cfg.MaxPending) {
-		g.shared.asked.Add(-1)
+	if g.shared.pendingReads.Add(1) > int64(d.cfg.MaxPending) {
+		g.shared.pendingReads.Add(-1)
 		return nil, ErrBusy
 	}
 	r := &read{group: g, done: make(chan error, 1)}
 	if !d.inbox.read(r) {
-		g.shared.asked.Add(-1)
+		g.shared.pendingReads.Add(-1)
 		return nil, d.closedErr()
 	}
 	return r, nil
 }
 
 func (d *Driver) awaitRead(ctx context.Context, r *read) error {
-	defer r.group.shared.asked.Add(-1)
+	defer r.group.shared.pendingReads.Add(-1)
 	select {
 	case err := <-r.done:
 		return err

@@ -41,8 +41,8 @@ type Lag struct {
 
 // peer is a node that has answered this leader.
 type peer struct {
-	node  NodeID
-	heard time.Duration
+	node NodeID
+	seen time.Duration
 }
 
 // Status returns the groups of this node by number. It goes through the raft loop, so it is not for every request.
@@ -86,15 +86,15 @@ func (d *Driver) status(g *group) Status {
 // behind returns how many entries are above match.
 func (g *group) behind(match uint64) uint64 { return g.log.last.index - min(match, g.log.last.index) }
 
-// hear records that a node answered this leader.
-func (g *group) hear(node NodeID, now time.Duration) {
+// notePeer records that a node answered this leader.
+func (g *group) notePeer(node NodeID, now time.Duration) {
 	for i := range g.peers {
 		if g.peers[i].node == node {
-			g.peers[i].heard = now
+			g.peers[i].seen = now
 			return
 		}
 	}
-	g.peers = append(g.peers, peer{node: node, heard: now})
+	g.peers = append(g.peers, peer{node: node, seen: now})
 }
 
 // active is true for this node itself and for nodes that answered it within an election timeout.
@@ -103,5 +103,5 @@ func (d *Driver) active(g *group, node NodeID) bool {
 		return true
 	}
 	i := slices.IndexFunc(g.peers, func(p peer) bool { return p.node == node })
-	return i >= 0 && d.loop.now-g.peers[i].heard < d.electionTimeout()
+	return i >= 0 && d.loop.now-g.peers[i].seen < d.electionTimeout()
 }

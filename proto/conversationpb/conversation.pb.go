@@ -4773,6 +4773,7 @@ type Command struct {
 	//	*Command_Hold
 	//	*Command_Answer
 	Body          isCommand_Body `protobuf_oneof:"body"`
+	Opening       *Opening       `protobuf:"bytes,40,opt,name=opening,proto3" json:"opening,omitempty"` // what comes before the body: of send, edit and hold
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5068,6 +5069,13 @@ func (x *Command) GetAnswer() *Answer {
 	return nil
 }
 
+func (x *Command) GetOpening() *Opening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
 type isCommand_Body interface {
 	isCommand_Body()
 }
@@ -5204,6 +5212,68 @@ func (*Command_Hold) isCommand_Body() {}
 
 func (*Command_Answer) isCommand_Body() {}
 
+// Opening is what a command does before its body, with the same append: all of it is done, or nothing. Nodes know it from
+// feature.WholeCommands on.
+type Opening struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Create        *Create                `protobuf:"bytes,1,opt,name=create,proto3" json:"create,omitempty"` // makes the conversation, unless it exists
+	Files         []*File                `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`   // stored blobs that become files of the conversation, as with add_file
+	Agent         *agentpb.Agent         `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`   // whose rules for attachments hold for the files
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Opening) Reset() {
+	*x = Opening{}
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Opening) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Opening) ProtoMessage() {}
+
+func (x *Opening) ProtoReflect() protoreflect.Message {
+	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Opening.ProtoReflect.Descriptor instead.
+func (*Opening) Descriptor() ([]byte, []int) {
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Opening) GetCreate() *Create {
+	if x != nil {
+		return x.Create
+	}
+	return nil
+}
+
+func (x *Opening) GetFiles() []*File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Opening) GetAgent() *agentpb.Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
 // Progress journals a step of a running turn, or asks for money for its next model call. The runner waits for the reply
 // (Progressed) before it goes on.
 type Progress struct {
@@ -5226,7 +5296,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5238,7 +5308,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[48]
+	mi := &file_conversationpb_conversation_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5251,7 +5321,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{48}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Progress) GetRunId() string {
@@ -5370,7 +5440,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5382,7 +5452,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[49]
+	mi := &file_conversationpb_conversation_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5395,7 +5465,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{49}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Reserve) GetUptoNanoUsd() int64 {
@@ -5415,7 +5485,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5427,7 +5497,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[50]
+	mi := &file_conversationpb_conversation_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5440,7 +5510,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{50}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Doubt) GetCalls() []*OpenCall {
@@ -5468,7 +5538,7 @@ type Resolve struct {
 
 func (x *Resolve) Reset() {
 	*x = Resolve{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5480,7 +5550,7 @@ func (x *Resolve) String() string {
 func (*Resolve) ProtoMessage() {}
 
 func (x *Resolve) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[51]
+	mi := &file_conversationpb_conversation_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5493,7 +5563,7 @@ func (x *Resolve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolve.ProtoReflect.Descriptor instead.
 func (*Resolve) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{51}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Resolve) GetActionId() string {
@@ -5585,7 +5655,7 @@ type ToolApproval struct {
 
 func (x *ToolApproval) Reset() {
 	*x = ToolApproval{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5597,7 +5667,7 @@ func (x *ToolApproval) String() string {
 func (*ToolApproval) ProtoMessage() {}
 
 func (x *ToolApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[52]
+	mi := &file_conversationpb_conversation_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5610,7 +5680,7 @@ func (x *ToolApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolApproval.ProtoReflect.Descriptor instead.
 func (*ToolApproval) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{52}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ToolApproval) GetAllow() bool {
@@ -5651,7 +5721,7 @@ type UserAnswers struct {
 
 func (x *UserAnswers) Reset() {
 	*x = UserAnswers{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5663,7 +5733,7 @@ func (x *UserAnswers) String() string {
 func (*UserAnswers) ProtoMessage() {}
 
 func (x *UserAnswers) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[53]
+	mi := &file_conversationpb_conversation_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5676,7 +5746,7 @@ func (x *UserAnswers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserAnswers.ProtoReflect.Descriptor instead.
 func (*UserAnswers) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{53}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *UserAnswers) GetAnswers() []byte {
@@ -5703,7 +5773,7 @@ type ClientResult struct {
 
 func (x *ClientResult) Reset() {
 	*x = ClientResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5715,7 +5785,7 @@ func (x *ClientResult) String() string {
 func (*ClientResult) ProtoMessage() {}
 
 func (x *ClientResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[54]
+	mi := &file_conversationpb_conversation_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5728,7 +5798,7 @@ func (x *ClientResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientResult.ProtoReflect.Descriptor instead.
 func (*ClientResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{54}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClientResult) GetOutput() []byte {
@@ -5760,7 +5830,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5772,7 +5842,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[55]
+	mi := &file_conversationpb_conversation_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5785,7 +5855,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{55}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Answer) GetOutputs() []*ToolCall {
@@ -5833,7 +5903,7 @@ type Continue struct {
 
 func (x *Continue) Reset() {
 	*x = Continue{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5845,7 +5915,7 @@ func (x *Continue) String() string {
 func (*Continue) ProtoMessage() {}
 
 func (x *Continue) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[56]
+	mi := &file_conversationpb_conversation_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5858,7 +5928,7 @@ func (x *Continue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Continue.ProtoReflect.Descriptor instead.
 func (*Continue) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{56}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Continue) GetAgent() *agentpb.Agent {
@@ -5886,7 +5956,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5898,7 +5968,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[57]
+	mi := &file_conversationpb_conversation_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5911,7 +5981,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{57}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Target) GetMessage() *Message {
@@ -5941,7 +6011,7 @@ type Regenerate struct {
 
 func (x *Regenerate) Reset() {
 	*x = Regenerate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5953,7 +6023,7 @@ func (x *Regenerate) String() string {
 func (*Regenerate) ProtoMessage() {}
 
 func (x *Regenerate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[58]
+	mi := &file_conversationpb_conversation_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5966,7 +6036,7 @@ func (x *Regenerate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Regenerate.ProtoReflect.Descriptor instead.
 func (*Regenerate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{58}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Regenerate) GetTarget() *Target {
@@ -6019,7 +6089,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6031,7 +6101,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[59]
+	mi := &file_conversationpb_conversation_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6044,7 +6114,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{59}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Edit) GetTarget() *Target {
@@ -6109,7 +6179,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6121,7 +6191,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[60]
+	mi := &file_conversationpb_conversation_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6134,7 +6204,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{60}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Rate) GetTarget() *Target {
@@ -6181,7 +6251,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6193,7 +6263,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[61]
+	mi := &file_conversationpb_conversation_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6206,7 +6276,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{61}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Forget) GetTool() string {
@@ -6227,7 +6297,7 @@ type AddFile struct {
 
 func (x *AddFile) Reset() {
 	*x = AddFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6239,7 +6309,7 @@ func (x *AddFile) String() string {
 func (*AddFile) ProtoMessage() {}
 
 func (x *AddFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[62]
+	mi := &file_conversationpb_conversation_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6252,7 +6322,7 @@ func (x *AddFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFile.ProtoReflect.Descriptor instead.
 func (*AddFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{62}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AddFile) GetFile() *File {
@@ -6278,7 +6348,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6290,7 +6360,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[63]
+	mi := &file_conversationpb_conversation_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6303,7 +6373,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{63}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemoveFile) GetFileId() string {
@@ -6324,7 +6394,7 @@ type SetTitle struct {
 
 func (x *SetTitle) Reset() {
 	*x = SetTitle{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6336,7 +6406,7 @@ func (x *SetTitle) String() string {
 func (*SetTitle) ProtoMessage() {}
 
 func (x *SetTitle) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[64]
+	mi := &file_conversationpb_conversation_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6349,7 +6419,7 @@ func (x *SetTitle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTitle.ProtoReflect.Descriptor instead.
 func (*SetTitle) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{64}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SetTitle) GetRunId() string {
@@ -6381,7 +6451,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6393,7 +6463,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[65]
+	mi := &file_conversationpb_conversation_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6406,7 +6476,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{65}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
 }
 
 // Hold keeps the conversation for a background run, or lets it go. To hold is refused as a message would be: busy, a person
@@ -6423,7 +6493,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6435,7 +6505,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[66]
+	mi := &file_conversationpb_conversation_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6448,7 +6518,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{66}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Hold) GetRunId() string {
@@ -6495,7 +6565,7 @@ type Create struct {
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6507,7 +6577,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[67]
+	mi := &file_conversationpb_conversation_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6520,7 +6590,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{67}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Create) GetAgent() *agentpb.Agent {
@@ -6596,7 +6666,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6608,7 +6678,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[68]
+	mi := &file_conversationpb_conversation_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6621,7 +6691,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{68}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Send) GetAgent() *agentpb.Agent {
@@ -6696,7 +6766,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6708,7 +6778,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[69]
+	mi := &file_conversationpb_conversation_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6721,7 +6791,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{69}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Cancel) GetSettleWaitMs() int64 {
@@ -6743,7 +6813,7 @@ type CancelTimeout struct {
 
 func (x *CancelTimeout) Reset() {
 	*x = CancelTimeout{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6755,7 +6825,7 @@ func (x *CancelTimeout) String() string {
 func (*CancelTimeout) ProtoMessage() {}
 
 func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[70]
+	mi := &file_conversationpb_conversation_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6768,7 +6838,7 @@ func (x *CancelTimeout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTimeout.ProtoReflect.Descriptor instead.
 func (*CancelTimeout) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{70}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CancelTimeout) GetRunId() string {
@@ -6809,7 +6879,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6821,7 +6891,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[71]
+	mi := &file_conversationpb_conversation_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6834,7 +6904,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{71}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Update) GetAgent() *agentpb.Agent {
@@ -6860,7 +6930,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +6942,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[72]
+	mi := &file_conversationpb_conversation_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +6955,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{72}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Delete) GetOnlyIdle() bool {
@@ -6915,7 +6985,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6927,7 +6997,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[73]
+	mi := &file_conversationpb_conversation_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6940,7 +7010,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{73}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Finish) GetRunId() string {
@@ -7028,7 +7098,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7040,7 +7110,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[74]
+	mi := &file_conversationpb_conversation_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7053,7 +7123,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{74}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
 }
 
 type AwaitRun struct {
@@ -7065,7 +7135,7 @@ type AwaitRun struct {
 
 func (x *AwaitRun) Reset() {
 	*x = AwaitRun{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7077,7 +7147,7 @@ func (x *AwaitRun) String() string {
 func (*AwaitRun) ProtoMessage() {}
 
 func (x *AwaitRun) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[75]
+	mi := &file_conversationpb_conversation_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7090,7 +7160,7 @@ func (x *AwaitRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRun.ProtoReflect.Descriptor instead.
 func (*AwaitRun) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{75}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AwaitRun) GetRunId() string {
@@ -7121,7 +7191,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7133,7 +7203,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[76]
+	mi := &file_conversationpb_conversation_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7146,7 +7216,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{76}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Reply) GetBody() isReply_Body {
@@ -7325,7 +7395,7 @@ type Progressed struct {
 
 func (x *Progressed) Reset() {
 	*x = Progressed{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7337,7 +7407,7 @@ func (x *Progressed) String() string {
 func (*Progressed) ProtoMessage() {}
 
 func (x *Progressed) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[77]
+	mi := &file_conversationpb_conversation_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7350,7 +7420,7 @@ func (x *Progressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progressed.ProtoReflect.Descriptor instead.
 func (*Progressed) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{77}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Progressed) GetSteps() uint32 {
@@ -7412,7 +7482,7 @@ type Rated struct {
 
 func (x *Rated) Reset() {
 	*x = Rated{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7424,7 +7494,7 @@ func (x *Rated) String() string {
 func (*Rated) ProtoMessage() {}
 
 func (x *Rated) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[78]
+	mi := &file_conversationpb_conversation_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7437,7 +7507,7 @@ func (x *Rated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rated.ProtoReflect.Descriptor instead.
 func (*Rated) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{78}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Rated) GetMessageId() string {
@@ -7463,7 +7533,7 @@ type Tools struct {
 
 func (x *Tools) Reset() {
 	*x = Tools{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7475,7 +7545,7 @@ func (x *Tools) String() string {
 func (*Tools) ProtoMessage() {}
 
 func (x *Tools) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[79]
+	mi := &file_conversationpb_conversation_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7488,7 +7558,7 @@ func (x *Tools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tools.ProtoReflect.Descriptor instead.
 func (*Tools) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{79}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Tools) GetTools() []string {
@@ -7507,7 +7577,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7519,7 +7589,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[80]
+	mi := &file_conversationpb_conversation_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7532,7 +7602,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{80}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *FileReply) GetFile() *File {
@@ -7554,7 +7624,7 @@ type Accepted struct {
 
 func (x *Accepted) Reset() {
 	*x = Accepted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7566,7 +7636,7 @@ func (x *Accepted) String() string {
 func (*Accepted) ProtoMessage() {}
 
 func (x *Accepted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[81]
+	mi := &file_conversationpb_conversation_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7579,7 +7649,7 @@ func (x *Accepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accepted.ProtoReflect.Descriptor instead.
 func (*Accepted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{81}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Accepted) GetRunId() string {
@@ -7629,7 +7699,7 @@ type TurnResult struct {
 
 func (x *TurnResult) Reset() {
 	*x = TurnResult{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7641,7 +7711,7 @@ func (x *TurnResult) String() string {
 func (*TurnResult) ProtoMessage() {}
 
 func (x *TurnResult) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[82]
+	mi := &file_conversationpb_conversation_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7654,7 +7724,7 @@ func (x *TurnResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResult.ProtoReflect.Descriptor instead.
 func (*TurnResult) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{82}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *TurnResult) GetRunId() string {
@@ -7747,7 +7817,7 @@ type Cancelled struct {
 
 func (x *Cancelled) Reset() {
 	*x = Cancelled{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7759,7 +7829,7 @@ func (x *Cancelled) String() string {
 func (*Cancelled) ProtoMessage() {}
 
 func (x *Cancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[83]
+	mi := &file_conversationpb_conversation_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7772,7 +7842,7 @@ func (x *Cancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancelled.ProtoReflect.Descriptor instead.
 func (*Cancelled) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{83}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Cancelled) GetCancelled() bool {
@@ -7818,7 +7888,7 @@ type Deleted struct {
 
 func (x *Deleted) Reset() {
 	*x = Deleted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7830,7 +7900,7 @@ func (x *Deleted) String() string {
 func (*Deleted) ProtoMessage() {}
 
 func (x *Deleted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[84]
+	mi := &file_conversationpb_conversation_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7843,7 +7913,7 @@ func (x *Deleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deleted.ProtoReflect.Descriptor instead.
 func (*Deleted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{84}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
 }
 
 type Refused struct {
@@ -7861,7 +7931,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7873,7 +7943,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[85]
+	mi := &file_conversationpb_conversation_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7886,7 +7956,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{85}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Refused) GetCode() failurepb.Code {
@@ -7945,7 +8015,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7957,7 +8027,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[86]
+	mi := &file_conversationpb_conversation_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7970,7 +8040,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{86}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Snapshot) GetEpoch() uint64 {
@@ -8021,7 +8091,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8033,7 +8103,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[87]
+	mi := &file_conversationpb_conversation_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8046,7 +8116,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{87}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -8088,7 +8158,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8100,7 +8170,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[88]
+	mi := &file_conversationpb_conversation_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8113,7 +8183,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{88}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Delta) GetRunId() string {
@@ -8147,7 +8217,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8159,7 +8229,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_conversationpb_conversation_proto_msgTypes[89]
+	mi := &file_conversationpb_conversation_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8172,7 +8242,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{89}
+	return file_conversationpb_conversation_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -8617,7 +8687,7 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"identified\x18\x04 \x01(\bR\n" +
 	"identified\x12\x18\n" +
 	"\atrusted\x18\x05 \x01(\bR\atrusted\x12\x19\n" +
-	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xa8\f\n" +
+	"\btoken_id\x18\x06 \x01(\tR\atokenId\"\xe0\f\n" +
 	"\aCommand\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x1d\n" +
 	"\n" +
@@ -8653,8 +8723,13 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\tset_title\x18\x1c \x01(\v2\x1d.parley.conversation.SetTitleH\x00R\bsetTitle\x12,\n" +
 	"\x03due\x18\x1d \x01(\v2\x18.parley.conversation.DueH\x00R\x03due\x12/\n" +
 	"\x04hold\x18\x1e \x01(\v2\x19.parley.conversation.HoldH\x00R\x04hold\x125\n" +
-	"\x06answer\x18\x1f \x01(\v2\x1b.parley.conversation.AnswerH\x00R\x06answerB\x06\n" +
-	"\x04body\"\x89\x03\n" +
+	"\x06answer\x18\x1f \x01(\v2\x1b.parley.conversation.AnswerH\x00R\x06answer\x126\n" +
+	"\aopening\x18( \x01(\v2\x1c.parley.conversation.OpeningR\aopeningB\x06\n" +
+	"\x04body\"\x9a\x01\n" +
+	"\aOpening\x123\n" +
+	"\x06create\x18\x01 \x01(\v2\x1b.parley.conversation.CreateR\x06create\x12/\n" +
+	"\x05files\x18\x02 \x03(\v2\x19.parley.conversation.FileR\x05files\x12)\n" +
+	"\x05agent\x18\x03 \x01(\v2\x13.parley.agent.AgentR\x05agent\"\x89\x03\n" +
 	"\bProgress\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -8927,7 +9002,7 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
+var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_conversationpb_conversation_proto_goTypes = []any{
 	(Status)(0),             // 0: parley.conversation.Status
 	(Role)(0),               // 1: parley.conversation.Role
@@ -8982,52 +9057,53 @@ var file_conversationpb_conversation_proto_goTypes = []any{
 	(*Patch)(nil),           // 50: parley.conversation.Patch
 	(*Caller)(nil),          // 51: parley.conversation.Caller
 	(*Command)(nil),         // 52: parley.conversation.Command
-	(*Progress)(nil),        // 53: parley.conversation.Progress
-	(*Reserve)(nil),         // 54: parley.conversation.Reserve
-	(*Doubt)(nil),           // 55: parley.conversation.Doubt
-	(*Resolve)(nil),         // 56: parley.conversation.Resolve
-	(*ToolApproval)(nil),    // 57: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),     // 58: parley.conversation.UserAnswers
-	(*ClientResult)(nil),    // 59: parley.conversation.ClientResult
-	(*Answer)(nil),          // 60: parley.conversation.Answer
-	(*Continue)(nil),        // 61: parley.conversation.Continue
-	(*Target)(nil),          // 62: parley.conversation.Target
-	(*Regenerate)(nil),      // 63: parley.conversation.Regenerate
-	(*Edit)(nil),            // 64: parley.conversation.Edit
-	(*Rate)(nil),            // 65: parley.conversation.Rate
-	(*Forget)(nil),          // 66: parley.conversation.Forget
-	(*AddFile)(nil),         // 67: parley.conversation.AddFile
-	(*RemoveFile)(nil),      // 68: parley.conversation.RemoveFile
-	(*SetTitle)(nil),        // 69: parley.conversation.SetTitle
-	(*Due)(nil),             // 70: parley.conversation.Due
-	(*Hold)(nil),            // 71: parley.conversation.Hold
-	(*Create)(nil),          // 72: parley.conversation.Create
-	(*Send)(nil),            // 73: parley.conversation.Send
-	(*Cancel)(nil),          // 74: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 75: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 76: parley.conversation.Update
-	(*Delete)(nil),          // 77: parley.conversation.Delete
-	(*Finish)(nil),          // 78: parley.conversation.Finish
-	(*Recover)(nil),         // 79: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 80: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 81: parley.conversation.Reply
-	(*Progressed)(nil),      // 82: parley.conversation.Progressed
-	(*Rated)(nil),           // 83: parley.conversation.Rated
-	(*Tools)(nil),           // 84: parley.conversation.Tools
-	(*FileReply)(nil),       // 85: parley.conversation.FileReply
-	(*Accepted)(nil),        // 86: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 87: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 88: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 89: parley.conversation.Deleted
-	(*Refused)(nil),         // 90: parley.conversation.Refused
-	(*Snapshot)(nil),        // 91: parley.conversation.Snapshot
-	(*Change)(nil),          // 92: parley.conversation.Change
-	(*Delta)(nil),           // 93: parley.conversation.Delta
-	(*RunStarted)(nil),      // 94: parley.conversation.RunStarted
-	(*agentpb.Tool)(nil),    // 95: parley.agent.Tool
-	(*agentpb.Agent)(nil),   // 96: parley.agent.Agent
-	(failurepb.Code)(0),     // 97: parley.failure.Code
-	(*failurepb.Param)(nil), // 98: parley.failure.Param
+	(*Opening)(nil),         // 53: parley.conversation.Opening
+	(*Progress)(nil),        // 54: parley.conversation.Progress
+	(*Reserve)(nil),         // 55: parley.conversation.Reserve
+	(*Doubt)(nil),           // 56: parley.conversation.Doubt
+	(*Resolve)(nil),         // 57: parley.conversation.Resolve
+	(*ToolApproval)(nil),    // 58: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),     // 59: parley.conversation.UserAnswers
+	(*ClientResult)(nil),    // 60: parley.conversation.ClientResult
+	(*Answer)(nil),          // 61: parley.conversation.Answer
+	(*Continue)(nil),        // 62: parley.conversation.Continue
+	(*Target)(nil),          // 63: parley.conversation.Target
+	(*Regenerate)(nil),      // 64: parley.conversation.Regenerate
+	(*Edit)(nil),            // 65: parley.conversation.Edit
+	(*Rate)(nil),            // 66: parley.conversation.Rate
+	(*Forget)(nil),          // 67: parley.conversation.Forget
+	(*AddFile)(nil),         // 68: parley.conversation.AddFile
+	(*RemoveFile)(nil),      // 69: parley.conversation.RemoveFile
+	(*SetTitle)(nil),        // 70: parley.conversation.SetTitle
+	(*Due)(nil),             // 71: parley.conversation.Due
+	(*Hold)(nil),            // 72: parley.conversation.Hold
+	(*Create)(nil),          // 73: parley.conversation.Create
+	(*Send)(nil),            // 74: parley.conversation.Send
+	(*Cancel)(nil),          // 75: parley.conversation.Cancel
+	(*CancelTimeout)(nil),   // 76: parley.conversation.CancelTimeout
+	(*Update)(nil),          // 77: parley.conversation.Update
+	(*Delete)(nil),          // 78: parley.conversation.Delete
+	(*Finish)(nil),          // 79: parley.conversation.Finish
+	(*Recover)(nil),         // 80: parley.conversation.Recover
+	(*AwaitRun)(nil),        // 81: parley.conversation.AwaitRun
+	(*Reply)(nil),           // 82: parley.conversation.Reply
+	(*Progressed)(nil),      // 83: parley.conversation.Progressed
+	(*Rated)(nil),           // 84: parley.conversation.Rated
+	(*Tools)(nil),           // 85: parley.conversation.Tools
+	(*FileReply)(nil),       // 86: parley.conversation.FileReply
+	(*Accepted)(nil),        // 87: parley.conversation.Accepted
+	(*TurnResult)(nil),      // 88: parley.conversation.TurnResult
+	(*Cancelled)(nil),       // 89: parley.conversation.Cancelled
+	(*Deleted)(nil),         // 90: parley.conversation.Deleted
+	(*Refused)(nil),         // 91: parley.conversation.Refused
+	(*Snapshot)(nil),        // 92: parley.conversation.Snapshot
+	(*Change)(nil),          // 93: parley.conversation.Change
+	(*Delta)(nil),           // 94: parley.conversation.Delta
+	(*RunStarted)(nil),      // 95: parley.conversation.RunStarted
+	(*agentpb.Tool)(nil),    // 96: parley.agent.Tool
+	(*agentpb.Agent)(nil),   // 97: parley.agent.Agent
+	(failurepb.Code)(0),     // 98: parley.failure.Code
+	(*failurepb.Param)(nil), // 99: parley.failure.Param
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -9051,7 +9127,7 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	26,  // 18: parley.conversation.Step.results:type_name -> parley.conversation.ToolResults
 	27,  // 19: parley.conversation.Step.partial:type_name -> parley.conversation.Partial
 	14,  // 20: parley.conversation.Step.options:type_name -> parley.conversation.TurnOptions
-	95,  // 21: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
+	96,  // 21: parley.conversation.TurnOptions.tools:type_name -> parley.agent.Tool
 	15,  // 22: parley.conversation.TurnOptions.tool_choice:type_name -> parley.conversation.ToolChoice
 	16,  // 23: parley.conversation.TurnOptions.format:type_name -> parley.conversation.OutputFormat
 	1,   // 24: parley.conversation.Message.role:type_name -> parley.conversation.Role
@@ -9116,101 +9192,105 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	18,  // 83: parley.conversation.Updated.usage:type_name -> parley.conversation.Usage
 	10,  // 84: parley.conversation.Patch.budget:type_name -> parley.conversation.Budget
 	51,  // 85: parley.conversation.Command.caller:type_name -> parley.conversation.Caller
-	72,  // 86: parley.conversation.Command.create:type_name -> parley.conversation.Create
-	73,  // 87: parley.conversation.Command.send:type_name -> parley.conversation.Send
-	74,  // 88: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
-	76,  // 89: parley.conversation.Command.update:type_name -> parley.conversation.Update
-	77,  // 90: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
-	78,  // 91: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
-	79,  // 92: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
-	75,  // 93: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
-	80,  // 94: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
-	53,  // 95: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
-	56,  // 96: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
-	61,  // 97: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
-	63,  // 98: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
-	64,  // 99: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
-	65,  // 100: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
-	66,  // 101: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
-	67,  // 102: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
-	68,  // 103: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
-	69,  // 104: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
-	70,  // 105: parley.conversation.Command.due:type_name -> parley.conversation.Due
-	71,  // 106: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
-	60,  // 107: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
-	25,  // 108: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
-	26,  // 109: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
-	54,  // 110: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
-	55,  // 111: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
-	21,  // 112: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
-	12,  // 113: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
-	96,  // 114: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
-	57,  // 115: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
-	58,  // 116: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
-	59,  // 117: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
-	21,  // 118: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
-	96,  // 119: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
-	14,  // 120: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
-	96,  // 121: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
-	19,  // 122: parley.conversation.Target.message:type_name -> parley.conversation.Message
-	62,  // 123: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
-	19,  // 124: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
-	96,  // 125: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
-	62,  // 126: parley.conversation.Edit.target:type_name -> parley.conversation.Target
-	96,  // 127: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
-	62,  // 128: parley.conversation.Rate.target:type_name -> parley.conversation.Target
-	96,  // 129: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
-	7,   // 130: parley.conversation.AddFile.file:type_name -> parley.conversation.File
-	96,  // 131: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
-	18,  // 132: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
-	96,  // 133: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
-	96,  // 134: parley.conversation.Create.agent:type_name -> parley.agent.Agent
-	10,  // 135: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
-	96,  // 136: parley.conversation.Send.agent:type_name -> parley.agent.Agent
-	19,  // 137: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
-	25,  // 138: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
-	14,  // 139: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
-	96,  // 140: parley.conversation.Update.agent:type_name -> parley.agent.Agent
-	50,  // 141: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
-	2,   // 142: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 143: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
-	23,  // 144: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
-	21,  // 145: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
-	27,  // 146: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
-	86,  // 147: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
-	87,  // 148: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
-	88,  // 149: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
-	5,   // 150: parley.conversation.Reply.state:type_name -> parley.conversation.State
-	89,  // 151: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
-	90,  // 152: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
-	82,  // 153: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
-	83,  // 154: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
-	84,  // 155: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
-	85,  // 156: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
-	12,  // 157: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
-	20,  // 158: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
-	7,   // 159: parley.conversation.FileReply.file:type_name -> parley.conversation.File
-	19,  // 160: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
-	19,  // 161: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
-	19,  // 162: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
-	2,   // 163: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
-	18,  // 164: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
-	23,  // 165: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
-	10,  // 166: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
-	17,  // 167: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
-	5,   // 168: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
-	97,  // 169: parley.conversation.Refused.code:type_name -> parley.failure.Code
-	98,  // 170: parley.conversation.Refused.params:type_name -> parley.failure.Param
-	19,  // 171: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
-	24,  // 172: parley.conversation.Change.events:type_name -> parley.conversation.Event
-	93,  // 173: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
-	94,  // 174: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
-	19,  // 175: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	176, // [176:176] is the sub-list for method output_type
-	176, // [176:176] is the sub-list for method input_type
-	176, // [176:176] is the sub-list for extension type_name
-	176, // [176:176] is the sub-list for extension extendee
-	0,   // [0:176] is the sub-list for field type_name
+	73,  // 86: parley.conversation.Command.create:type_name -> parley.conversation.Create
+	74,  // 87: parley.conversation.Command.send:type_name -> parley.conversation.Send
+	75,  // 88: parley.conversation.Command.cancel:type_name -> parley.conversation.Cancel
+	77,  // 89: parley.conversation.Command.update:type_name -> parley.conversation.Update
+	78,  // 90: parley.conversation.Command.delete:type_name -> parley.conversation.Delete
+	79,  // 91: parley.conversation.Command.finish:type_name -> parley.conversation.Finish
+	80,  // 92: parley.conversation.Command.recover:type_name -> parley.conversation.Recover
+	76,  // 93: parley.conversation.Command.cancel_timeout:type_name -> parley.conversation.CancelTimeout
+	81,  // 94: parley.conversation.Command.await_run:type_name -> parley.conversation.AwaitRun
+	54,  // 95: parley.conversation.Command.progress:type_name -> parley.conversation.Progress
+	57,  // 96: parley.conversation.Command.resolve:type_name -> parley.conversation.Resolve
+	62,  // 97: parley.conversation.Command.continue:type_name -> parley.conversation.Continue
+	64,  // 98: parley.conversation.Command.regenerate:type_name -> parley.conversation.Regenerate
+	65,  // 99: parley.conversation.Command.edit:type_name -> parley.conversation.Edit
+	66,  // 100: parley.conversation.Command.rate:type_name -> parley.conversation.Rate
+	67,  // 101: parley.conversation.Command.forget:type_name -> parley.conversation.Forget
+	68,  // 102: parley.conversation.Command.add_file:type_name -> parley.conversation.AddFile
+	69,  // 103: parley.conversation.Command.remove_file:type_name -> parley.conversation.RemoveFile
+	70,  // 104: parley.conversation.Command.set_title:type_name -> parley.conversation.SetTitle
+	71,  // 105: parley.conversation.Command.due:type_name -> parley.conversation.Due
+	72,  // 106: parley.conversation.Command.hold:type_name -> parley.conversation.Hold
+	61,  // 107: parley.conversation.Command.answer:type_name -> parley.conversation.Answer
+	53,  // 108: parley.conversation.Command.opening:type_name -> parley.conversation.Opening
+	73,  // 109: parley.conversation.Opening.create:type_name -> parley.conversation.Create
+	7,   // 110: parley.conversation.Opening.files:type_name -> parley.conversation.File
+	97,  // 111: parley.conversation.Opening.agent:type_name -> parley.agent.Agent
+	25,  // 112: parley.conversation.Progress.use:type_name -> parley.conversation.ToolUse
+	26,  // 113: parley.conversation.Progress.results:type_name -> parley.conversation.ToolResults
+	55,  // 114: parley.conversation.Progress.reserve:type_name -> parley.conversation.Reserve
+	56,  // 115: parley.conversation.Progress.doubt:type_name -> parley.conversation.Doubt
+	21,  // 116: parley.conversation.Progress.tool_calls:type_name -> parley.conversation.ToolCall
+	12,  // 117: parley.conversation.Doubt.calls:type_name -> parley.conversation.OpenCall
+	97,  // 118: parley.conversation.Resolve.agent:type_name -> parley.agent.Agent
+	58,  // 119: parley.conversation.Resolve.approval:type_name -> parley.conversation.ToolApproval
+	59,  // 120: parley.conversation.Resolve.answers:type_name -> parley.conversation.UserAnswers
+	60,  // 121: parley.conversation.Resolve.client:type_name -> parley.conversation.ClientResult
+	21,  // 122: parley.conversation.Answer.outputs:type_name -> parley.conversation.ToolCall
+	97,  // 123: parley.conversation.Answer.agent:type_name -> parley.agent.Agent
+	14,  // 124: parley.conversation.Answer.options:type_name -> parley.conversation.TurnOptions
+	97,  // 125: parley.conversation.Continue.agent:type_name -> parley.agent.Agent
+	19,  // 126: parley.conversation.Target.message:type_name -> parley.conversation.Message
+	63,  // 127: parley.conversation.Regenerate.target:type_name -> parley.conversation.Target
+	19,  // 128: parley.conversation.Regenerate.user_message:type_name -> parley.conversation.Message
+	97,  // 129: parley.conversation.Regenerate.agent:type_name -> parley.agent.Agent
+	63,  // 130: parley.conversation.Edit.target:type_name -> parley.conversation.Target
+	97,  // 131: parley.conversation.Edit.agent:type_name -> parley.agent.Agent
+	63,  // 132: parley.conversation.Rate.target:type_name -> parley.conversation.Target
+	97,  // 133: parley.conversation.Rate.agent:type_name -> parley.agent.Agent
+	7,   // 134: parley.conversation.AddFile.file:type_name -> parley.conversation.File
+	97,  // 135: parley.conversation.AddFile.agent:type_name -> parley.agent.Agent
+	18,  // 136: parley.conversation.SetTitle.usage:type_name -> parley.conversation.Usage
+	97,  // 137: parley.conversation.Hold.agent:type_name -> parley.agent.Agent
+	97,  // 138: parley.conversation.Create.agent:type_name -> parley.agent.Agent
+	10,  // 139: parley.conversation.Create.budget:type_name -> parley.conversation.Budget
+	97,  // 140: parley.conversation.Send.agent:type_name -> parley.agent.Agent
+	19,  // 141: parley.conversation.Send.earlier:type_name -> parley.conversation.Message
+	25,  // 142: parley.conversation.Send.given:type_name -> parley.conversation.ToolUse
+	14,  // 143: parley.conversation.Send.options:type_name -> parley.conversation.TurnOptions
+	97,  // 144: parley.conversation.Update.agent:type_name -> parley.agent.Agent
+	50,  // 145: parley.conversation.Update.patch:type_name -> parley.conversation.Patch
+	2,   // 146: parley.conversation.Finish.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 147: parley.conversation.Finish.usage:type_name -> parley.conversation.Usage
+	23,  // 148: parley.conversation.Finish.error:type_name -> parley.conversation.TurnError
+	21,  // 149: parley.conversation.Finish.tool_calls:type_name -> parley.conversation.ToolCall
+	27,  // 150: parley.conversation.Finish.partial:type_name -> parley.conversation.Partial
+	87,  // 151: parley.conversation.Reply.accepted:type_name -> parley.conversation.Accepted
+	88,  // 152: parley.conversation.Reply.turn:type_name -> parley.conversation.TurnResult
+	89,  // 153: parley.conversation.Reply.cancelled:type_name -> parley.conversation.Cancelled
+	5,   // 154: parley.conversation.Reply.state:type_name -> parley.conversation.State
+	90,  // 155: parley.conversation.Reply.deleted:type_name -> parley.conversation.Deleted
+	91,  // 156: parley.conversation.Reply.refused:type_name -> parley.conversation.Refused
+	83,  // 157: parley.conversation.Reply.progressed:type_name -> parley.conversation.Progressed
+	84,  // 158: parley.conversation.Reply.rated:type_name -> parley.conversation.Rated
+	85,  // 159: parley.conversation.Reply.tools:type_name -> parley.conversation.Tools
+	86,  // 160: parley.conversation.Reply.file:type_name -> parley.conversation.FileReply
+	12,  // 161: parley.conversation.Progressed.calls:type_name -> parley.conversation.OpenCall
+	20,  // 162: parley.conversation.Rated.feedback:type_name -> parley.conversation.Feedback
+	7,   // 163: parley.conversation.FileReply.file:type_name -> parley.conversation.File
+	19,  // 164: parley.conversation.Accepted.user_message:type_name -> parley.conversation.Message
+	19,  // 165: parley.conversation.TurnResult.user_message:type_name -> parley.conversation.Message
+	19,  // 166: parley.conversation.TurnResult.response:type_name -> parley.conversation.Message
+	2,   // 167: parley.conversation.TurnResult.stop_reason:type_name -> parley.conversation.StopReason
+	18,  // 168: parley.conversation.TurnResult.usage:type_name -> parley.conversation.Usage
+	23,  // 169: parley.conversation.TurnResult.error:type_name -> parley.conversation.TurnError
+	10,  // 170: parley.conversation.TurnResult.budget:type_name -> parley.conversation.Budget
+	17,  // 171: parley.conversation.TurnResult.pending:type_name -> parley.conversation.PendingAction
+	5,   // 172: parley.conversation.Cancelled.state:type_name -> parley.conversation.State
+	98,  // 173: parley.conversation.Refused.code:type_name -> parley.failure.Code
+	99,  // 174: parley.conversation.Refused.params:type_name -> parley.failure.Param
+	19,  // 175: parley.conversation.Snapshot.user_message:type_name -> parley.conversation.Message
+	24,  // 176: parley.conversation.Change.events:type_name -> parley.conversation.Event
+	94,  // 177: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
+	95,  // 178: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
+	19,  // 179: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
+	180, // [180:180] is the sub-list for method output_type
+	180, // [180:180] is the sub-list for method input_type
+	180, // [180:180] is the sub-list for extension type_name
+	180, // [180:180] is the sub-list for extension extendee
+	0,   // [0:180] is the sub-list for field type_name
 }
 
 func init() { file_conversationpb_conversation_proto_init() }
@@ -9279,19 +9359,19 @@ func file_conversationpb_conversation_proto_init() {
 		(*Command_Hold)(nil),
 		(*Command_Answer)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[48].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[49].OneofWrappers = []any{
 		(*Progress_Use)(nil),
 		(*Progress_Results)(nil),
 		(*Progress_Reserve)(nil),
 		(*Progress_Doubt)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[51].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[52].OneofWrappers = []any{
 		(*Resolve_Approval)(nil),
 		(*Resolve_Answers)(nil),
 		(*Resolve_Client)(nil),
 	}
-	file_conversationpb_conversation_proto_msgTypes[73].OneofWrappers = []any{}
-	file_conversationpb_conversation_proto_msgTypes[76].OneofWrappers = []any{
+	file_conversationpb_conversation_proto_msgTypes[74].OneofWrappers = []any{}
+	file_conversationpb_conversation_proto_msgTypes[77].OneofWrappers = []any{
 		(*Reply_Accepted)(nil),
 		(*Reply_Turn)(nil),
 		(*Reply_Cancelled)(nil),
@@ -9309,7 +9389,7 @@ func file_conversationpb_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   90,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

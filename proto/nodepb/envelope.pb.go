@@ -385,6 +385,7 @@ type Follow struct {
 	Conversation  string                 `protobuf:"bytes,4,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	TimeoutNs     int64                  `protobuf:"varint,5,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"` // for setting it up
 	PassTo        string                 `protobuf:"bytes,6,opt,name=pass_to,json=passTo,proto3" json:"pass_to,omitempty"`           // as in a request
+	Expected      bool                   `protobuf:"varint,7,opt,name=expected,proto3" json:"expected,omitempty"`                    // the conversation may not exist yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +460,13 @@ func (x *Follow) GetPassTo() string {
 		return x.PassTo
 	}
 	return ""
+}
+
+func (x *Follow) GetExpected() bool {
+	if x != nil {
+		return x.Expected
+	}
+	return false
 }
 
 // Batch is news of some followed conversations.
@@ -701,7 +709,7 @@ const file_nodepb_envelope_proto_rawDesc = "" +
 	"\arequest\x18\x02 \x01(\v2\x14.parley.node.RequestR\arequest\"O\n" +
 	"\x06Answer\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\x04R\x04call\x121\n" +
-	"\bresponse\x18\x02 \x01(\v2\x15.parley.node.ResponseR\bresponse\"\xa0\x01\n" +
+	"\bresponse\x18\x02 \x01(\v2\x15.parley.node.ResponseR\bresponse\"\xbc\x01\n" +
 	"\x06Follow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x14\n" +
@@ -709,7 +717,8 @@ const file_nodepb_envelope_proto_rawDesc = "" +
 	"\fconversation\x18\x04 \x01(\tR\fconversation\x12\x1d\n" +
 	"\n" +
 	"timeout_ns\x18\x05 \x01(\x03R\ttimeoutNs\x12\x17\n" +
-	"\apass_to\x18\x06 \x01(\tR\x06passTo\"B\n" +
+	"\apass_to\x18\x06 \x01(\tR\x06passTo\x12\x1a\n" +
+	"\bexpected\x18\a \x01(\bR\bexpected\"B\n" +
 	"\x05Batch\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\x04R\x04sent\x12%\n" +
 	"\x04news\x18\x02 \x03(\v2\x11.parley.node.NewsR\x04news\"\x9a\x01\n" +

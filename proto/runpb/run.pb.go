@@ -13,6 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	conversationpb "parley/proto/conversationpb"
+	deliverypb "parley/proto/deliverypb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -170,6 +171,7 @@ type State struct {
 	CommandId          string                          `protobuf:"bytes,27,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`                              // of the create
 	Trusted            bool                            `protobuf:"varint,28,opt,name=trusted,proto3" json:"trusted,omitempty"`                                                  // who asked for it may touch any conversation of the project
 	Pending            []*conversationpb.PendingAction `protobuf:"bytes,29,rep,name=pending,proto3" json:"pending,omitempty"`                                                   // REQUIRES_ACTION: without arguments and details
+	Opening            *conversationpb.Opening         `protobuf:"bytes,30,opt,name=opening,proto3" json:"opening,omitempty"`                                                   // until it is admitted: what makes its conversation, and adds files to it
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -407,6 +409,13 @@ func (x *State) GetPending() []*conversationpb.PendingAction {
 	return nil
 }
 
+func (x *State) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
 // Order is what the run is to do.
 type Order struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -541,7 +550,7 @@ type Callback struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
 	SealedSecret  []byte                 `protobuf:"bytes,2,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"` // empty = not signed
-	Calls         []*Call                `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
+	Calls         []*deliverypb.Delivery `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
 	Told          *Told                  `protobuf:"bytes,4,opt,name=told,proto3" json:"told,omitempty"` // of the newest change of state; absent = there was none yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -591,7 +600,7 @@ func (x *Callback) GetSealedSecret() []byte {
 	return nil
 }
 
-func (x *Callback) GetCalls() []*Call {
+func (x *Callback) GetCalls() []*deliverypb.Delivery {
 	if x != nil {
 		return x.Calls
 	}
@@ -690,82 +699,6 @@ func (x *Told) GetError() string {
 	return ""
 }
 
-type Call struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"` // evt_...
-	Event         string                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`                    // agent_run.succeeded, ...
-	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one, from 1
-	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Call) Reset() {
-	*x = Call{}
-	mi := &file_runpb_run_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Call) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Call) ProtoMessage() {}
-
-func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Call.ProtoReflect.Descriptor instead.
-func (*Call) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *Call) GetEventId() string {
-	if x != nil {
-		return x.EventId
-	}
-	return ""
-}
-
-func (x *Call) GetEvent() string {
-	if x != nil {
-		return x.Event
-	}
-	return ""
-}
-
-func (x *Call) GetAt() int64 {
-	if x != nil {
-		return x.At
-	}
-	return 0
-}
-
-func (x *Call) GetAttempt() uint32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *Call) GetNextAt() int64 {
-	if x != nil {
-		return x.NextAt
-	}
-	return 0
-}
-
 type Command struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RunId     string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -795,7 +728,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_runpb_run_proto_msgTypes[6]
+	mi := &file_runpb_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +740,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[6]
+	mi := &file_runpb_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +753,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{6}
+	return file_runpb_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Command) GetRunId() string {
@@ -959,7 +892,7 @@ func (x *Command) GetLook() *Look {
 	return nil
 }
 
-func (x *Command) GetPosted() *Posted {
+func (x *Command) GetPosted() *deliverypb.Report {
 	if x != nil {
 		if x, ok := x.Body.(*Command_Posted); ok {
 			return x.Posted
@@ -1039,7 +972,7 @@ type Command_Look struct {
 }
 
 type Command_Posted struct {
-	Posted *Posted `protobuf:"bytes,22,opt,name=posted,proto3,oneof"` // from whoever calls back
+	Posted *deliverypb.Report `protobuf:"bytes,22,opt,name=posted,proto3,oneof"` // from who makes the attempts
 }
 
 type Command_Due struct {
@@ -1083,21 +1016,22 @@ func (*Command_Recover) isCommand_Body() {}
 // Create makes a run and answers once it is admitted, or with why it is not: QUOTA_REACHED (the queue is full), and what a
 // conversation refuses a Hold with. A run that is not admitted leaves nothing behind.
 type Create struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	AgentId            string                 `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	AgentVersion       int64                  `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	ConversationId     string                 `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	Order              *Order                 `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
-	CallbackUrl        string                 `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
-	SealedSecret       []byte                 `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
-	PreviousResponseId string                 `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	state              protoimpl.MessageState  `protogen:"open.v1"`
+	AgentId            string                  `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentVersion       int64                   `protobuf:"varint,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	ConversationId     string                  `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	Order              *Order                  `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
+	CallbackUrl        string                  `protobuf:"bytes,5,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
+	SealedSecret       []byte                  `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
+	PreviousResponseId string                  `protobuf:"bytes,7,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
+	Opening            *conversationpb.Opening `protobuf:"bytes,8,opt,name=opening,proto3" json:"opening,omitempty"` // carried out when the run takes hold of the conversation
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Create) Reset() {
 	*x = Create{}
-	mi := &file_runpb_run_proto_msgTypes[7]
+	mi := &file_runpb_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1043,7 @@ func (x *Create) String() string {
 func (*Create) ProtoMessage() {}
 
 func (x *Create) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[7]
+	mi := &file_runpb_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1056,7 @@ func (x *Create) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Create.ProtoReflect.Descriptor instead.
 func (*Create) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{7}
+	return file_runpb_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Create) GetAgentId() string {
@@ -1174,6 +1108,13 @@ func (x *Create) GetPreviousResponseId() string {
 	return ""
 }
 
+func (x *Create) GetOpening() *conversationpb.Opening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
 // Cancel is answered with the run as it is once the cancel is accepted; one that is over is answered as it is.
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1183,7 +1124,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_runpb_run_proto_msgTypes[8]
+	mi := &file_runpb_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1136,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[8]
+	mi := &file_runpb_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1149,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{8}
+	return file_runpb_run_proto_rawDescGZIP(), []int{7}
 }
 
 // Await is answered when the run is over or requires an action; the caller's deadline bounds the wait.
@@ -1220,7 +1161,7 @@ type Await struct {
 
 func (x *Await) Reset() {
 	*x = Await{}
-	mi := &file_runpb_run_proto_msgTypes[9]
+	mi := &file_runpb_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1173,7 @@ func (x *Await) String() string {
 func (*Await) ProtoMessage() {}
 
 func (x *Await) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[9]
+	mi := &file_runpb_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1186,7 @@ func (x *Await) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Await.ProtoReflect.Descriptor instead.
 func (*Await) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{9}
+	return file_runpb_run_proto_rawDescGZIP(), []int{8}
 }
 
 type Reply struct {
@@ -1258,7 +1199,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_runpb_run_proto_msgTypes[10]
+	mi := &file_runpb_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1211,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[10]
+	mi := &file_runpb_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1224,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{10}
+	return file_runpb_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Reply) GetRun() *State {
@@ -1312,7 +1253,7 @@ type Admitted struct {
 
 func (x *Admitted) Reset() {
 	*x = Admitted{}
-	mi := &file_runpb_run_proto_msgTypes[11]
+	mi := &file_runpb_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1265,7 @@ func (x *Admitted) String() string {
 func (*Admitted) ProtoMessage() {}
 
 func (x *Admitted) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[11]
+	mi := &file_runpb_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1278,7 @@ func (x *Admitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admitted.ProtoReflect.Descriptor instead.
 func (*Admitted) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{11}
+	return file_runpb_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Admitted) GetPlaced() bool {
@@ -1370,7 +1311,7 @@ type Placed struct {
 
 func (x *Placed) Reset() {
 	*x = Placed{}
-	mi := &file_runpb_run_proto_msgTypes[12]
+	mi := &file_runpb_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1323,7 @@ func (x *Placed) String() string {
 func (*Placed) ProtoMessage() {}
 
 func (x *Placed) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[12]
+	mi := &file_runpb_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1336,7 @@ func (x *Placed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placed.ProtoReflect.Descriptor instead.
 func (*Placed) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{12}
+	return file_runpb_run_proto_rawDescGZIP(), []int{11}
 }
 
 // Began says which turn the conversation has begun.
@@ -1408,7 +1349,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_runpb_run_proto_msgTypes[13]
+	mi := &file_runpb_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1361,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[13]
+	mi := &file_runpb_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1374,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{13}
+	return file_runpb_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Began) GetTurnRunId() string {
@@ -1453,7 +1394,7 @@ type Paused struct {
 
 func (x *Paused) Reset() {
 	*x = Paused{}
-	mi := &file_runpb_run_proto_msgTypes[14]
+	mi := &file_runpb_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1406,7 @@ func (x *Paused) String() string {
 func (*Paused) ProtoMessage() {}
 
 func (x *Paused) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[14]
+	mi := &file_runpb_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1419,7 @@ func (x *Paused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paused.ProtoReflect.Descriptor instead.
 func (*Paused) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{14}
+	return file_runpb_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Paused) GetTurn() *conversationpb.TurnResult {
@@ -1497,7 +1438,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_runpb_run_proto_msgTypes[15]
+	mi := &file_runpb_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1450,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[15]
+	mi := &file_runpb_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1463,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{15}
+	return file_runpb_run_proto_rawDescGZIP(), []int{14}
 }
 
 // Parked says that the run, which waits for a person, has given its place back.
@@ -1535,7 +1476,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_runpb_run_proto_msgTypes[16]
+	mi := &file_runpb_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1488,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[16]
+	mi := &file_runpb_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1501,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{16}
+	return file_runpb_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Parked) GetCheckAt() int64 {
@@ -1581,7 +1522,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_runpb_run_proto_msgTypes[17]
+	mi := &file_runpb_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1534,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[17]
+	mi := &file_runpb_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1547,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{17}
+	return file_runpb_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ended) GetTurn() *conversationpb.TurnResult {
@@ -1632,7 +1573,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_runpb_run_proto_msgTypes[18]
+	mi := &file_runpb_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1585,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[18]
+	mi := &file_runpb_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1598,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{18}
+	return file_runpb_run_proto_rawDescGZIP(), []int{17}
 }
 
 // Look says that the conversation has changed in a way that matters to a run that waits.
@@ -1669,7 +1610,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_runpb_run_proto_msgTypes[19]
+	mi := &file_runpb_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1622,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[19]
+	mi := &file_runpb_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,84 +1635,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{19}
-}
-
-// Posted says what came of an attempt to call back.
-type Posted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Ok            bool                   `protobuf:"varint,3,opt,name=ok,proto3" json:"ok,omitempty"`
-	Hopeless      bool                   `protobuf:"varint,4,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // no further attempt could be different
-	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`        // why it was not taken, safe to show
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Posted) Reset() {
-	*x = Posted{}
-	mi := &file_runpb_run_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Posted) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Posted) ProtoMessage() {}
-
-func (x *Posted) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Posted.ProtoReflect.Descriptor instead.
-func (*Posted) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *Posted) GetEventId() string {
-	if x != nil {
-		return x.EventId
-	}
-	return ""
-}
-
-func (x *Posted) GetAttempt() uint32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *Posted) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *Posted) GetHopeless() bool {
-	if x != nil {
-		return x.Hopeless
-	}
-	return false
-}
-
-func (x *Posted) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
+	return file_runpb_run_proto_rawDescGZIP(), []int{18}
 }
 
 type Due struct {
@@ -1782,7 +1646,7 @@ type Due struct {
 
 func (x *Due) Reset() {
 	*x = Due{}
-	mi := &file_runpb_run_proto_msgTypes[21]
+	mi := &file_runpb_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1658,7 @@ func (x *Due) String() string {
 func (*Due) ProtoMessage() {}
 
 func (x *Due) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[21]
+	mi := &file_runpb_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +1671,7 @@ func (x *Due) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Due.ProtoReflect.Descriptor instead.
 func (*Due) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{21}
+	return file_runpb_run_proto_rawDescGZIP(), []int{19}
 }
 
 type Recover struct {
@@ -1818,7 +1682,7 @@ type Recover struct {
 
 func (x *Recover) Reset() {
 	*x = Recover{}
-	mi := &file_runpb_run_proto_msgTypes[22]
+	mi := &file_runpb_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1694,7 @@ func (x *Recover) String() string {
 func (*Recover) ProtoMessage() {}
 
 func (x *Recover) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[22]
+	mi := &file_runpb_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1707,7 @@ func (x *Recover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recover.ProtoReflect.Descriptor instead.
 func (*Recover) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{22}
+	return file_runpb_run_proto_rawDescGZIP(), []int{20}
 }
 
 type Event struct {
@@ -1872,7 +1736,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_runpb_run_proto_msgTypes[23]
+	mi := &file_runpb_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +1748,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[23]
+	mi := &file_runpb_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +1761,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{23}
+	return file_runpb_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Event) GetSeq() uint64 {
@@ -2020,7 +1884,7 @@ func (x *Event) GetChecked() *Checked {
 	return nil
 }
 
-func (x *Event) GetCallDue() *CallDue {
+func (x *Event) GetCallDue() *deliverypb.Due {
 	if x != nil {
 		if x, ok := x.Body.(*Event_CallDue); ok {
 			return x.CallDue
@@ -2029,7 +1893,7 @@ func (x *Event) GetCallDue() *CallDue {
 	return nil
 }
 
-func (x *Event) GetCallOver() *CallOver {
+func (x *Event) GetCallOver() *deliverypb.Over {
 	if x != nil {
 		if x, ok := x.Body.(*Event_CallOver); ok {
 			return x.CallOver
@@ -2087,11 +1951,11 @@ type Event_Checked struct {
 }
 
 type Event_CallDue struct {
-	CallDue *CallDue `protobuf:"bytes,21,opt,name=call_due,json=callDue,proto3,oneof"`
+	CallDue *deliverypb.Due `protobuf:"bytes,21,opt,name=call_due,json=callDue,proto3,oneof"`
 }
 
 type Event_CallOver struct {
-	CallOver *CallOver `protobuf:"bytes,22,opt,name=call_over,json=callOver,proto3,oneof"`
+	CallOver *deliverypb.Over `protobuf:"bytes,22,opt,name=call_over,json=callOver,proto3,oneof"`
 }
 
 func (*Event_Created) isEvent_Body() {}
@@ -2129,7 +1993,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_runpb_run_proto_msgTypes[24]
+	mi := &file_runpb_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2005,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[24]
+	mi := &file_runpb_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2018,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{24}
+	return file_runpb_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Created) GetState() *State {
@@ -2173,7 +2037,7 @@ type Suspended struct {
 
 func (x *Suspended) Reset() {
 	*x = Suspended{}
-	mi := &file_runpb_run_proto_msgTypes[25]
+	mi := &file_runpb_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2049,7 @@ func (x *Suspended) String() string {
 func (*Suspended) ProtoMessage() {}
 
 func (x *Suspended) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[25]
+	mi := &file_runpb_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2062,7 @@ func (x *Suspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
 func (*Suspended) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{25}
+	return file_runpb_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Suspended) GetResult() *conversationpb.TurnResult {
@@ -2219,7 +2083,7 @@ type Finished struct {
 
 func (x *Finished) Reset() {
 	*x = Finished{}
-	mi := &file_runpb_run_proto_msgTypes[26]
+	mi := &file_runpb_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2095,7 @@ func (x *Finished) String() string {
 func (*Finished) ProtoMessage() {}
 
 func (x *Finished) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[26]
+	mi := &file_runpb_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2108,7 @@ func (x *Finished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finished.ProtoReflect.Descriptor instead.
 func (*Finished) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{26}
+	return file_runpb_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Finished) GetStatus() Status {
@@ -2278,7 +2142,7 @@ type Checked struct {
 
 func (x *Checked) Reset() {
 	*x = Checked{}
-	mi := &file_runpb_run_proto_msgTypes[27]
+	mi := &file_runpb_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2154,7 @@ func (x *Checked) String() string {
 func (*Checked) ProtoMessage() {}
 
 func (x *Checked) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[27]
+	mi := &file_runpb_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2167,7 @@ func (x *Checked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checked.ProtoReflect.Descriptor instead.
 func (*Checked) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{27}
+	return file_runpb_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Checked) GetCheckAt() int64 {
@@ -2320,124 +2184,12 @@ func (x *Checked) GetChecks() uint32 {
 	return 0
 }
 
-type CallDue struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Call          *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // of the attempt before, where that is why
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CallDue) Reset() {
-	*x = CallDue{}
-	mi := &file_runpb_run_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallDue) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallDue) ProtoMessage() {}
-
-func (x *CallDue) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallDue.ProtoReflect.Descriptor instead.
-func (*CallDue) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *CallDue) GetCall() *Call {
-	if x != nil {
-		return x.Call
-	}
-	return nil
-}
-
-func (x *CallDue) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-type CallOver struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	Delivered     bool                   `protobuf:"varint,2,opt,name=delivered,proto3" json:"delivered,omitempty"`
-	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // of the last attempt
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CallOver) Reset() {
-	*x = CallOver{}
-	mi := &file_runpb_run_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallOver) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallOver) ProtoMessage() {}
-
-func (x *CallOver) ProtoReflect() protoreflect.Message {
-	mi := &file_runpb_run_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallOver.ProtoReflect.Descriptor instead.
-func (*CallOver) Descriptor() ([]byte, []int) {
-	return file_runpb_run_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *CallOver) GetEventId() string {
-	if x != nil {
-		return x.EventId
-	}
-	return ""
-}
-
-func (x *CallOver) GetDelivered() bool {
-	if x != nil {
-		return x.Delivered
-	}
-	return false
-}
-
-func (x *CallOver) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
 var File_runpb_run_proto protoreflect.FileDescriptor
 
 const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"\x0frunpb/run.proto\x12\n" +
-	"parley.run\x1a!conversationpb/conversation.proto\"\xbc\a\n" +
+	"parley.run\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xf4\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2476,7 +2228,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\n" +
 	"command_id\x18\x1b \x01(\tR\tcommandId\x12\x18\n" +
 	"\atrusted\x18\x1c \x01(\bR\atrusted\x12<\n" +
-	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\"\x9f\x01\n" +
+	"\apending\x18\x1d \x03(\v2\".parley.conversation.PendingActionR\apending\x126\n" +
+	"\aopening\x18\x1e \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\x9f\x01\n" +
 	"\x05Order\x12\x1c\n" +
 	"\tcontinues\x18\x01 \x01(\bR\tcontinues\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x19\n" +
@@ -2485,11 +2238,11 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x0fruntime_context\x18\x05 \x01(\fR\x0eruntimeContext\"5\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x8f\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x98\x01\n" +
 	"\bCallback\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12#\n" +
-	"\rsealed_secret\x18\x02 \x01(\fR\fsealedSecret\x12&\n" +
-	"\x05calls\x18\x03 \x03(\v2\x10.parley.run.CallR\x05calls\x12$\n" +
+	"\rsealed_secret\x18\x02 \x01(\fR\fsealedSecret\x12/\n" +
+	"\x05calls\x18\x03 \x03(\v2\x19.parley.delivery.DeliveryR\x05calls\x12$\n" +
 	"\x04told\x18\x04 \x01(\v2\x10.parley.run.ToldR\x04told\"\xaf\x01\n" +
 	"\x04Told\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x14\n" +
@@ -2497,13 +2250,7 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\x0e2\x13.parley.run.TellingR\x06status\x12\x1a\n" +
 	"\battempts\x18\x04 \x01(\rR\battempts\x12\x17\n" +
 	"\alast_at\x18\x05 \x01(\x03R\x06lastAt\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"z\n" +
-	"\x04Call\x12\x19\n" +
-	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x14\n" +
-	"\x05event\x18\x02 \x01(\tR\x05event\x12\x0e\n" +
-	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
-	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\xa5\x06\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xaa\x06\n" +
 	"\aCommand\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
@@ -2521,11 +2268,11 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05ended\x18\x12 \x01(\v2\x11.parley.run.EndedH\x00R\x05ended\x12/\n" +
 	"\asettled\x18\x13 \x01(\v2\x13.parley.run.SettledH\x00R\asettled\x12,\n" +
 	"\x06placed\x18\x14 \x01(\v2\x12.parley.run.PlacedH\x00R\x06placed\x12&\n" +
-	"\x04look\x18\x15 \x01(\v2\x10.parley.run.LookH\x00R\x04look\x12,\n" +
-	"\x06posted\x18\x16 \x01(\v2\x12.parley.run.PostedH\x00R\x06posted\x12#\n" +
+	"\x04look\x18\x15 \x01(\v2\x10.parley.run.LookH\x00R\x04look\x121\n" +
+	"\x06posted\x18\x16 \x01(\v2\x17.parley.delivery.ReportH\x00R\x06posted\x12#\n" +
 	"\x03due\x18\x17 \x01(\v2\x0f.parley.run.DueH\x00R\x03due\x12/\n" +
 	"\arecover\x18\x18 \x01(\v2\x13.parley.run.RecoverH\x00R\arecoverB\x06\n" +
-	"\x04body\"\x94\x02\n" +
+	"\x04body\"\xcc\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\ragent_version\x18\x02 \x01(\x03R\fagentVersion\x12'\n" +
@@ -2533,7 +2280,8 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x05order\x18\x04 \x01(\v2\x11.parley.run.OrderR\x05order\x12!\n" +
 	"\fcallback_url\x18\x05 \x01(\tR\vcallbackUrl\x12#\n" +
 	"\rsealed_secret\x18\x06 \x01(\fR\fsealedSecret\x120\n" +
-	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\"\b\n" +
+	"\x14previous_response_id\x18\a \x01(\tR\x12previousResponseId\x126\n" +
+	"\aopening\x18\b \x01(\v2\x1c.parley.conversation.OpeningR\aopening\"\b\n" +
 	"\x06Cancel\"\a\n" +
 	"\x05Await\"e\n" +
 	"\x05Reply\x12#\n" +
@@ -2555,15 +2303,9 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x04turn\x18\x01 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12'\n" +
 	"\x05error\x18\x02 \x01(\v2\x11.parley.run.ErrorR\x05error\"\t\n" +
 	"\aSettled\"\x06\n" +
-	"\x04Look\"\x7f\n" +
-	"\x06Posted\x12\x19\n" +
-	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +
-	"\x02ok\x18\x03 \x01(\bR\x02ok\x12\x1a\n" +
-	"\bhopeless\x18\x04 \x01(\bR\bhopeless\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\x05\n" +
+	"\x04Look\"\x05\n" +
 	"\x03Due\"\t\n" +
-	"\aRecover\"\xc7\x05\n" +
+	"\aRecover\"\xc9\x05\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
@@ -2581,9 +2323,9 @@ const file_runpb_run_proto_rawDesc = "" +
 	"cancelling\x122\n" +
 	"\bfinished\x18\x12 \x01(\v2\x14.parley.run.FinishedH\x00R\bfinished\x12/\n" +
 	"\asettled\x18\x13 \x01(\v2\x13.parley.run.SettledH\x00R\asettled\x12/\n" +
-	"\achecked\x18\x14 \x01(\v2\x13.parley.run.CheckedH\x00R\achecked\x120\n" +
-	"\bcall_due\x18\x15 \x01(\v2\x13.parley.run.CallDueH\x00R\acallDue\x123\n" +
-	"\tcall_over\x18\x16 \x01(\v2\x14.parley.run.CallOverH\x00R\bcallOverB\x06\n" +
+	"\achecked\x18\x14 \x01(\v2\x13.parley.run.CheckedH\x00R\achecked\x121\n" +
+	"\bcall_due\x18\x15 \x01(\v2\x14.parley.delivery.DueH\x00R\acallDue\x124\n" +
+	"\tcall_over\x18\x16 \x01(\v2\x15.parley.delivery.OverH\x00R\bcallOverB\x06\n" +
 	"\x04body\"2\n" +
 	"\aCreated\x12'\n" +
 	"\x05state\x18\x01 \x01(\v2\x11.parley.run.StateR\x05state\"D\n" +
@@ -2595,14 +2337,7 @@ const file_runpb_run_proto_rawDesc = "" +
 	"\x06result\x18\x03 \x01(\v2\x1f.parley.conversation.TurnResultR\x06result\"<\n" +
 	"\aChecked\x12\x19\n" +
 	"\bcheck_at\x18\x01 \x01(\x03R\acheckAt\x12\x16\n" +
-	"\x06checks\x18\x02 \x01(\rR\x06checks\"E\n" +
-	"\aCallDue\x12$\n" +
-	"\x04call\x18\x01 \x01(\v2\x10.parley.run.CallR\x04call\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"Y\n" +
-	"\bCallOver\x12\x19\n" +
-	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1c\n" +
-	"\tdelivered\x18\x02 \x01(\bR\tdelivered\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error*w\n" +
+	"\x06checks\x18\x02 \x01(\rR\x06checks*w\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -2632,7 +2367,7 @@ func file_runpb_run_proto_rawDescGZIP() []byte {
 }
 
 var file_runpb_run_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_runpb_run_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_runpb_run_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.run.Status
 	(Telling)(0),                         // 1: parley.run.Telling
@@ -2641,92 +2376,94 @@ var file_runpb_run_proto_goTypes = []any{
 	(*Error)(nil),                        // 4: parley.run.Error
 	(*Callback)(nil),                     // 5: parley.run.Callback
 	(*Told)(nil),                         // 6: parley.run.Told
-	(*Call)(nil),                         // 7: parley.run.Call
-	(*Command)(nil),                      // 8: parley.run.Command
-	(*Create)(nil),                       // 9: parley.run.Create
-	(*Cancel)(nil),                       // 10: parley.run.Cancel
-	(*Await)(nil),                        // 11: parley.run.Await
-	(*Reply)(nil),                        // 12: parley.run.Reply
-	(*Admitted)(nil),                     // 13: parley.run.Admitted
-	(*Placed)(nil),                       // 14: parley.run.Placed
-	(*Began)(nil),                        // 15: parley.run.Began
-	(*Paused)(nil),                       // 16: parley.run.Paused
-	(*Resumed)(nil),                      // 17: parley.run.Resumed
-	(*Parked)(nil),                       // 18: parley.run.Parked
-	(*Ended)(nil),                        // 19: parley.run.Ended
-	(*Settled)(nil),                      // 20: parley.run.Settled
-	(*Look)(nil),                         // 21: parley.run.Look
-	(*Posted)(nil),                       // 22: parley.run.Posted
-	(*Due)(nil),                          // 23: parley.run.Due
-	(*Recover)(nil),                      // 24: parley.run.Recover
-	(*Event)(nil),                        // 25: parley.run.Event
-	(*Created)(nil),                      // 26: parley.run.Created
-	(*Suspended)(nil),                    // 27: parley.run.Suspended
-	(*Finished)(nil),                     // 28: parley.run.Finished
-	(*Checked)(nil),                      // 29: parley.run.Checked
-	(*CallDue)(nil),                      // 30: parley.run.CallDue
-	(*CallOver)(nil),                     // 31: parley.run.CallOver
-	(*conversationpb.PendingAction)(nil), // 32: parley.conversation.PendingAction
-	(*conversationpb.Caller)(nil),        // 33: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil),    // 34: parley.conversation.TurnResult
-	(*conversationpb.Refused)(nil),       // 35: parley.conversation.Refused
+	(*Command)(nil),                      // 7: parley.run.Command
+	(*Create)(nil),                       // 8: parley.run.Create
+	(*Cancel)(nil),                       // 9: parley.run.Cancel
+	(*Await)(nil),                        // 10: parley.run.Await
+	(*Reply)(nil),                        // 11: parley.run.Reply
+	(*Admitted)(nil),                     // 12: parley.run.Admitted
+	(*Placed)(nil),                       // 13: parley.run.Placed
+	(*Began)(nil),                        // 14: parley.run.Began
+	(*Paused)(nil),                       // 15: parley.run.Paused
+	(*Resumed)(nil),                      // 16: parley.run.Resumed
+	(*Parked)(nil),                       // 17: parley.run.Parked
+	(*Ended)(nil),                        // 18: parley.run.Ended
+	(*Settled)(nil),                      // 19: parley.run.Settled
+	(*Look)(nil),                         // 20: parley.run.Look
+	(*Due)(nil),                          // 21: parley.run.Due
+	(*Recover)(nil),                      // 22: parley.run.Recover
+	(*Event)(nil),                        // 23: parley.run.Event
+	(*Created)(nil),                      // 24: parley.run.Created
+	(*Suspended)(nil),                    // 25: parley.run.Suspended
+	(*Finished)(nil),                     // 26: parley.run.Finished
+	(*Checked)(nil),                      // 27: parley.run.Checked
+	(*conversationpb.PendingAction)(nil), // 28: parley.conversation.PendingAction
+	(*conversationpb.Opening)(nil),       // 29: parley.conversation.Opening
+	(*deliverypb.Delivery)(nil),          // 30: parley.delivery.Delivery
+	(*conversationpb.Caller)(nil),        // 31: parley.conversation.Caller
+	(*deliverypb.Report)(nil),            // 32: parley.delivery.Report
+	(*conversationpb.TurnResult)(nil),    // 33: parley.conversation.TurnResult
+	(*conversationpb.Refused)(nil),       // 34: parley.conversation.Refused
+	(*deliverypb.Due)(nil),               // 35: parley.delivery.Due
+	(*deliverypb.Over)(nil),              // 36: parley.delivery.Over
 }
 var file_runpb_run_proto_depIdxs = []int32{
 	3,  // 0: parley.run.State.order:type_name -> parley.run.Order
 	0,  // 1: parley.run.State.status:type_name -> parley.run.Status
 	4,  // 2: parley.run.State.error:type_name -> parley.run.Error
 	5,  // 3: parley.run.State.callback:type_name -> parley.run.Callback
-	32, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
-	7,  // 5: parley.run.Callback.calls:type_name -> parley.run.Call
-	6,  // 6: parley.run.Callback.told:type_name -> parley.run.Told
-	1,  // 7: parley.run.Told.status:type_name -> parley.run.Telling
-	33, // 8: parley.run.Command.caller:type_name -> parley.conversation.Caller
-	9,  // 9: parley.run.Command.create:type_name -> parley.run.Create
-	10, // 10: parley.run.Command.cancel:type_name -> parley.run.Cancel
-	11, // 11: parley.run.Command.await:type_name -> parley.run.Await
-	13, // 12: parley.run.Command.admitted:type_name -> parley.run.Admitted
-	15, // 13: parley.run.Command.began:type_name -> parley.run.Began
-	16, // 14: parley.run.Command.paused:type_name -> parley.run.Paused
-	17, // 15: parley.run.Command.resumed:type_name -> parley.run.Resumed
-	18, // 16: parley.run.Command.parked:type_name -> parley.run.Parked
-	19, // 17: parley.run.Command.ended:type_name -> parley.run.Ended
-	20, // 18: parley.run.Command.settled:type_name -> parley.run.Settled
-	14, // 19: parley.run.Command.placed:type_name -> parley.run.Placed
-	21, // 20: parley.run.Command.look:type_name -> parley.run.Look
-	22, // 21: parley.run.Command.posted:type_name -> parley.run.Posted
-	23, // 22: parley.run.Command.due:type_name -> parley.run.Due
-	24, // 23: parley.run.Command.recover:type_name -> parley.run.Recover
-	3,  // 24: parley.run.Create.order:type_name -> parley.run.Order
-	2,  // 25: parley.run.Reply.run:type_name -> parley.run.State
-	34, // 26: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
-	35, // 27: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
-	34, // 28: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
-	34, // 29: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
-	4,  // 30: parley.run.Ended.error:type_name -> parley.run.Error
-	26, // 31: parley.run.Event.created:type_name -> parley.run.Created
-	13, // 32: parley.run.Event.admitted:type_name -> parley.run.Admitted
-	14, // 33: parley.run.Event.placed:type_name -> parley.run.Placed
-	15, // 34: parley.run.Event.began:type_name -> parley.run.Began
-	27, // 35: parley.run.Event.suspended:type_name -> parley.run.Suspended
-	17, // 36: parley.run.Event.resumed:type_name -> parley.run.Resumed
-	18, // 37: parley.run.Event.parked:type_name -> parley.run.Parked
-	10, // 38: parley.run.Event.cancelling:type_name -> parley.run.Cancel
-	28, // 39: parley.run.Event.finished:type_name -> parley.run.Finished
-	20, // 40: parley.run.Event.settled:type_name -> parley.run.Settled
-	29, // 41: parley.run.Event.checked:type_name -> parley.run.Checked
-	30, // 42: parley.run.Event.call_due:type_name -> parley.run.CallDue
-	31, // 43: parley.run.Event.call_over:type_name -> parley.run.CallOver
-	2,  // 44: parley.run.Created.state:type_name -> parley.run.State
-	34, // 45: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
-	0,  // 46: parley.run.Finished.status:type_name -> parley.run.Status
-	4,  // 47: parley.run.Finished.error:type_name -> parley.run.Error
-	34, // 48: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
-	7,  // 49: parley.run.CallDue.call:type_name -> parley.run.Call
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	28, // 4: parley.run.State.pending:type_name -> parley.conversation.PendingAction
+	29, // 5: parley.run.State.opening:type_name -> parley.conversation.Opening
+	30, // 6: parley.run.Callback.calls:type_name -> parley.delivery.Delivery
+	6,  // 7: parley.run.Callback.told:type_name -> parley.run.Told
+	1,  // 8: parley.run.Told.status:type_name -> parley.run.Telling
+	31, // 9: parley.run.Command.caller:type_name -> parley.conversation.Caller
+	8,  // 10: parley.run.Command.create:type_name -> parley.run.Create
+	9,  // 11: parley.run.Command.cancel:type_name -> parley.run.Cancel
+	10, // 12: parley.run.Command.await:type_name -> parley.run.Await
+	12, // 13: parley.run.Command.admitted:type_name -> parley.run.Admitted
+	14, // 14: parley.run.Command.began:type_name -> parley.run.Began
+	15, // 15: parley.run.Command.paused:type_name -> parley.run.Paused
+	16, // 16: parley.run.Command.resumed:type_name -> parley.run.Resumed
+	17, // 17: parley.run.Command.parked:type_name -> parley.run.Parked
+	18, // 18: parley.run.Command.ended:type_name -> parley.run.Ended
+	19, // 19: parley.run.Command.settled:type_name -> parley.run.Settled
+	13, // 20: parley.run.Command.placed:type_name -> parley.run.Placed
+	20, // 21: parley.run.Command.look:type_name -> parley.run.Look
+	32, // 22: parley.run.Command.posted:type_name -> parley.delivery.Report
+	21, // 23: parley.run.Command.due:type_name -> parley.run.Due
+	22, // 24: parley.run.Command.recover:type_name -> parley.run.Recover
+	3,  // 25: parley.run.Create.order:type_name -> parley.run.Order
+	29, // 26: parley.run.Create.opening:type_name -> parley.conversation.Opening
+	2,  // 27: parley.run.Reply.run:type_name -> parley.run.State
+	33, // 28: parley.run.Reply.result:type_name -> parley.conversation.TurnResult
+	34, // 29: parley.run.Admitted.refused:type_name -> parley.conversation.Refused
+	33, // 30: parley.run.Paused.turn:type_name -> parley.conversation.TurnResult
+	33, // 31: parley.run.Ended.turn:type_name -> parley.conversation.TurnResult
+	4,  // 32: parley.run.Ended.error:type_name -> parley.run.Error
+	24, // 33: parley.run.Event.created:type_name -> parley.run.Created
+	12, // 34: parley.run.Event.admitted:type_name -> parley.run.Admitted
+	13, // 35: parley.run.Event.placed:type_name -> parley.run.Placed
+	14, // 36: parley.run.Event.began:type_name -> parley.run.Began
+	25, // 37: parley.run.Event.suspended:type_name -> parley.run.Suspended
+	16, // 38: parley.run.Event.resumed:type_name -> parley.run.Resumed
+	17, // 39: parley.run.Event.parked:type_name -> parley.run.Parked
+	9,  // 40: parley.run.Event.cancelling:type_name -> parley.run.Cancel
+	26, // 41: parley.run.Event.finished:type_name -> parley.run.Finished
+	19, // 42: parley.run.Event.settled:type_name -> parley.run.Settled
+	27, // 43: parley.run.Event.checked:type_name -> parley.run.Checked
+	35, // 44: parley.run.Event.call_due:type_name -> parley.delivery.Due
+	36, // 45: parley.run.Event.call_over:type_name -> parley.delivery.Over
+	2,  // 46: parley.run.Created.state:type_name -> parley.run.State
+	33, // 47: parley.run.Suspended.result:type_name -> parley.conversation.TurnResult
+	0,  // 48: parley.run.Finished.status:type_name -> parley.run.Status
+	4,  // 49: parley.run.Finished.error:type_name -> parley.run.Error
+	33, // 50: parley.run.Finished.result:type_name -> parley.conversation.TurnResult
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_runpb_run_proto_init() }
@@ -2734,7 +2471,7 @@ func file_runpb_run_proto_init() {
 	if File_runpb_run_proto != nil {
 		return
 	}
-	file_runpb_run_proto_msgTypes[6].OneofWrappers = []any{
+	file_runpb_run_proto_msgTypes[5].OneofWrappers = []any{
 		(*Command_Create)(nil),
 		(*Command_Cancel)(nil),
 		(*Command_Await)(nil),
@@ -2751,7 +2488,7 @@ func file_runpb_run_proto_init() {
 		(*Command_Due)(nil),
 		(*Command_Recover)(nil),
 	}
-	file_runpb_run_proto_msgTypes[23].OneofWrappers = []any{
+	file_runpb_run_proto_msgTypes[21].OneofWrappers = []any{
 		(*Event_Created)(nil),
 		(*Event_Admitted)(nil),
 		(*Event_Placed)(nil),
@@ -2772,7 +2509,7 @@ func file_runpb_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runpb_run_proto_rawDesc), len(file_runpb_run_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -4,13 +4,21 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"parley/proto/agentpb"
+	"parley/proto/conversationpb"
 )
+
+// Conversation is the conversation in which a task runs, before its first message.
+func Conversation(task, input string, agent *agentpb.Agent) *conversationpb.Create {
+	return &conversationpb.Create{Agent: agent, Title: title(input), Source: conversationpb.SourceTask, ServerMetadata: link(task)}
+}
 
 // titleRunes is the longest title of a task's conversation.
 const titleRunes = 80
 
-// Title is the title of a task's conversation: the beginning of the input. It needs no model.
-func Title(input string) string {
+// title is the title of a task's conversation: the beginning of the input. It needs no model.
+func title(input string) string {
 	title := strings.Join(strings.Fields(input), " ")
 	if utf8.RuneCountInString(title) > titleRunes {
 		title = string([]rune(title)[:titleRunes-1]) + "…"
@@ -18,8 +26,8 @@ func Title(input string) string {
 	return title
 }
 
-// Link is the server's metadata of a task's conversation.
-func Link(task string) []byte {
+// link is the server's metadata of a task's conversation.
+func link(task string) []byte {
 	link, _ := json.Marshal(map[string]string{"parley.taskId": task}) // a map of text
 	return link
 }

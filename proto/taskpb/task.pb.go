@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	conversationpb "parley/proto/conversationpb"
+	deliverypb "parley/proto/deliverypb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -163,6 +164,7 @@ type State struct {
 	Callback       *Callback                 `protobuf:"bytes,24,opt,name=callback,proto3" json:"callback,omitempty"`                                 // still to be delivered
 	Outcomes       []*Outcome                `protobuf:"bytes,25,rep,name=outcomes,proto3" json:"outcomes,omitempty"`                                 // first outcomes of the newest commands
 	CreatedMicros  int64                     `protobuf:"varint,30,opt,name=created_micros,json=createdMicros,proto3" json:"created_micros,omitempty"` // Unix microseconds: what lists are ordered by; 0 = by an earlier release, created_at counts
+	Stored         []*conversationpb.File    `protobuf:"bytes,31,rep,name=stored,proto3" json:"stored,omitempty"`                                     // until the first turn has begun: blobs that become files of the conversation
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -377,6 +379,13 @@ func (x *State) GetCreatedMicros() int64 {
 		return x.CreatedMicros
 	}
 	return 0
+}
+
+func (x *State) GetStored() []*conversationpb.File {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
 }
 
 // Run is one attempt of the agent at the task: a turn of the task's conversation.
@@ -822,6 +831,7 @@ type Callback struct {
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                       // when the state was reached
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`             // the next one; the first is made at once
 	NextAt        int64                  `protobuf:"varint,5,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"` // when it is due, unless the one under way is heard of before
+	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                        // of the delivery; empty = by an earlier release
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,6 +899,13 @@ func (x *Callback) GetNextAt() int64 {
 		return x.NextAt
 	}
 	return 0
+}
+
+func (x *Callback) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 type Outcome struct {
@@ -1704,7 +1721,7 @@ type Command struct {
 	//	*Command_Ended
 	//	*Command_Recover
 	//	*Command_Due
-	//	*Command_Delivered
+	//	*Command_Reported
 	Body          isCommand_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1831,10 +1848,10 @@ func (x *Command) GetDue() *Due {
 	return nil
 }
 
-func (x *Command) GetDelivered() *Delivered {
+func (x *Command) GetReported() *deliverypb.Report {
 	if x != nil {
-		if x, ok := x.Body.(*Command_Delivered); ok {
-			return x.Delivered
+		if x, ok := x.Body.(*Command_Reported); ok {
+			return x.Reported
 		}
 	}
 	return nil
@@ -1872,8 +1889,8 @@ type Command_Due struct {
 	Due *Due `protobuf:"bytes,16,opt,name=due,proto3,oneof"` // from the shell's sweep of due times
 }
 
-type Command_Delivered struct {
-	Delivered *Delivered `protobuf:"bytes,17,opt,name=delivered,proto3,oneof"` // from whoever posts callbacks
+type Command_Reported struct {
+	Reported *deliverypb.Report `protobuf:"bytes,18,opt,name=reported,proto3,oneof"` // from who makes the attempts
 }
 
 func (*Command_Create) isCommand_Body() {}
@@ -1890,7 +1907,7 @@ func (*Command_Recover) isCommand_Body() {}
 
 func (*Command_Due) isCommand_Body() {}
 
-func (*Command_Delivered) isCommand_Body() {}
+func (*Command_Reported) isCommand_Body() {}
 
 type Create struct {
 	state          protoimpl.MessageState    `protogen:"open.v1"`
@@ -1900,6 +1917,7 @@ type Create struct {
 	CallbackUrl    string                    `protobuf:"bytes,4,opt,name=callback_url,json=callbackUrl,proto3" json:"callback_url,omitempty"`
 	Metadata       []byte                    `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	ConversationId string                    `protobuf:"bytes,6,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"` // of the task's shard
+	Stored         []*conversationpb.File    `protobuf:"bytes,7,rep,name=stored,proto3" json:"stored,omitempty"`                                       // in place of files: blobs that become files of the conversation with its first message
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1974,6 +1992,13 @@ func (x *Create) GetConversationId() string {
 		return x.ConversationId
 	}
 	return ""
+}
+
+func (x *Create) GetStored() []*conversationpb.File {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
 }
 
 type AddComment struct {
@@ -2249,66 +2274,6 @@ func (*Due) Descriptor() ([]byte, []int) {
 	return file_taskpb_task_proto_rawDescGZIP(), []int{27}
 }
 
-type Delivered struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       uint32                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Ok            bool                   `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	Hopeless      bool                   `protobuf:"varint,3,opt,name=hopeless,proto3" json:"hopeless,omitempty"` // no further attempt could be different
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Delivered) Reset() {
-	*x = Delivered{}
-	mi := &file_taskpb_task_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Delivered) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Delivered) ProtoMessage() {}
-
-func (x *Delivered) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Delivered.ProtoReflect.Descriptor instead.
-func (*Delivered) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *Delivered) GetAttempt() uint32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *Delivered) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *Delivered) GetHopeless() bool {
-	if x != nil {
-		return x.Hopeless
-	}
-	return false
-}
-
 type Reply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          *State                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
@@ -2319,7 +2284,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_taskpb_task_proto_msgTypes[29]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2296,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_taskpb_task_proto_msgTypes[29]
+	mi := &file_taskpb_task_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2309,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_taskpb_task_proto_rawDescGZIP(), []int{29}
+	return file_taskpb_task_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Reply) GetTask() *State {
@@ -2365,7 +2330,7 @@ var File_taskpb_task_proto protoreflect.FileDescriptor
 
 const file_taskpb_task_proto_rawDesc = "" +
 	"\n" +
-	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\"\xf3\x06\n" +
+	"\x11taskpb/task.proto\x12\vparley.task\x1a!conversationpb/conversation.proto\x1a\x19deliverypb/delivery.proto\"\xa6\a\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -2398,7 +2363,8 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"has_result\x18\x17 \x01(\bR\thasResult\x121\n" +
 	"\bcallback\x18\x18 \x01(\v2\x15.parley.task.CallbackR\bcallback\x120\n" +
 	"\boutcomes\x18\x19 \x03(\v2\x14.parley.task.OutcomeR\boutcomes\x12%\n" +
-	"\x0ecreated_micros\x18\x1e \x01(\x03R\rcreatedMicros\"\xce\x01\n" +
+	"\x0ecreated_micros\x18\x1e \x01(\x03R\rcreatedMicros\x121\n" +
+	"\x06stored\x18\x1f \x03(\v2\x19.parley.conversation.FileR\x06stored\"\xce\x01\n" +
 	"\x03Run\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
@@ -2435,13 +2401,14 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\bmetadata\x18\x03 \x01(\fR\bmetadata\x120\n" +
 	"\x05usage\x18\x04 \x01(\v2\x1a.parley.conversation.UsageR\x05usage\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\x90\x01\n" +
+	"created_at\x18\x05 \x01(\x03R\tcreatedAt\"\xa0\x01\n" +
 	"\bCallback\x12+\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x13.parley.task.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x18\n" +
 	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x17\n" +
-	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\"\x80\x01\n" +
+	"\anext_at\x18\x05 \x01(\x03R\x06nextAt\x12\x0e\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"\x80\x01\n" +
 	"\aOutcome\x12\x1d\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\tR\tcommandId\x12\x1d\n" +
@@ -2499,7 +2466,7 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\vCallbackDue\x121\n" +
 	"\bcallback\x18\x01 \x01(\v2\x15.parley.task.CallbackR\bcallback\",\n" +
 	"\fCallbackOver\x12\x1c\n" +
-	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\x86\x04\n" +
+	"\tdelivered\x18\x01 \x01(\bR\tdelivered\"\x8b\x04\n" +
 	"\aCommand\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x1d\n" +
 	"\n" +
@@ -2513,16 +2480,17 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\astarted\x18\r \x01(\v2\x14.parley.task.StartedH\x00R\astarted\x12*\n" +
 	"\x05ended\x18\x0e \x01(\v2\x12.parley.task.EndedH\x00R\x05ended\x120\n" +
 	"\arecover\x18\x0f \x01(\v2\x14.parley.task.RecoverH\x00R\arecover\x12$\n" +
-	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x126\n" +
-	"\tdelivered\x18\x11 \x01(\v2\x16.parley.task.DeliveredH\x00R\tdeliveredB\x06\n" +
-	"\x04body\"\xd5\x01\n" +
+	"\x03due\x18\x10 \x01(\v2\x10.parley.task.DueH\x00R\x03due\x125\n" +
+	"\breported\x18\x12 \x01(\v2\x17.parley.delivery.ReportH\x00R\breportedB\x06\n" +
+	"\x04bodyJ\x04\b\x11\x10\x12\"\x88\x02\n" +
 	"\x06Create\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\tR\x05input\x122\n" +
 	"\x05files\x18\x03 \x03(\v2\x1c.parley.conversation.FileRefR\x05files\x12!\n" +
 	"\fcallback_url\x18\x04 \x01(\tR\vcallbackUrl\x12\x1a\n" +
 	"\bmetadata\x18\x05 \x01(\fR\bmetadata\x12'\n" +
-	"\x0fconversation_id\x18\x06 \x01(\tR\x0econversationId\"B\n" +
+	"\x0fconversation_id\x18\x06 \x01(\tR\x0econversationId\x121\n" +
+	"\x06stored\x18\a \x03(\v2\x19.parley.conversation.FileR\x06stored\"B\n" +
 	"\n" +
 	"AddComment\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1a\n" +
@@ -2536,11 +2504,7 @@ const file_taskpb_task_proto_rawDesc = "" +
 	"\x04turn\x18\x02 \x01(\v2\x1f.parley.conversation.TurnResultR\x04turn\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"\t\n" +
 	"\aRecover\"\x05\n" +
-	"\x03Due\"Q\n" +
-	"\tDelivered\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x0e\n" +
-	"\x02ok\x18\x02 \x01(\bR\x02ok\x12\x1a\n" +
-	"\bhopeless\x18\x03 \x01(\bR\bhopeless\"_\n" +
+	"\x03Due\"_\n" +
 	"\x05Reply\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.parley.task.StateR\x04task\x12.\n" +
 	"\acomment\x18\x02 \x01(\v2\x14.parley.task.CommentR\acomment*z\n" +
@@ -2571,7 +2535,7 @@ func file_taskpb_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskpb_task_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_taskpb_task_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_taskpb_task_proto_goTypes = []any{
 	(Status)(0),                          // 0: parley.task.Status
 	(Role)(0),                            // 1: parley.task.Role
@@ -2603,66 +2567,69 @@ var file_taskpb_task_proto_goTypes = []any{
 	(*Ended)(nil),                        // 27: parley.task.Ended
 	(*Recover)(nil),                      // 28: parley.task.Recover
 	(*Due)(nil),                          // 29: parley.task.Due
-	(*Delivered)(nil),                    // 30: parley.task.Delivered
-	(*Reply)(nil),                        // 31: parley.task.Reply
-	(*conversationpb.FileRef)(nil),       // 32: parley.conversation.FileRef
+	(*Reply)(nil),                        // 30: parley.task.Reply
+	(*conversationpb.FileRef)(nil),       // 31: parley.conversation.FileRef
+	(*conversationpb.File)(nil),          // 32: parley.conversation.File
 	(*conversationpb.PendingAction)(nil), // 33: parley.conversation.PendingAction
 	(*conversationpb.Usage)(nil),         // 34: parley.conversation.Usage
 	(*conversationpb.Caller)(nil),        // 35: parley.conversation.Caller
-	(*conversationpb.TurnResult)(nil),    // 36: parley.conversation.TurnResult
+	(*deliverypb.Report)(nil),            // 36: parley.delivery.Report
+	(*conversationpb.TurnResult)(nil),    // 37: parley.conversation.TurnResult
 }
 var file_taskpb_task_proto_depIdxs = []int32{
-	32, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
+	31, // 0: parley.task.State.files:type_name -> parley.conversation.FileRef
 	0,  // 1: parley.task.State.status:type_name -> parley.task.Status
 	3,  // 2: parley.task.State.run:type_name -> parley.task.Run
 	5,  // 3: parley.task.State.waiting:type_name -> parley.task.Waiting
 	4,  // 4: parley.task.State.queued:type_name -> parley.task.Prompt
 	9,  // 5: parley.task.State.callback:type_name -> parley.task.Callback
 	10, // 6: parley.task.State.outcomes:type_name -> parley.task.Outcome
-	4,  // 7: parley.task.Run.prompt:type_name -> parley.task.Prompt
-	5,  // 8: parley.task.Run.waiting:type_name -> parley.task.Waiting
-	33, // 9: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
-	6,  // 10: parley.task.Waiting.questions:type_name -> parley.task.Question
-	1,  // 11: parley.task.Comment.role:type_name -> parley.task.Role
-	34, // 12: parley.task.Result.usage:type_name -> parley.conversation.Usage
-	0,  // 13: parley.task.Callback.status:type_name -> parley.task.Status
-	12, // 14: parley.task.Event.created:type_name -> parley.task.Created
-	13, // 15: parley.task.Event.commented:type_name -> parley.task.Commented
-	14, // 16: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
-	15, // 17: parley.task.Event.run_started:type_name -> parley.task.RunStarted
-	16, // 18: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
-	17, // 19: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
-	18, // 20: parley.task.Event.canceled:type_name -> parley.task.Canceled
-	19, // 21: parley.task.Event.checked:type_name -> parley.task.Checked
-	20, // 22: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
-	21, // 23: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
-	2,  // 24: parley.task.Created.state:type_name -> parley.task.State
-	7,  // 25: parley.task.Commented.comment:type_name -> parley.task.Comment
-	4,  // 26: parley.task.Commented.queued:type_name -> parley.task.Prompt
-	3,  // 27: parley.task.RunOpened.run:type_name -> parley.task.Run
-	5,  // 28: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
-	8,  // 29: parley.task.RunPaused.result:type_name -> parley.task.Result
-	0,  // 30: parley.task.RunEnded.status:type_name -> parley.task.Status
-	8,  // 31: parley.task.RunEnded.result:type_name -> parley.task.Result
-	9,  // 32: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
-	35, // 33: parley.task.Command.caller:type_name -> parley.conversation.Caller
-	23, // 34: parley.task.Command.create:type_name -> parley.task.Create
-	24, // 35: parley.task.Command.add_comment:type_name -> parley.task.AddComment
-	25, // 36: parley.task.Command.cancel:type_name -> parley.task.Cancel
-	26, // 37: parley.task.Command.started:type_name -> parley.task.Started
-	27, // 38: parley.task.Command.ended:type_name -> parley.task.Ended
-	28, // 39: parley.task.Command.recover:type_name -> parley.task.Recover
-	29, // 40: parley.task.Command.due:type_name -> parley.task.Due
-	30, // 41: parley.task.Command.delivered:type_name -> parley.task.Delivered
-	32, // 42: parley.task.Create.files:type_name -> parley.conversation.FileRef
-	36, // 43: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
-	2,  // 44: parley.task.Reply.task:type_name -> parley.task.State
-	7,  // 45: parley.task.Reply.comment:type_name -> parley.task.Comment
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	32, // 7: parley.task.State.stored:type_name -> parley.conversation.File
+	4,  // 8: parley.task.Run.prompt:type_name -> parley.task.Prompt
+	5,  // 9: parley.task.Run.waiting:type_name -> parley.task.Waiting
+	33, // 10: parley.task.Waiting.pending:type_name -> parley.conversation.PendingAction
+	6,  // 11: parley.task.Waiting.questions:type_name -> parley.task.Question
+	1,  // 12: parley.task.Comment.role:type_name -> parley.task.Role
+	34, // 13: parley.task.Result.usage:type_name -> parley.conversation.Usage
+	0,  // 14: parley.task.Callback.status:type_name -> parley.task.Status
+	12, // 15: parley.task.Event.created:type_name -> parley.task.Created
+	13, // 16: parley.task.Event.commented:type_name -> parley.task.Commented
+	14, // 17: parley.task.Event.run_opened:type_name -> parley.task.RunOpened
+	15, // 18: parley.task.Event.run_started:type_name -> parley.task.RunStarted
+	16, // 19: parley.task.Event.run_paused:type_name -> parley.task.RunPaused
+	17, // 20: parley.task.Event.run_ended:type_name -> parley.task.RunEnded
+	18, // 21: parley.task.Event.canceled:type_name -> parley.task.Canceled
+	19, // 22: parley.task.Event.checked:type_name -> parley.task.Checked
+	20, // 23: parley.task.Event.callback_due:type_name -> parley.task.CallbackDue
+	21, // 24: parley.task.Event.callback_over:type_name -> parley.task.CallbackOver
+	2,  // 25: parley.task.Created.state:type_name -> parley.task.State
+	7,  // 26: parley.task.Commented.comment:type_name -> parley.task.Comment
+	4,  // 27: parley.task.Commented.queued:type_name -> parley.task.Prompt
+	3,  // 28: parley.task.RunOpened.run:type_name -> parley.task.Run
+	5,  // 29: parley.task.RunPaused.waiting:type_name -> parley.task.Waiting
+	8,  // 30: parley.task.RunPaused.result:type_name -> parley.task.Result
+	0,  // 31: parley.task.RunEnded.status:type_name -> parley.task.Status
+	8,  // 32: parley.task.RunEnded.result:type_name -> parley.task.Result
+	9,  // 33: parley.task.CallbackDue.callback:type_name -> parley.task.Callback
+	35, // 34: parley.task.Command.caller:type_name -> parley.conversation.Caller
+	23, // 35: parley.task.Command.create:type_name -> parley.task.Create
+	24, // 36: parley.task.Command.add_comment:type_name -> parley.task.AddComment
+	25, // 37: parley.task.Command.cancel:type_name -> parley.task.Cancel
+	26, // 38: parley.task.Command.started:type_name -> parley.task.Started
+	27, // 39: parley.task.Command.ended:type_name -> parley.task.Ended
+	28, // 40: parley.task.Command.recover:type_name -> parley.task.Recover
+	29, // 41: parley.task.Command.due:type_name -> parley.task.Due
+	36, // 42: parley.task.Command.reported:type_name -> parley.delivery.Report
+	31, // 43: parley.task.Create.files:type_name -> parley.conversation.FileRef
+	32, // 44: parley.task.Create.stored:type_name -> parley.conversation.File
+	37, // 45: parley.task.Ended.turn:type_name -> parley.conversation.TurnResult
+	2,  // 46: parley.task.Reply.task:type_name -> parley.task.State
+	7,  // 47: parley.task.Reply.comment:type_name -> parley.task.Comment
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_taskpb_task_proto_init() }
@@ -2690,7 +2657,7 @@ func file_taskpb_task_proto_init() {
 		(*Command_Ended)(nil),
 		(*Command_Recover)(nil),
 		(*Command_Due)(nil),
-		(*Command_Delivered)(nil),
+		(*Command_Reported)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2698,7 +2665,7 @@ func file_taskpb_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskpb_task_proto_rawDesc), len(file_taskpb_task_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

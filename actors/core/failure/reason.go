@@ -61,6 +61,7 @@ const (
 	FollowedConversationDeleted Reason = "followed_conversation_deleted"
 	ConversationChanged         Reason = "conversation_changed"
 	ConversationExists          Reason = "conversation_exists"
+	OpeningNotAllowed           Reason = "opening_not_allowed"
 	ConversationNeedsID         Reason = "conversation_needs_id"
 	ConversationHeld            Reason = "conversation_held"
 	ConversationNotHeld         Reason = "conversation_not_held"
@@ -163,12 +164,14 @@ const (
 	TooManyComments  Reason = "too_many_comments"
 	TooMuchCommented Reason = "too_much_commented"
 	TaskFilesFull    Reason = "task_files_full"
+	TaskFilesLost    Reason = "task_files_lost"
 	TaskAgentGone    Reason = "task_agent_gone"
 )
 
 // Of background runs and their queue.
 const (
 	RunNotFound      Reason = "run_not_found"
+	RunFilesLost     Reason = "run_files_lost"
 	RunExists        Reason = "run_exists"
 	IncompleteRun    Reason = "incomplete_run"
 	MessageFilesFull Reason = "message_files_full"

@@ -91,6 +91,8 @@ func (r Reason) words() string {
 		return "the {conversation} changed meanwhile"
 	case ConversationExists:
 		return "the {conversation} exists"
+	case OpeningNotAllowed:
+		return "this command neither makes a conversation nor adds files to it"
 	case ConversationNeedsID:
 		return "a {conversation} needs an id"
 	case ConversationHeld:
@@ -247,10 +249,14 @@ func (r Reason) words() string {
 		return "too much was commented while the task runs"
 	case TaskFilesFull:
 		return "a task takes at most {most} files"
+	case TaskFilesLost:
+		return "The files of this task were not kept. Create it again."
 	case TaskAgentGone:
 		return "The agent of this task does not exist any more."
 	case RunNotFound:
 		return "Run not found"
+	case RunFilesLost:
+		return "the files of the run were not kept"
 	case RunExists:
 		return "the run exists"
 	case IncompleteRun:

@@ -97,6 +97,9 @@ func (e *Entity) apply(decision machine.Decision, env machine.Env) error {
 	if err := e.checkFold(after, decision.Events); err != nil {
 		return err
 	}
+	if err := e.checkUnknown(after, decision.Events); err != nil {
+		return err
+	}
 	change := &logpb.Append{Create: decision.Create, Epoch: env.Epoch, DeleteEntity: decision.Delete}
 	if decision.Delete {
 		after = nil

@@ -59,6 +59,9 @@ func (c counter) Evolve(state proto.Message, events []proto.Message) proto.Messa
 	next := new(conversationpb.State)
 	if s := stateOf(state); s != nil {
 		next.LastSeq, next.MessageCount = s.GetLastSeq(), s.GetMessageCount()
+		if c.fault != "newer fields dropped" {
+			next.ProtoReflect().SetUnknown(s.ProtoReflect().GetUnknown())
+		}
 		if c.fault == "evolve changes state" {
 			s.Title = "changed"
 		}
@@ -121,6 +124,7 @@ func TestEntityComplains(t *testing.T) {
 		"nothing urgent":        "for the unwritten",
 		"not UTF-8":             "marshal event",
 		"seq lost":              "state has seq 77",
+		"newer fields dropped":  "evolve drops the fields of a newer release",
 		"fold":                  "fold",
 		"place twice":           "place",
 		"count below zero":      "count n fell",

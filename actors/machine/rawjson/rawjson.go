@@ -58,7 +58,8 @@ func Object(raw []byte) (Fields, error) {
 	if at >= len(raw) || raw[at] != '{' {
 		return nil, ErrShape
 	}
-	fields := Fields{} // not nil: there is an object
+	const usual = 4
+	fields := make(Fields, 0, usual)
 	at = skipSpace(raw, at+1)
 	for at < len(raw) && raw[at] != '}' {
 		if raw[at] != '"' || len(fields) == MaxFields {
@@ -127,11 +128,62 @@ func (f Fields) with(name string, value []byte) Fields {
 
 func unquote(raw []byte) (string, error) {
 	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), nil
+		return name(raw[1 : len(raw)-1]), nil
 	}
-	var name string
-	err := json.Unmarshal(raw, &name)
-	return name, err
+	var text string
+	err := json.Unmarshal(raw, &text)
+	return text, err
+}
+
+// name is raw as a string. The usual names of model calls cost no allocation.
+func name(raw []byte) string {
+	switch string(raw) {
+	case "choices":
+		return "choices"
+	case "code":
+		return "code"
+	case "content":
+		return "content"
+	case "created":
+		return "created"
+	case "delta":
+		return "delta"
+	case "error":
+		return "error"
+	case "finish_reason":
+		return "finish_reason"
+	case "id":
+		return "id"
+	case "index":
+		return "index"
+	case "logprobs":
+		return "logprobs"
+	case "message":
+		return "message"
+	case "messages":
+		return "messages"
+	case "model":
+		return "model"
+	case "object":
+		return "object"
+	case "prompt_tokens":
+		return "prompt_tokens"
+	case "completion_tokens":
+		return "completion_tokens"
+	case "total_tokens":
+		return "total_tokens"
+	case "role":
+		return "role"
+	case "stream":
+		return "stream"
+	case "system_fingerprint":
+		return "system_fingerprint"
+	case "type":
+		return "type"
+	case "usage":
+		return "usage"
+	}
+	return string(raw)
 }
 
 func skipSpace(raw []byte, at int) int {

@@ -15,29 +15,29 @@ import (
 
 // Limits.
 const (
-	// MaxInput bounds a document that must be held as a whole to be read (PDF, office formats) and how much is read of the
-	// others, in bytes.
+	// MaxInput bounds a document that must be in memory as a whole to be read (PDF, office formats) and how much is
+	// read of the others, in bytes.
 	MaxInput = 32 << 20
-	// timeout bounds the reading of one document, and before that the wait for a worker.
+	// timeout bounds the reading of one document, and separately the wait for a worker.
 	timeout = 20 * time.Second
 )
 
-// ErrUnsupported is returned for a type of file that no text is taken from.
+// ErrUnsupported is returned for a type of file whose text cannot be extracted.
 var ErrUnsupported = errors.New("document: no text can be taken from this type of file")
 
 // ErrUnreadable is returned for a file that is broken, protected, too large, or takes too long.
 var ErrUnreadable = errors.New("document: the file cannot be read")
 
-// ErrBusy is returned when other documents were being read all the time: this one may be read later.
+// ErrBusy is returned when all workers were busy for too long: a retry may succeed.
 var ErrBusy = errors.New("document: too many documents are being read")
 
-// Reader takes text out of documents. Make one with NewReader. Safe for concurrent use.
+// Reader extracts text from documents. Create one with NewReader. Safe for concurrent use.
 type Reader struct {
 	worker []string
-	slots  chan struct{} // one for each worker that may run at a time
+	slots  chan struct{} // one for each worker that may run
 }
 
-// NewReader makes a Reader whose documents are parsed by a command that calls Work. nil = only plain text is supported.
+// NewReader returns a Reader that parses documents with a command that calls Work. nil = only plain text is supported.
 func NewReader(worker []string) *Reader {
 	return &Reader{worker: worker, slots: make(chan struct{}, maxWorkers)}
 }
@@ -45,10 +45,10 @@ func NewReader(worker []string) *Reader {
 //nolint:gochecknoglobals // the workers of one process share its memory
 var shared = NewReader(ownWorker())
 
-// WorkerArgument is the command-line argument with which this project's binary becomes a worker.
+// WorkerArgument is the command-line argument that makes this project's binary a worker.
 const WorkerArgument = "document-text"
 
-// ownWorker is this binary, if it is the one that knows WorkerArgument: another (a test) would run as itself.
+// ownWorker returns this binary, if it is the one that supports WorkerArgument: a test binary would run its tests.
 func ownWorker() []string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Path == "parley/cmd/parley" {
 		return []string{"/proc/self/exe", WorkerArgument}
@@ -61,11 +61,11 @@ func Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string
 	return shared.Text(ctx, mimeType, in, limit)
 }
 
-// Supported says whether Text knows the type.
+// Supported reports whether Text supports the type.
 func Supported(mimeType string) bool { return shared.read(baseType(mimeType)) != nil }
 
-// Text takes the text out of a document: at most limit bytes of UTF-8, with a note at the end if there was more. The error
-// is ErrUnsupported, ErrUnreadable, ErrBusy, what reading in failed with, or the context's.
+// Text takes the text out of a document: at most limit bytes of UTF-8, with a note at the end if there was more. The
+// error is ErrUnsupported, ErrUnreadable, ErrBusy, that of reading in, or the context's.
 func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit int) (string, error) {
 	kind := baseType(mimeType)
 	read := r.read(kind)
@@ -94,7 +94,7 @@ func (r *Reader) Text(ctx context.Context, mimeType string, in io.Reader, limit 
 	return "", err
 }
 
-// enter waits for a place for a worker: before, nothing of the document is in memory. leave gives it back.
+// enter waits for a worker slot; before that, nothing of the document is in memory. leave frees it.
 func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
 	patience := time.NewTimer(timeout)
 	defer patience.Stop()
@@ -108,10 +108,10 @@ func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// reading takes the text out of one kind of document. It ends with errFull when the text is long enough.
+// reading extracts the text of one kind of document. It returns errFull when the text is long enough.
 type reading func(ctx context.Context, in io.Reader, out *sink) error
 
-// read is how documents of a type are read, nil = not at all.
+// read returns the function that reads documents of a type, nil if the type is not supported.
 func (r *Reader) read(kind string) reading {
 	if _, parsed := formats[kind]; parsed {
 		if r.worker == nil {
@@ -129,8 +129,8 @@ func (r *Reader) read(kind string) reading {
 // format is a kind of document that a worker parses.
 type format struct {
 	read   func(raw []byte, out *sink) error
-	memory uint64 // bytes that its worker may take, beside those it starts with
-	begins bool   // the beginning of a document is one: of a long one it is all that is read
+	memory uint64 // bytes that its worker may use, in addition to those it starts with
+	begins bool   // the beginning of a document is a document, too: only that is read of a long one
 }
 
 //nolint:gochecknoglobals // a table; nothing writes to it
@@ -159,7 +159,7 @@ func baseType(mimeType string) string {
 	return kind
 }
 
-// interruptible ends a read when the context does.
+// interruptible ends reads when the context ends.
 type interruptible struct {
 	ctx context.Context //nolint:containedctx // it lives for one call of Text
 	in  io.Reader
@@ -173,7 +173,7 @@ func (i *interruptible) Read(buffer []byte) (int, error) {
 	return i.in.Read(buffer)
 }
 
-// readAll holds a document that can only be read as a whole.
+// readAll reads a document that must be in memory as a whole.
 func readAll(in io.Reader) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
 	if err != nil {
@@ -194,7 +194,7 @@ type sink struct {
 	over  bool
 }
 
-// write adds text, valid UTF-8 or made so. errFull = there is room for no more.
+// write adds text, made valid UTF-8 if necessary. errFull = the limit has been reached.
 func (s *sink) write(text string) error {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\x00", "")

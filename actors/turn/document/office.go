@@ -53,23 +53,23 @@ func openArchive(raw []byte) (*archive, error) {
 	return opened, nil
 }
 
-// smallDirectory looks at where the archive's list of parts begins: the zip package holds all of it in memory, at several
-// times its size. It must look where that package does: at the last end record that there is room for.
+// smallDirectory checks the size of the archive's directory, which the zip package holds in memory at several times its
+// size. It must use the same end record as that package: the last one that fits.
 func smallDirectory(raw []byte) bool {
 	const length, size, offset, unknown = 22, 12, 16, 0xFFFFFFFF
 	tail := raw[max(len(raw)-length-0xFFFF, 0):]
 	const mark = "PK\x05\x06"
 	at := bytes.LastIndex(tail[:max(len(tail)-length+len(mark), 0)], []byte(mark))
 	if at < 0 {
-		return true // no archive: the zip package says so
+		return true // not an archive: the zip package will report that
 	}
 	declared, start := binary.LittleEndian.Uint32(tail[at+size:]), binary.LittleEndian.Uint32(tail[at+offset:])
 	return declared != unknown && start != unknown && declared <= maxDirectory && int64(len(raw))-int64(start) <= maxDirectory
 }
 
-// part is one part of an archive as the XML decoder reads it, byte by byte: nothing is read ahead, so that the bytes of a
-// token can be counted. The decoder holds a token as a whole before it shows it, an attribute without a value, two bytes
-// long, as one of 48.
+// part is one part of an archive as the XML decoder reads it, byte by byte: nothing is read ahead, so that the bytes of
+// a token can be counted. The decoder holds a whole token in memory before it returns it; an attribute of two bytes,
+// without a value, takes 48.
 type part struct {
 	in      *bufio.Reader
 	archive *archive
@@ -87,7 +87,7 @@ func (p *part) ReadByte() (byte, error) {
 	return p.in.ReadByte()
 }
 
-// Read implements io.Reader. The decoder asks for bytes.
+// Read implements io.Reader; the decoder uses ReadByte.
 func (p *part) Read(buffer []byte) (int, error) {
 	if len(buffer) == 0 {
 		return 0, nil
@@ -100,7 +100,7 @@ func (p *part) Read(buffer []byte) (int, error) {
 	return 1, nil
 }
 
-// walk visits the elements and texts of a part. The error of a document without it is nil.
+// walk visits the elements and texts of a part. A missing part is no error.
 func (a *archive) walk(name string, visit func(xml.Token) error) error {
 	file := a.parts[name]
 	if file == nil {
@@ -134,7 +134,7 @@ func (a *archive) walk(name string, visit func(xml.Token) error) error {
 	}
 }
 
-// bound counts a token, and returns how deep in elements the next one is.
+// bound counts a token, and returns the element depth of the next one.
 func (a *archive) bound(token xml.Token, depth int) (int, error) {
 	if a.tokens--; a.tokens < 0 {
 		return 0, fmt.Errorf("%w: it has more than %d elements and texts", ErrUnreadable, maxTokens)
@@ -153,7 +153,7 @@ func (a *archive) bound(token xml.Token, depth int) (int, error) {
 	return depth, nil
 }
 
-// runs writes the texts of word processors and slides: both know runs (t), paragraphs (p), tabs and breaks.
+// runs writes the text of word processors and slides: both have runs (t), paragraphs (p), tabs and breaks.
 func (a *archive) runs(name string, out *sink) error {
 	inRun := false
 	return a.walk(name, func(token xml.Token) error {

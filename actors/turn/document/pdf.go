@@ -12,7 +12,7 @@ import (
 // maxPages bounds the pages that are read. A large document takes some 100 MB of memory.
 const maxPages = 5000
 
-// usual makes a PDF one that the library accepts, which is strict about the first and the last line.
+// usual adjusts a PDF for the library, which is strict about the first and the last line.
 func usual(raw []byte) []byte {
 	const header = "%PDF-1.7\n"
 	if len(raw) > len(header) && bytes.HasPrefix(raw, []byte("%PDF-")) {
@@ -24,7 +24,7 @@ func usual(raw []byte) []byte {
 	return raw
 }
 
-// pages writes the text of all pages. What cannot be read is left out, as long as something can.
+// pages writes the text of all pages. It skips what cannot be read, unless that is everything.
 func pages(raw []byte, out *sink) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// Widths, in thousandths of the font size. A PDF places glyphs; words and lines are what the eye makes of the gaps.
+// Widths, in thousandths of the font size. A PDF places glyphs; words and lines follow from the gaps between them.
 const (
 	wordGap   = 180 // a gap inside a line that is a space
-	meanGlyph = 500 // where the font does not say
+	meanGlyph = 500 // if the font does not specify it
 )
 
 // script reads the text of one page as it is drawn.
@@ -25,7 +25,7 @@ type script struct {
 	scale   float64 // of the text matrix, along the line
 
 	lineX, lineY float64 // where the line of text begins
-	x            float64 // where on it the next glyph goes
+	x            float64 // position of the next glyph on it
 	drawn        bool
 	lastX, lastY float64 // where the last string was drawn
 	end          float64 // and where it ended
@@ -33,7 +33,7 @@ type script struct {
 	out *sink
 }
 
-// drawing ends the library's loop over a page: it knows no other way.
+// drawing is a panic value that ends the library's loop over a page, which has no other way to end.
 type drawing struct{ err error }
 
 // run reads a page.
@@ -56,7 +56,7 @@ func (s *script) run(reader *pdf.Reader, number int) (err error) {
 	return nil
 }
 
-// operate is one operator with its operands (ISO 32000-1, 9.4).
+// operate executes one operator with its operands (ISO 32000-1, 9.4).
 func (s *script) operate(stack *pdf.Stack, operator string) {
 	args := make([]pdf.Value, stack.Len())
 	for index := len(args) - 1; index >= 0; index-- {
@@ -113,7 +113,7 @@ func (s *script) choose(name string, size float64) {
 // move begins a line relative to the last one.
 func (s *script) move(x, y float64) { s.place(s.lineX+x*s.scale, s.lineY+y*s.scale, s.scale) }
 
-// place begins a line, which to the reader may be the same one.
+// place begins a line, which may be visually the same one.
 func (s *script) place(x, y, scale float64) { s.lineX, s.lineY, s.scale, s.x = x, y, scale, x }
 
 func (s *script) showAll(parts pdf.Value) {
@@ -127,7 +127,7 @@ func (s *script) showAll(parts pdf.Value) {
 	}
 }
 
-// show draws a string, after what the eye sees between it and the last one.
+// show writes a string, preceded by a space or line break if its distance from the last one suggests that.
 func (s *script) show(raw string) {
 	if s.decode == nil || raw == "" {
 		return
@@ -156,14 +156,14 @@ func (s *script) show(raw string) {
 
 // space writes a space between words, once.
 func (s *script) space() {
-	said := s.out.built.String()
-	if said != "" && !strings.HasSuffix(said, " ") && !strings.HasSuffix(said, "\n") {
+	written := s.out.built.String()
+	if written != "" && !strings.HasSuffix(written, " ") && !strings.HasSuffix(written, "\n") {
 		s.write(" ")
 	}
 }
 
 func (s *script) write(text string) {
 	if err := s.out.write(text); err != nil {
-		panic(drawing{err}) //nolint:forbidigo // run catches it; the library's loop ends in no other way
+		panic(drawing{err}) //nolint:forbidigo // run recovers it; the library's loop has no other end
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// readPlain reads text. UTF-16 is known by its mark; what is in no known encoding keeps what is readable of it.
+// readPlain reads text. UTF-16 is recognised by its byte order mark; of text in an unknown encoding the readable part
+// is kept.
 func readPlain(_ context.Context, in io.Reader, out *sink) error {
 	buffered := bufio.NewReader(in)
 	head, err := buffered.Peek(3)
@@ -31,7 +32,7 @@ func readPlain(_ context.Context, in io.Reader, out *sink) error {
 	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
 		return readWide(buffered, binary.BigEndian, out)
 	}
-	// A little more than the limit: then it is known to be longer.
+	// A little more than the limit, to detect a longer text.
 	raw, err := io.ReadAll(io.LimitReader(buffered, int64(min(out.limit, MaxInput))+utf8.UTFMax))
 	if err != nil {
 		return fmt.Errorf("document: read: %w", err)
@@ -54,11 +55,11 @@ func readWide(in io.Reader, order binary.ByteOrder, out *sink) error {
 // maxTag bounds one tag, comment or run of text of an HTML document.
 const maxTag = 1 << 20
 
-// readHTML keeps what a browser would show, roughly in lines.
+// readHTML keeps the text that a browser would show, roughly in lines.
 func readHTML(raw []byte, out *sink) error {
 	tokens := html.NewTokenizer(bytes.NewReader(raw))
 	tokens.SetMaxBuf(maxTag)
-	hidden := 0 // how deep in elements that show nothing
+	hidden := 0 // depth in invisible elements
 	for {
 		switch tokens.Next() {
 		case html.ErrorToken:
@@ -88,7 +89,7 @@ func readHTML(raw []byte, out *sink) error {
 	}
 }
 
-// tag counts elements that show nothing, and ends the line for those that make a block.
+// tag counts invisible elements, and ends the line at block elements.
 func (s *sink) tag(name atom.Atom, hidden *int, step int) error {
 	switch name {
 	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Iframe, atom.Object, atom.Svg:
@@ -108,15 +109,15 @@ func (s *sink) tag(name atom.Atom, hidden *int, step int) error {
 	return nil
 }
 
-// words writes text with its white space drawn together.
+// words writes text with runs of white space collapsed.
 func (s *sink) words(text string) error {
 	words := strings.Join(strings.Fields(text), " ")
 	if words == "" {
 		return nil
 	}
-	said := s.built.String()
-	if first, _ := utf8.DecodeRuneInString(text); said != "" && strings.ContainsRune(" \t\r\n", first) &&
-		!strings.HasSuffix(said, "\n") && !strings.HasSuffix(said, " ") && !strings.HasSuffix(said, "\t") {
+	written := s.built.String()
+	if first, _ := utf8.DecodeRuneInString(text); written != "" && strings.ContainsRune(" \t\r\n", first) &&
+		!strings.HasSuffix(written, "\n") && !strings.HasSuffix(written, " ") && !strings.HasSuffix(written, "\t") {
 		words = " " + words
 	}
 	if last, _ := utf8.DecodeLastRuneInString(text); strings.ContainsRune(" \t\r\n", last) {

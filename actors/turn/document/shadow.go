@@ -2,5 +2,5 @@
 
 package document
 
-// shadow is how much more memory a build takes that watches itself.
+// shadow is the factor by which an instrumented build needs more memory.
 const shadow = 1

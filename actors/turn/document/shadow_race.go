@@ -2,5 +2,5 @@
 
 package document
 
-// shadow is how much more memory the race detector takes: it keeps a record of every word.
+// shadow is the factor by which the race detector needs more memory: it keeps a record of every word.
 const shadow = 24

@@ -15,14 +15,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the processes that parse documents. Their memory is that of the format.
+// Limits of the processes that parse documents. Their memory limit depends on the format.
 const (
-	maxWorkers   = 2
-	workerCPU    = 15 // seconds
-	maxLastWords = 300
+	maxWorkers = 2
+	workerCPU  = 15 // seconds
+	maxStderr  = 300
 )
 
-// ask lets a worker read the document.
+// ask has a worker read the document.
 func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) error {
 	if formats[kind].begins {
 		in = io.LimitReader(in, MaxInput)
@@ -31,16 +31,16 @@ func (r *Reader) ask(ctx context.Context, kind string, in io.Reader, out *sink) 
 	if err != nil {
 		return err
 	}
-	most := out.limit + utf8.UTFMax // one character more than the limit: then it is known to be longer
+	most := out.limit + utf8.UTFMax // one character more than the limit, to detect a longer text
 	args := append(append([]string(nil), r.worker[1:]...), kind, strconv.Itoa(most))
 	worker := exec.CommandContext(ctx, r.worker[0], args...)
-	worker.Env = []string{"GOMAXPROCS=1"} // and no key of ours
+	worker.Env = []string{"GOMAXPROCS=1"} // and none of this process's keys
 	worker.Stdin = bytes.NewReader(raw)
-	text, lastWords := &bounded{left: most}, &bounded{left: maxLastWords}
-	worker.Stdout, worker.Stderr = text, lastWords
+	text, stderr := &bounded{left: most}, &bounded{left: maxStderr}
+	worker.Stdout, worker.Stderr = text, stderr
 	worker.WaitDelay = timeout
 	if err := worker.Run(); err != nil {
-		why, _, _ := strings.Cut(lastWords.String(), "\n") // of a fatal error, the rest is addresses
+		why, _, _ := strings.Cut(stderr.String(), "\n") // the rest of a fatal error is a stack trace
 		return fmt.Errorf("%w: %w: %s", ErrUnreadable, err, strings.ToValidUTF8(why, "\uFFFD"))
 	}
 	return out.write(text.String())
@@ -53,19 +53,19 @@ type bounded struct {
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(said []byte) (int, error) {
-	keep := min(len(said), b.left)
+func (b *bounded) Write(written []byte) (int, error) {
+	keep := min(len(written), b.left)
 	b.left -= keep
-	b.Builder.Write(said[:keep])
-	return len(said), nil
+	b.Builder.Write(written[:keep])
+	return len(written), nil
 }
 
-// Work is the whole of a worker process: it reads a document from in and writes its text to out. The arguments are the
-// document's type and how many bytes of text to write at most. It returns the process's exit status. It limits the process
-// for good: nothing else can run in it.
-func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
+// Work is the main function of a worker process: it reads a document from in and writes its text to out. The arguments
+// are the document's type and the maximum number of bytes of text. It returns the process's exit status. It limits the
+// process permanently, so nothing else can run in it.
+func Work(args []string, in io.Reader, out, stderr io.Writer) int {
 	fail := func(status int, err error) int {
-		_, _ = fmt.Fprintln(lastWords, err) // the status says that it failed
+		_, _ = fmt.Fprintln(stderr, err) // the exit status reports the failure
 		return status
 	}
 	if len(args) != 2 {
@@ -93,8 +93,8 @@ func Work(args []string, in io.Reader, out, lastWords io.Writer) int {
 	return 0
 }
 
-// confine sets limits that hold whatever the parser does. Where the machine itself runs short, of memory or of processors,
-// the worker goes before the node that started it.
+// confine sets limits that the kernel enforces. If the machine runs short of memory or processor time, the worker
+// suffers before the node that started it.
 func confine(memory uint64) error {
 	debug.SetMemoryLimit(int64(memory / 2)) //nolint:gosec // a constant of formats
 	data, err := dataSize()
@@ -114,7 +114,7 @@ func confine(memory uint64) error {
 	return nil
 }
 
-// dataSize is how much of what RLIMIT_DATA counts the process has already.
+// dataSize returns how much memory of the kind that RLIMIT_DATA counts the process already has.
 func dataSize() (uint64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -178,7 +178,6 @@ func New(config Config) Providers {
 	config = config.withDefaults()
 	calls := newCaller(config)
 	client, guarded := newHTTPClient(config), config.Guard.Client(0)
-	guarded.CheckRedirect = noRedirect
 	over := func(kind agentpb.Provider, speak dialect) Provider {
 		return &network{caller: calls, client: client, guarded: guarded, name: providerName(kind), dialect: speak}
 	}
@@ -255,7 +254,5 @@ func newHTTPClient(config Config) *http.Client {
 	if config.Proxy != nil {
 		transport.Proxy = http.ProxyURL(config.Proxy)
 	}
-	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
+	return &http.Client{Transport: transport}
 }
-
-func noRedirect(*http.Request, []*http.Request) error { return provider.ErrRedirect }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -11,15 +12,12 @@ import (
 
 // OpenAIURL is where a path ("/embeddings") of a model's OpenAI-compatible service is. An *Error says that the model's base
 // URL is none.
-func OpenAIURL(model *agentpb.Model, path string) (string, error) {
-	if model.GetBaseUrl() == "" {
-		return openAIHome + path, nil
-	}
-	base, err := url.Parse(model.GetBaseUrl())
+func OpenAIURL(model *agentpb.Model, path string) (*url.URL, error) {
+	base, err := url.Parse(cmp.Or(model.GetBaseUrl(), openAIHome))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return "", invalid("the model's base URL is not an http or https URL")
+		return nil, invalid("the model's base URL is not an http or https URL")
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/") + path
-	base.RawPath, base.Fragment = "", ""
-	return base.String(), nil
+	base.RawPath, base.Fragment, base.RawFragment = "", "", ""
+	return base, nil
 }

@@ -14,13 +14,13 @@ import (
 	"parley/proto/agentpb"
 )
 
-// SourceAPI is the source of turns that were asked for over the API.
+// SourceAPI is the source of turns that were requested over the API.
 const SourceAPI = "api"
 
-// Stamp is what the server itself says of a turn: who asked for it, with which API token, by which way.
+// Stamp is what the server itself adds about a turn: who requested it, with which API token, from which source.
 type Stamp struct{ UserID, TokenID, Source string }
 
-// Context is the runtime context of a turn. It is only read, by any number of goroutines; a nil one passes nothing on.
+// Context is the runtime context of a turn. It is immutable and safe for concurrent use; a nil one passes nothing on.
 type Context struct {
 	headers     fields
 	connections map[string]fields
@@ -45,8 +45,8 @@ func MCP(key string) Target { return Target{"mcp", key} }
 
 var errUnreadable = errors.New("a runtime context cannot be read")
 
-// New joins a conversation's context and its turn's, as the edge encoded them; the turn's wins. Empty is none. The error
-// says that one of them is no JSON object of that form, and nothing of what is in it.
+// New merges a conversation's context and its turn's, as the edge encoded them; the turn's wins. Empty means none. The
+// error means that one of them is malformed, and contains nothing of it.
 func New(conversation, turn []byte, stamp Stamp) (*Context, error) {
 	made := &Context{stamp: stamp}
 	for _, text := range [][]byte{conversation, turn} {
@@ -60,48 +60,48 @@ func New(conversation, turn []byte, stamp Stamp) (*Context, error) {
 	return made, nil
 }
 
-// add merges a context over what is there, key by key.
+// add merges a context over the present one, key by key.
 func (c *Context) add(text []byte) error {
-	var said struct {
+	var body struct {
 		Headers     map[string]string `json:"headers"`
 		Connections map[string]struct {
 			Headers map[string]string `json:"headers"`
 		} `json:"connections"`
 		Metadata map[string]json.RawMessage `json:"metadata"`
 	}
-	if json.Unmarshal(text, &said) != nil {
-		return errUnreadable // without its words: they may quote a value
+	if json.Unmarshal(text, &body) != nil {
+		return errUnreadable // without the cause, which may quote a value
 	}
 	if c.headers == nil {
 		c.headers, c.connections, c.metadata = fields{}, map[string]fields{}, map[string]json.RawMessage{}
 	}
-	c.headers.add(said.Headers)
-	for key, connection := range said.Connections {
+	c.headers.add(body.Headers)
+	for key, connection := range body.Connections {
 		if c.connections[key] == nil {
 			c.connections[key] = fields{}
 		}
 		c.connections[key].add(connection.Headers)
 	}
-	maps.Copy(c.metadata, said.Metadata)
+	maps.Copy(c.metadata, body.Metadata)
 	return nil
 }
 
-// add sets fields; what cannot be sent, or must not be, is dropped.
-func (f fields) add(said map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(said[name]) && !agentpb.WithheldHeader(name) {
-			f[http.CanonicalHeaderKey(name)] = said[name]
+// add sets fields; it drops those that cannot or must not be sent.
+func (f fields) add(headers map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(headers[name]) && !agentpb.WithheldHeader(name) {
+			f[http.CanonicalHeaderKey(name)] = headers[name]
 		}
 	}
 }
 
-// Headers are the header fields that a target with this policy is sent; nil = none. The caller may change them.
+// Headers returns the header fields for a target with this policy; nil = none. The caller may change them.
 func (c *Context) Headers(to Target, policy *agentpb.RuntimeHeaders) http.Header {
 	if c == nil || !policy.GetAllow() {
 		return nil
 	}
 	header := http.Header{}
-	// The narrower, the later.
+	// The more specific ones come later and win.
 	for _, set := range []fields{c.headers, c.connections[to.key], c.connections[to.kind+":"+to.key]} {
 		for name, value := range set {
 			if allowed(policy, name) {
@@ -120,7 +120,7 @@ func allowed(policy *agentpb.RuntimeHeaders, name string) bool {
 	return len(names) == 0 || slices.ContainsFunc(names, func(allowed string) bool { return strings.EqualFold(allowed, name) })
 }
 
-// Meta is what a target that takes metadata is told of the turn; nil = nothing.
+// Meta is the description of the turn for a target that takes metadata.
 type Meta struct {
 	UserID   string                     `json:"userId,omitempty"`
 	TokenID  string                     `json:"tokenId,omitempty"`
@@ -128,7 +128,7 @@ type Meta struct {
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Meta is for a target with this policy. It holds no header.
+// Meta returns the description for a target with this policy, without headers; nil = none.
 func (c *Context) Meta(policy *agentpb.RuntimeHeaders) *Meta {
 	if c == nil || !policy.GetAllow() {
 		return nil
@@ -136,10 +136,10 @@ func (c *Context) Meta(policy *agentpb.RuntimeHeaders) *Meta {
 	return &Meta{UserID: c.stamp.UserID, TokenID: c.stamp.TokenID, Source: c.stamp.Source, Metadata: c.metadata}
 }
 
-// shortest is the length from which a value is taken for a secret: what is shorter is part of words.
+// shortest is the least length of a value that counts as a secret: shorter ones occur in ordinary words.
 const shortest = 8
 
-// Secrets are the values of header fields that must not be repeated where others read: each whole, and the part behind its
+// Secrets returns the header values that must not be repeated where others read them: each as a whole, and without its
 // scheme.
 func Secrets(header http.Header) []string {
 	var secrets []string
@@ -154,12 +154,12 @@ func Secrets(header http.Header) []string {
 			}
 		}
 	}
-	// The longer first: one may be part of another.
+	// Longer ones first: one may be part of another.
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return secrets
 }
 
-// Redact takes secrets out of a text.
+// Redact removes secrets from a text.
 func Redact(text string, secrets []string) string {
 	for _, secret := range secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")

@@ -36,7 +36,7 @@ func askUser(spec *agentpb.AskUser) *Tool {
 	}
 }
 
-// questions is what a person is shown: the arguments with every default filled in.
+// questions is what a person is shown: the arguments with all defaults filled in.
 type questions struct {
 	Questions     []question `json:"questions"`
 	AllowFreeText bool       `json:"allowFreeText"`

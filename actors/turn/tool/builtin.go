@@ -16,7 +16,8 @@ import (
 const (
 	// CurrentTime tells the time.
 	CurrentTime = "current_time"
-	// RandomNumber draws a whole number. Asked twice it says two things, so it is not idempotent unless its policy says so.
+	// RandomNumber draws a whole number. Repeating it gives another one, so it is not idempotent unless its policy says
+	// so.
 	RandomNumber = "random_number"
 )
 
@@ -26,7 +27,7 @@ const numberSchema = `{"type":"object","properties":{"min":{"type":"integer"},"m
 const timeSchema = `{"type":"object","properties":{"timezone":{"type":"string","maxLength":64,` +
 	`"description":"IANA time zone, such as Europe/Istanbul; UTC when absent"}},"additionalProperties":false}`
 
-// builtin makes the tool one that this process has itself.
+// builtin makes the tool one of the built-in ones.
 func builtin(tool *Tool, spec *agentpb.Tool) error {
 	var description, definition string
 	switch spec.GetBuiltin() {
@@ -47,36 +48,36 @@ func builtin(tool *Tool, spec *agentpb.Tool) error {
 }
 
 func randomNumber(_ context.Context, call *Call) (string, error) {
-	var asked struct {
+	var args struct {
 		Min int64 `json:"min"`
 		Max int64 `json:"max"`
 	}
-	if json.Unmarshal(call.Args, &asked) != nil {
+	if json.Unmarshal(call.Args, &args) != nil {
 		return "", failure("the arguments cannot be read")
 	}
-	span := uint64(asked.Max) - uint64(asked.Min) // right for the whole range of both
-	if asked.Max < asked.Min {
+	span := uint64(args.Max) - uint64(args.Min) // correct for the whole range of both
+	if args.Max < args.Min {
 		return "", failure("max is below min")
 	}
-	drawn := asked.Min
+	drawn := args.Min
 	if span == math.MaxUint64 {
 		drawn = int64(rand.Uint64())
 	} else {
-		drawn += int64(rand.Uint64N(span + 1)) //nolint:gosec // no secret hangs on it
+		drawn += int64(rand.Uint64N(span + 1)) //nolint:gosec // not used for secrets
 	}
 	return strconv.FormatInt(drawn, 10), nil
 }
 
 func currentTime(_ context.Context, call *Call) (string, error) {
-	var asked struct {
+	var args struct {
 		Timezone string `json:"timezone"`
 	}
-	if json.Unmarshal(call.Args, &asked) != nil {
+	if json.Unmarshal(call.Args, &args) != nil {
 		return "", failure("the arguments cannot be read")
 	}
-	zone, err := time.LoadLocation(asked.Timezone)
-	if err != nil || asked.Timezone == "Local" {
-		return "", failure("there is no time zone %q", asked.Timezone)
+	zone, err := time.LoadLocation(args.Timezone)
+	if err != nil || args.Timezone == "Local" {
+		return "", failure("there is no time zone %q", args.Timezone)
 	}
 	now := time.Now().In(zone)
 	text, err := json.Marshal(struct {

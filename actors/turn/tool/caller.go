@@ -11,8 +11,8 @@ import (
 	"parley/proto/agentpb"
 )
 
-// WithCallers is a set with client tools that the caller of a turn brings along. nil = no set. The error is the caller's:
-// a tool that cannot be, or one of a name that is taken.
+// WithCallers adds the client tools that the caller of a turn supplies to a set. nil = no set. The error is the
+// caller's: an invalid tool, or one whose name is taken.
 func WithCallers(agents Set, specs []*agentpb.Tool) (Set, error) {
 	joined := &callers{agents: agents, own: make(map[string]*Tool, len(specs))}
 	if agents != nil {
@@ -72,7 +72,7 @@ func callerTool(spec *agentpb.Tool) (*Tool, error) {
 	}, nil
 }
 
-// CheckCallers says what is wrong with tools that a caller brings along, as far as they tell.
+// CheckCallers reports what is wrong with the tools that a caller supplies, as far as they show it.
 func CheckCallers(specs []*agentpb.Tool) error {
 	_, err := WithCallers(nil, specs)
 	return err

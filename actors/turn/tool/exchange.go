@@ -22,19 +22,19 @@ const IdempotencyHeader = "Idempotency-Key"
 type exchange struct {
 	method, url string
 	header      http.Header
-	runtime     http.Header // of the call's runtime context, over header
-	hidden      []string    // what of header an error must not repeat
+	runtime     http.Header // of the call's runtime context; overrides header
+	hidden      []string    // the values of header that an error must not contain
 	body        []byte      // JSON, nil = none
 }
 
-// secrets are what an error must not repeat: tools like to quote what they were sent.
+// secrets returns what an error must not contain: tools often quote their requests.
 func (e *exchange) secrets() []string {
 	return append(runtimecontext.Secrets(e.runtime), e.hidden...)
 }
 
-// do makes the request and gives the answer's text. A status that is not 2xx is an error that holds the beginning of the
-// answer: it is often what tells the model how to do better.
-func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, error) {
+// do makes the request and returns the response's text. A status other than 2xx is an error with the beginning of the
+// response, which often tells the model how to correct its call.
+func (b *Toolbox) do(ctx context.Context, asked *exchange, call *Call) (string, error) {
 	var body io.Reader
 	if asked.body != nil {
 		body = bytes.NewReader(asked.body)
@@ -60,7 +60,7 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 		return "", err
 	}
 	defer func() { _ = response.Body.Close() }()
-	// One byte more than any limit: the result is then known to be cut.
+	// One byte more than the limit, to detect that the result is cut.
 	read, err := io.ReadAll(io.LimitReader(response.Body, int64(call.limit)+1))
 	if err != nil {
 		return "", fmt.Errorf("read answer: %w", err)
@@ -72,8 +72,8 @@ func (b *Box) do(ctx context.Context, asked *exchange, call *Call) (string, erro
 	return text, nil
 }
 
-// sameMethod refuses a redirect that would quietly make another request of a call: a POST that is moved (301, 302) becomes a
-// GET without its body, whose answer would look like the tool's. See other (303) means just that.
+// sameMethod refuses a redirect that would silently change the request: a POST that is moved (301, 302) becomes a GET
+// without its body, whose response would look like the tool's. With 303 that is intended.
 func sameMethod(follow func(next *http.Request, before []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, before []*http.Request) error {
 		if next.Method != before[len(before)-1].Method && next.Response.StatusCode != http.StatusSeeOther {
@@ -83,9 +83,9 @@ func sameMethod(follow func(next *http.Request, before []*http.Request) error) f
 	}
 }
 
-// setKey sets the idempotency key. net/http takes the header, when it finds it, for leave to send the request again by
-// itself after a connection broke; where the tool does not promise to run once for a key, it must not find it. Names of
-// headers are the same in any case.
+// setKey sets the idempotency key. If net/http finds the header under its canonical name, it may resend the request
+// after a connection has broken. Where the tool does not promise to run once per key, the name is written in another
+// case.
 func setKey(header http.Header, call *Call) {
 	if call.IdempotencyKey == "" {
 		return
@@ -104,7 +104,7 @@ func setDefault(header http.Header, name, value string) {
 	}
 }
 
-// answerText is an answer as a model can read it.
+// answerText returns a response as text for a model.
 func answerText(response *http.Response, body []byte) string {
 	if len(body) == 0 {
 		return fmt.Sprintf("(status %d, no content)", response.StatusCode)

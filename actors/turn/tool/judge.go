@@ -17,9 +17,9 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Judge says what a call with these arguments needs. The error is for the model: the arguments are not a JSON object, or
-// do not fit the tool's schema; the call is then not run at all. When the context ends meanwhile, a call whose approval
-// hangs on an expression needs one.
+// Judge decides what a call with these arguments needs. The error is for the model: the arguments are not a JSON object
+// or do not match the tool's schema; the call must not be run. If the context ends meanwhile, a call whose approval
+// depends on an expression needs approval.
 func (t *Tool) Judge(ctx context.Context, args string) (Judgement, error) {
 	normal, err := object(args)
 	if err != nil {
@@ -47,8 +47,8 @@ func (t *Tool) Judge(ctx context.Context, args string) (Judgement, error) {
 	return judged, err
 }
 
-// promptDetails is what a person is shown who must approve. It is made for every call that is run: one whose outcome is
-// not known may need a person, too.
+// promptDetails is what the person who must approve is shown. Every call that is run has it, since one with an unknown
+// outcome may need a person, too.
 func promptDetails(prompt string) ([]byte, error) {
 	if prompt == "" {
 		return nil, nil
@@ -58,8 +58,8 @@ func promptDetails(prompt string) ([]byte, error) {
 	}{prompt})
 }
 
-// object checks that arguments are one JSON object and writes it anew: a name that is there twice would be one thing to the
-// approval and another to the tool. No arguments at all are an empty object.
+// object checks that arguments are one JSON object and re-encodes it: the approval and the tool could otherwise read a
+// duplicate name differently. No arguments at all count as an empty object.
 func object(args string) ([]byte, error) {
 	if strings.TrimSpace(args) == "" {
 		return []byte("{}"), nil
@@ -68,7 +68,7 @@ func object(args string) ([]byte, error) {
 		return nil, fmt.Errorf("the arguments are longer than %d bytes", maxArgs)
 	}
 	decoder := json.NewDecoder(strings.NewReader(args))
-	decoder.UseNumber() // numbers stay as they were written
+	decoder.UseNumber() // numbers keep their text
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, errors.New("the arguments are not valid JSON")
@@ -91,13 +91,13 @@ func object(args string) ([]byte, error) {
 // maxArgs bounds the arguments of a call: they become part of an event, and of a pending action.
 const maxArgs = 64 << 10
 
-// approval decides whether a person must approve a call. nil = never.
+// approval decides whether a call needs a person's approval. nil = never.
 type approval struct {
 	when *expression.Program // nil = always
-	box  *Box
+	box  *Toolbox
 }
 
-func (b *Box) newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
+func (b *Toolbox) newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
 	switch policy.GetApproval() {
 	case "", "never":
 		return nil, nil
@@ -119,8 +119,8 @@ func (b *Box) newApproval(policy *agentpb.ToolPolicy) (*approval, error) {
 	}
 }
 
-// asks is true when in doubt: a value the expression was not written for must not slip through, nor one that makes it
-// too expensive.
+// asks reports whether a call needs approval. It is true if the expression cannot be evaluated, for instance because a
+// value has another type or makes it too expensive.
 func (t *Tool) asks(ctx context.Context, args []byte) bool {
 	a := t.approval
 	if a == nil {

@@ -22,14 +22,15 @@ import (
 	"parley/proto/agentpb"
 )
 
-// MetaIdempotencyKey is where MCP servers find Call.IdempotencyKey.
+// MetaIdempotencyKey is the _meta key of Call.IdempotencyKey.
 const MetaIdempotencyKey = "parley/idempotency-key"
 
-// MetaRuntimeContext is where MCP servers that let a runtime context pass find who asked for the turn, and the metadata.
+// MetaRuntimeContext is the _meta key of the runtime context, for MCP servers whose policy permits it: who requested
+// the turn, and the metadata.
 const MetaRuntimeContext = "parley/runtime-context"
 
-// checkServer says what is wrong with an MCP server's definition.
-func (b *Box) checkServer(spec *agentpb.MCP) error {
+// checkServer reports what is wrong with an MCP server's definition.
+func (b *Toolbox) checkServer(spec *agentpb.MCP) error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("MCP server %q: %w", spec.GetName(), fmt.Errorf(format, args...))
 	}
@@ -64,7 +65,7 @@ func (b *Box) checkServer(spec *agentpb.MCP) error {
 	return nil
 }
 
-// pool holds the MCP servers of all agents: agents that name the same server share its session.
+// pool holds the MCP servers of all agents. Agents with the same server share its session.
 type pool struct {
 	config *Config
 	// ctx ends with the pool; everything its goroutines do ends with it.
@@ -105,7 +106,7 @@ func (p *pool) close() {
 	p.work.Wait()
 }
 
-// server finds or makes the server for a definition. Each call is to be followed by one release.
+// server returns the server of a definition, creating it if necessary. Each call needs one release.
 func (p *pool) server(spec *agentpb.MCP) *server {
 	id := identity(spec)
 	p.mu.Lock()
@@ -119,7 +120,7 @@ func (p *pool) server(spec *agentpb.MCP) *server {
 	return known
 }
 
-// release forgets a server that no agent has any more. A turn that still uses it may: its session ends when it is idle.
+// release drops servers that no agent uses any more. A turn may still use one: its session ends when it is idle.
 func (p *pool) release(servers []*server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,24 +131,25 @@ func (p *pool) release(servers []*server) {
 	}
 }
 
-// identity is what makes two definitions the same server: where it is and how it is reached, not what is made of its tools.
+// identity is equal for definitions of the same server: it covers where the server is and how it is reached, not how
+// its tools are used.
 func identity(spec *agentpb.MCP) [sha256.Size]byte {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&agentpb.MCP{
 		Url: spec.GetUrl(), Headers: spec.GetHeaders(), Command: spec.GetCommand(), Args: spec.GetArgs(), Env: spec.GetEnv(),
 		ConnectTimeoutMs: spec.GetConnectTimeoutMs(),
 	})
-	if err != nil { // not valid UTF-8: it is nobody else's
+	if err != nil { // not valid UTF-8: not shared
 		raw = fmt.Appendf(nil, "%p", spec)
 	}
 	return sha256.Sum256(raw)
 }
 
-// offers asks all servers at once what they offer; nil = it was never reached.
+// offers gets the tools of all servers concurrently; nil = never reached.
 func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	offers := make([]*offer, len(servers))
 	waits := make([]<-chan struct{}, len(servers))
 	for index, server := range servers {
-		offers[index], waits[index] = server.ask() //nolint:contextcheck // a try belongs to the pool
+		offers[index], waits[index] = server.ask() //nolint:contextcheck // an attempt belongs to the pool
 	}
 	for index, server := range servers {
 		if offers[index] != nil || waits[index] == nil {
@@ -162,13 +164,13 @@ func (p *pool) offers(ctx context.Context, servers []*server) []*offer {
 	return offers
 }
 
-// offer is what a server listed at one time; it never changes.
+// offer is a server's list of tools at one time. Immutable.
 type offer struct {
 	tools   []*mcp.Tool
 	content [sha256.Size]byte
 }
 
-// Limits of what a server may list.
+// Limits of a server's list.
 const (
 	maxListed    = 500
 	maxListBytes = 4 << 20
@@ -197,8 +199,8 @@ func list(ctx context.Context, session *mcp.ClientSession) (*offer, error) {
 	return &offer{tools: tools, content: sha256.Sum256(raw)}, nil
 }
 
-// tools makes an agent's tools of an offer, under the agent's own policies. What cannot be a tool is left out.
-func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Box) []*Tool {
+// tools returns an agent's tools from an offer, with the agent's policies. It omits what cannot be a tool.
+func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Toolbox) []*Tool {
 	var made []*Tool
 	for _, listed := range offer.tools {
 		if len(spec.GetTools()) > 0 && !slices.Contains(spec.GetTools(), listed.Name) {
@@ -227,7 +229,7 @@ func (s *server) tools(offer *offer, spec *agentpb.MCP, box *Box) []*Tool {
 	return made
 }
 
-// runTool runs a tool of the server for an agent, whose spec says what of a runtime context it is sent.
+// runTool runs a tool of the server for an agent, whose spec determines what the server gets of a runtime context.
 func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(context.Context, *Call) (string, error) {
 	return func(ctx context.Context, call *Call) (string, error) {
 		params := &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(call.Args)}
@@ -242,10 +244,11 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 		}
 		header := call.Context.Headers(runtimecontext.MCP(spec.GetName()), spec.GetRuntimeHeaders())
 		ctx = withHeader(ctx, header)
-		asked, way := withWay(ctx)
-		result, err := s.call(asked, params)
-		// Every call of a session fails when another one finds that the server does not know it any more: also one that runs.
-		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || way.unseen()) ||
+		tracked, progress := withProgress(ctx)
+		result, err := s.call(tracked, params)
+		// All calls of a session fail, including running ones, when one of them finds that the server no longer knows
+		// the session.
+		if errors.Is(err, mcp.ErrSessionMissing) && (idempotent || progress.unseen()) ||
 			idempotent && errors.Is(err, mcp.ErrConnectionClosed) {
 			result, err = s.call(ctx, params)
 		}
@@ -254,7 +257,7 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 		case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
 			return "", failure("the tool answered with an error: %s", runtimecontext.Redact(answered.Message, s.secrets(header)))
 		case err != nil:
-			return "", &hushed{err, s.secrets(header)}
+			return "", &redactedError{err, s.secrets(header)}
 		case result.NeedsInput():
 			return "", failure("the tool wants to ask for something that this client cannot give")
 		case result.IsError:
@@ -265,7 +268,7 @@ func (s *server) runTool(name string, spec *agentpb.MCP, idempotent bool) func(c
 	}
 }
 
-// secrets are what an error must not repeat: the configured header values and the call's own.
+// secrets returns what an error must not contain: the configured header values and those of the call.
 func (s *server) secrets(header http.Header) []string {
 	configured := make(http.Header, len(s.spec.GetHeaders()))
 	for name, value := range s.spec.GetHeaders() {
@@ -274,18 +277,18 @@ func (s *server) secrets(header http.Header) []string {
 	return append(runtimecontext.Secrets(header), runtimecontext.Secrets(configured)...)
 }
 
-// hushed is an error that does not repeat secrets: a server may quote them to the client library, and that to us.
-type hushed struct {
+// redactedError is an error without secrets: a server may quote them, and the client library passes its text on.
+type redactedError struct {
 	error
 	secrets []string
 }
 
-func (h *hushed) Error() string { return runtimecontext.Redact(h.error.Error(), h.secrets) }
+func (h *redactedError) Error() string { return runtimecontext.Redact(h.error.Error(), h.secrets) }
 
-func (h *hushed) Unwrap() error { return h.error }
+func (h *redactedError) Unwrap() error { return h.error }
 
-// ownCodes are errors that the client library makes itself, in the form of an answer: the connection ends or has ended, or
-// the request could not be sent.
+// ownCodes are codes of errors that the client library itself produces in the form of a response: the connection ends
+// or has ended, or the request could not be sent.
 var ownCodes = []int64{-32003, -32004, -32005} //nolint:gochecknoglobals // a list; nothing writes to it
 
 func nonEmpty(text, otherwise string) string {
@@ -295,7 +298,7 @@ func nonEmpty(text, otherwise string) string {
 	return text
 }
 
-// content is a result as text. Structured content that the texts do not already hold comes last, as JSON.
+// content returns a result as text. Structured content that the texts do not already contain comes last, as JSON.
 func content(result *mcp.CallToolResult) string {
 	var parts []string
 	for _, part := range result.Content {
@@ -334,7 +337,7 @@ func partText(part mcp.Content) string {
 	}
 }
 
-// sortedEnv gives environment variables in a fixed order.
+// sortedEnv returns environment variables in a fixed order.
 func sortedEnv(env map[string]string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {

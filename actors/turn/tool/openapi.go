@@ -20,15 +20,15 @@ import (
 	"parley/proto/agentpb"
 )
 
-// Limits of a document: it is read at the start, and again on each node that runs its agent.
+// Limits of a document: it is parsed at the start, and again on each node that runs its agent.
 const (
 	maxDocument   = 8 << 20
 	maxOperations = 500
 )
 
-// operations makes the tools of an OpenAPI document. An operation that cannot be a tool (a body that is no JSON, a
-// parameter in a style nobody uses) is an error if it was asked for by name, else it is left out.
-func (b *Box) operations(api *agentpb.OpenAPI) ([]*Tool, error) {
+// operations returns the tools of an OpenAPI document. An operation that cannot be a tool (a body that is not JSON, a
+// parameter in an unusual style) is an error if it was configured by name; otherwise it is omitted.
+func (b *Toolbox) operations(api *agentpb.OpenAPI) ([]*Tool, error) {
 	document, err := load(api.GetDocument())
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func load(text []byte) (*openapi3.T, error) {
 	if len(text) > maxDocument {
 		return nil, fmt.Errorf("the document is longer than %d bytes", maxDocument)
 	}
-	loader := openapi3.NewLoader() // reads no other file and no URL
+	loader := openapi3.NewLoader() // loads no other files or URLs
 	document, err := loader.LoadFromData(text)
 	if err != nil {
 		return nil, fmt.Errorf("document: %w", err)
@@ -83,7 +83,7 @@ func load(text []byte) (*openapi3.T, error) {
 	return document, nil
 }
 
-// known checks that what the configuration names is in the document.
+// known checks that the document has the operations that the configuration names.
 func known(api *agentpb.OpenAPI, found []*operation) error {
 	ids := make(map[string]bool, len(found))
 	for _, one := range found {
@@ -115,7 +115,7 @@ func baseURL(api *agentpb.OpenAPI, document *openapi3.T) (*url.URL, error) {
 	return base, nil
 }
 
-// operation is one operation of a document, and how a call of it becomes a request.
+// operation is one operation of a document, with what it takes to turn a call into a request.
 type operation struct {
 	id, method, path string
 	item             *openapi3.PathItem
@@ -125,15 +125,15 @@ type operation struct {
 	body       body
 }
 
-// body says where the JSON body of a request comes from.
+// body describes the source of a request's JSON body.
 type body struct {
-	contentType string          // empty = there is none
+	contentType string          // empty = no body
 	whole       bool            // the property "body"
-	names       map[string]bool // else these properties
-	required    bool            // it is sent even when none of them is given
+	names       map[string]bool // otherwise these properties
+	required    bool            // it is sent even if none of them is given
 }
 
-// listOperations lists what the document has, in the order of path and method.
+// listOperations returns the document's operations, ordered by path and method.
 func listOperations(document *openapi3.T) []*operation {
 	var found []*operation
 	paths := document.Paths.Map()
@@ -154,7 +154,7 @@ func listOperations(document *openapi3.T) []*operation {
 	return found
 }
 
-func (b *Box) operation(api *agentpb.OpenAPI, document *openapi3.T, one *operation) (*Tool, error) {
+func (b *Toolbox) operation(api *agentpb.OpenAPI, document *openapi3.T, one *operation) (*Tool, error) {
 	properties := newProperties(document)
 	if err := one.readParameters(properties); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (b *Box) operation(api *agentpb.OpenAPI, document *openapi3.T, one *operati
 	return b.tool(prefixed(api.GetName(), one.id), describe(one.spec), definition, policy)
 }
 
-// prefixed is the name of a tool among those of its document or server.
+// prefixed returns the name of a tool of a document or server.
 func prefixed(prefix, name string) string {
 	if prefix == "" {
 		return safeName(name)
@@ -181,7 +181,7 @@ func prefixed(prefix, name string) string {
 	return safeName(prefix + "_" + name)
 }
 
-// maxDescription bounds what a model is told of a tool that somebody else describes.
+// maxDescription bounds a description from a document or server that is passed to a model.
 const maxDescription = 4 << 10
 
 func describe(spec *openapi3.Operation) string {
@@ -192,7 +192,7 @@ func describe(spec *openapi3.Operation) string {
 	return clean(text, maxDescription)
 }
 
-// readParameters takes the operation's parameters, and those of its path that it does not define itself.
+// readParameters reads the operation's parameters, and those of its path that it does not override.
 func (o *operation) readParameters(properties *properties) error {
 	type place struct{ in, name string }
 	seen := make(map[place]bool)
@@ -222,7 +222,7 @@ func (o *operation) readParameters(properties *properties) error {
 	return o.checkPath()
 }
 
-// reserved headers are not parameters, whatever a document says (OpenAPI 3, "Parameter Object").
+// reserved reports whether a header must not be a parameter (OpenAPI 3, "Parameter Object").
 func reserved(header string) bool {
 	switch http.CanonicalHeaderKey(header) {
 	case "Accept", "Authorization", "Content-Type", "Content-Length", "Cookie", "Host", IdempotencyHeader:
@@ -231,7 +231,7 @@ func reserved(header string) bool {
 	return false
 }
 
-// checkPath wants a parameter for each place in the path.
+// checkPath checks that each placeholder of the path has a parameter.
 func (o *operation) checkPath() error {
 	for _, match := range placeholder.FindAllStringSubmatch(o.path, -1) {
 		if !slices.ContainsFunc(o.parameters, func(p parameter) bool {
@@ -243,7 +243,7 @@ func (o *operation) checkPath() error {
 	return nil
 }
 
-// readBody takes the JSON body.
+// readBody reads the schema of the JSON body.
 func (o *operation) readBody(properties *properties) error {
 	if o.spec.RequestBody == nil || o.spec.RequestBody.Value == nil {
 		return nil
@@ -267,7 +267,7 @@ func isJSON(contentType string) bool {
 	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-func (b *Box) runOperation(
+func (b *Toolbox) runOperation(
 	one *operation, base *url.URL, header http.Header, api *agentpb.OpenAPI,
 ) func(context.Context, *Call) (string, error) {
 	hidden := runtimecontext.Secrets(header)
@@ -276,13 +276,13 @@ func (b *Box) runOperation(
 		if json.Unmarshal(call.Args, &values) != nil {
 			return "", failure("the arguments cannot be read")
 		}
-		asked, err := one.request(base, values)
+		request, err := one.request(base, values)
 		if err != nil {
 			return "", err
 		}
-		maps.Copy(asked.header, header) // what the operator set wins over what the model asks for
-		asked.hidden = hidden
-		asked.runtime = call.Context.Headers(runtimecontext.Tool(api.GetName()), api.GetRuntimeHeaders())
-		return b.do(ctx, asked, call)
+		maps.Copy(request.header, header) // the operator's headers win over the model's
+		request.hidden = hidden
+		request.runtime = call.Context.Headers(runtimecontext.Tool(api.GetName()), api.GetRuntimeHeaders())
+		return b.do(ctx, request, call)
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// parameter is one parameter of an operation and how it is written.
+// parameter is one parameter of an operation and its serialisation.
 type parameter struct {
 	property string // of the arguments
 	name, in string
 	style    string
 	explode  bool
-	asJSON   bool // the parameter is defined by a JSON content, not by a style
+	asJSON   bool // the parameter is defined with JSON content instead of a style
 	required bool
 }
 
-// newParameter knows the styles in use: simple in paths and headers; form, deepObject, and lists with spaces or pipes in
-// queries. Cookies are left to the configured headers.
+// newParameter supports the common styles: simple in paths and headers; form, deepObject, and lists with spaces or
+// pipes in queries. Cookies can be set by the configured headers.
 func newParameter(spec *openapi3.Parameter) (parameter, error) {
 	read := parameter{name: spec.Name, in: spec.In, required: spec.Required || spec.In == openapi3.ParameterInPath}
 	if spec.In == openapi3.ParameterInCookie {
@@ -60,7 +60,7 @@ func newParameter(spec *openapi3.Parameter) (parameter, error) {
 	return read, nil
 }
 
-// request makes the request of a call.
+// request builds the request of a call.
 func (o *operation) request(base *url.URL, values map[string]json.RawMessage) (*exchange, error) {
 	asked := &exchange{method: o.method, header: make(http.Header)}
 	query, path := make(url.Values), o.path
@@ -93,7 +93,7 @@ func (o *operation) request(base *url.URL, values map[string]json.RawMessage) (*
 	if err := o.writeBody(asked, values); err != nil {
 		return nil, err
 	}
-	maps.Copy(query, base.Query()) // the operator's win
+	maps.Copy(query, base.Query()) // the operator's values win
 	asked.url = base.Scheme + "://" + base.Host + strings.TrimSuffix(base.EscapedPath(), "/") + path
 	if len(query) > 0 {
 		asked.url += "?" + query.Encode()
@@ -124,13 +124,13 @@ func (o *operation) writeBody(asked *exchange, values map[string]json.RawMessage
 	return nil
 }
 
-// inBody says that an argument goes into the body: a property of its schema, or one that is no parameter, if the schema
-// lets more in.
+// inBody reports whether an argument belongs to the body: it is a property of its schema, or it is no parameter and the
+// schema permits additional properties.
 func (o *operation) inBody(name string) bool {
 	return o.body.names[name] || !slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.property == name })
 }
 
-// addQuery writes a parameter of a query.
+// addQuery adds a query parameter.
 func (p *parameter) addQuery(query url.Values, value json.RawMessage) {
 	if p.asJSON {
 		query.Add(p.name, string(value))
@@ -168,7 +168,7 @@ func (p *parameter) addQuery(query url.Values, value json.RawMessage) {
 	query.Add(p.name, strings.Join(texts, between))
 }
 
-// text writes a parameter of a path or a header: style simple.
+// text serialises a path or header parameter: style simple.
 func (p *parameter) text(value json.RawMessage) string {
 	if p.asJSON {
 		return string(value)
@@ -184,7 +184,7 @@ func (p *parameter) text(value json.RawMessage) string {
 
 type field struct{ name, text string }
 
-// fieldsOf takes an object apart, sorted by name; what is nested in it stays JSON.
+// fieldsOf returns the fields of an object, sorted by name; nested values stay JSON.
 func fieldsOf(value json.RawMessage) ([]field, bool) {
 	var object map[string]json.RawMessage
 	if len(value) == 0 || value[0] != '{' || json.Unmarshal(value, &object) != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// properties grows into the JSON Schema of an operation's arguments. OpenAPI 3.0 has a dialect of its own: it is
-// translated, and what it refers to of the document comes along as $defs.
+// properties builds the JSON Schema of an operation's arguments. Schemas are translated from the dialect of OpenAPI
+// 3.0, and the schemas that they refer to are copied to $defs.
 type properties struct {
 	document *openapi3.T
 	fields   map[string]any
@@ -42,7 +42,7 @@ func (p *properties) definition() ([]byte, error) {
 	return json.Marshal(definition)
 }
 
-// use collects the definitions that are referred to: a body that became part of the arguments needs its own no more.
+// use collects the definitions that are referred to: that of a body that became part of the arguments is not needed.
 func (p *properties) use(value any, used map[string]any) {
 	switch value := value.(type) {
 	case []any:
@@ -63,7 +63,7 @@ func (p *properties) use(value any, used map[string]any) {
 	}
 }
 
-// free is a name for a property: the parameter's own, unless another parameter has it.
+// free returns an unused name for a property: the parameter's own, unless another parameter has it.
 func (p *properties) free(name, in string) string {
 	for p.fields[name] != nil {
 		name += "_" + in
@@ -92,7 +92,7 @@ func (p *properties) addParameter(name string, spec *openapi3.Parameter) error {
 	return nil
 }
 
-// addBody makes the properties of a body properties of the arguments, or the whole of it one property.
+// addBody makes the properties of a body properties of the arguments, or the whole body one property.
 func (p *properties) addBody(read *body, reference *openapi3.SchemaRef) error {
 	translated, err := p.translate(reference)
 	if err != nil {
@@ -120,8 +120,8 @@ func (p *properties) addBody(read *body, reference *openapi3.SchemaRef) error {
 	return nil
 }
 
-// plainObject gives a body's schema and properties when they can stand beside the parameters: an object without
-// conditions on the whole of it, and no name twice.
+// plainObject returns a body's schema and properties if they can be merged with the parameters: the body is an object
+// without conditions on the whole, and no name occurs twice.
 func (p *properties) plainObject(reference *openapi3.SchemaRef, translated any) (object, own map[string]any) {
 	object, _ = translated.(map[string]any)
 	if reference != nil && reference.Ref != "" {
@@ -157,16 +157,16 @@ func texts(value any) []string {
 	return found
 }
 
-// Where documents keep the schemas they refer to, and where they are kept here.
+// Where documents keep referenced schemas, and where they are kept here.
 const (
 	schemas = "#/components/schemas/"
 	defs    = "#/$defs/"
 )
 
-// maxNesting bounds the depth of a schema; the document is the operator's, but may be somebody else's work.
+// maxNesting bounds the depth of a schema: the operator's document may come from someone else.
 const maxNesting = 64
 
-// translate makes a JSON Schema of a schema of the document.
+// translate returns the JSON Schema for a schema of the document.
 func (p *properties) translate(reference *openapi3.SchemaRef) (any, error) {
 	if reference == nil {
 		return map[string]any{}, nil
@@ -178,7 +178,7 @@ func (p *properties) translate(reference *openapi3.SchemaRef) (any, error) {
 	return p.schema(value, 0)
 }
 
-// generic gives a schema of the document as it was written, references and all.
+// generic returns a schema of the document as written, with its references.
 func generic(reference *openapi3.SchemaRef) (value any, err error) {
 	raw, err := json.Marshal(reference)
 	if err == nil {
@@ -187,7 +187,7 @@ func generic(reference *openapi3.SchemaRef) (value any, err error) {
 	return value, err
 }
 
-// schema translates one schema and those in it.
+// schema translates a schema and its subschemas.
 func (p *properties) schema(value any, depth int) (any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -215,7 +215,7 @@ func (p *properties) schema(value any, depth int) (any, error) {
 	return made, nil
 }
 
-// keyword translates the value of one keyword; nil = it goes.
+// keyword translates the value of one keyword; nil = omit it.
 func (p *properties) keyword(keyword string, value any, depth int) (any, error) {
 	switch keyword {
 	case "$ref":
@@ -257,7 +257,7 @@ func (p *properties) keyword(keyword string, value any, depth int) (any, error) 
 	return value, nil
 }
 
-// reference brings the schema that is referred to into $defs.
+// reference copies the referenced schema to $defs.
 func (p *properties) reference(value any, depth int) (any, error) {
 	text, _ := value.(string)
 	name, ours := strings.CutPrefix(text, schemas)
@@ -283,7 +283,7 @@ func (p *properties) reference(value any, depth int) (any, error) {
 	return defs + name, nil
 }
 
-// strip takes the read-only properties from an object: they are the answer's, and must not be sent.
+// strip removes the read-only properties of an object: they belong to responses and must not be sent.
 func strip(object map[string]any) {
 	own, _ := object["properties"].(map[string]any)
 	var gone []string
@@ -314,7 +314,7 @@ func isTrue(value any) bool {
 	return is
 }
 
-// exclusive turns a bound that is said to be exclusive (3.0) into an exclusive bound (3.1, JSON Schema).
+// exclusive converts a bound with a boolean exclusive keyword (3.0) to an exclusive bound (3.1, JSON Schema).
 func exclusive(object map[string]any, keyword, bound string) {
 	is, old := object[keyword].(bool)
 	if !old {
@@ -327,7 +327,7 @@ func exclusive(object map[string]any, keyword, bound string) {
 	}
 }
 
-// nullable lets null in.
+// nullable permits null.
 func nullable(object map[string]any) map[string]any {
 	kind, single := object["type"].(string)
 	if !single || object["enum"] != nil {

@@ -21,11 +21,11 @@ import (
 	"parley/proto/agentpb"
 )
 
-// anyObject is the schema of a tool that says nothing of its arguments. Some model APIs insist on properties.
+// anyObject is the schema of a tool without a schema. Some model APIs require properties.
 const anyObject = `{"type":"object","properties":{}}`
 
-// plain makes a configured tool.
-func (b *Box) plain(spec *agentpb.Tool) (*Tool, error) {
+// plain returns a configured tool.
+func (b *Toolbox) plain(spec *agentpb.Tool) (*Tool, error) {
 	if !validName(spec.GetName()) {
 		return nil, errors.New("a name is 1 to 64 letters, digits, _ and -")
 	}
@@ -59,8 +59,8 @@ func oneOf(conditions ...bool) int {
 	return count
 }
 
-// tool makes what all kinds have in common.
-func (b *Box) tool(name, description string, definition []byte, policy *agentpb.ToolPolicy) (*Tool, error) {
+// tool returns a tool with what all kinds have in common.
+func (b *Toolbox) tool(name, description string, definition []byte, policy *agentpb.ToolPolicy) (*Tool, error) {
 	if policy == nil {
 		policy = &agentpb.ToolPolicy{}
 	}
@@ -104,7 +104,7 @@ var nameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func validName(name string) bool { return nameRule.MatchString(name) }
 
-// safeName makes a name of others' choosing one that every model API takes.
+// safeName turns any name into one that every model API accepts.
 func safeName(name string) string {
 	return strings.Map(func(letter rune) rune {
 		if letter < 0x80 && validName(string(letter)) {
@@ -116,8 +116,8 @@ func safeName(name string) string {
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// target is a URL with arguments in it, checked when it is read: what is to be filled in never decides where a request
-// goes.
+// target is a URL with placeholders, checked when it is parsed: an argument can never change the host or structure of a
+// request.
 type target struct {
 	base  string   // scheme, user and host
 	path  string   // escaped, with {name}
@@ -150,7 +150,7 @@ func newTarget(text string) (*target, error) {
 	return &made, nil
 }
 
-// fill puts the arguments in, each escaped. In the path none may be empty or walk up.
+// fill inserts the arguments, each escaped. In the path none may be empty or a dot segment.
 func (t *target) fill(values map[string]json.RawMessage) (string, error) {
 	var missing error
 	in := func(escape func(string) string, path bool) func(string) string {
@@ -173,7 +173,7 @@ func (t *target) fill(values map[string]json.RawMessage) (string, error) {
 	return text, missing
 }
 
-// scalar is a value as it stands in a URL or a header: a string as it is, a number or a boolean as in JSON.
+// scalar returns a value as it is written in a URL or a header: a string as it is, a number or a boolean as in JSON.
 func scalar(value json.RawMessage) (string, error) {
 	if len(value) == 0 || string(value) == "null" {
 		return "", errors.New("it is missing")
@@ -189,8 +189,8 @@ func scalar(value json.RawMessage) (string, error) {
 	return string(value), nil
 }
 
-// plainHTTP makes the run of an HTTP tool that is described by its URL alone.
-func (b *Box) plainHTTP(name string, spec *agentpb.HTTP) (func(context.Context, *Call) (string, error), error) {
+// plainHTTP returns the run function of an HTTP tool that is described by its URL.
+func (b *Toolbox) plainHTTP(name string, spec *agentpb.HTTP) (func(context.Context, *Call) (string, error), error) {
 	method := strings.ToUpper(cmp.Or(spec.GetMethod(), http.MethodPost))
 	if !slices.Contains(methods, method) {
 		return nil, fmt.Errorf("method %q is none of %s", spec.GetMethod(), strings.Join(methods, ", "))
@@ -220,7 +220,7 @@ func (b *Box) plainHTTP(name string, spec *agentpb.HTTP) (func(context.Context, 
 			method: method, url: address, header: header.Clone(), hidden: hidden,
 			runtime: call.Context.Headers(runtimecontext.Tool(name), spec.GetRuntimeHeaders()),
 		}
-		var unfit error // of this call: others run at the same time
+		var unfit error // of this call: others run concurrently
 		if inQuery(method) {
 			asked.url, unfit = addQuery(address, values)
 		} else {
@@ -238,13 +238,13 @@ var methods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut,
 }
 
-// inQuery says that the arguments of a method are no body.
+// inQuery reports whether a method's arguments go into the query instead of a body.
 func inQuery(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions
 }
 
-// addQuery adds the arguments to a URL: an array as one parameter each, an object as its JSON. What the URL has already is
-// the operator's.
+// addQuery adds the arguments to a URL: an array as one parameter per element, an object as JSON. Parameters that the
+// URL already has are the operator's.
 func addQuery(address string, values map[string]json.RawMessage) (string, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -263,7 +263,7 @@ func addQuery(address string, values map[string]json.RawMessage) (string, error)
 	return parsed.String(), nil
 }
 
-// spread is a value as texts: an array is several, null is none.
+// spread returns a value as texts: one per element of an array, none for null.
 func spread(value json.RawMessage) []string {
 	var list []json.RawMessage
 	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &list) != nil {

@@ -12,11 +12,11 @@ import (
 	"parley/actors/turn/model"
 )
 
-// maxErrorText bounds the text of an error, in bytes: a model needs the gist of it.
+// maxErrorText bounds the text of an error, in bytes: a model needs only the gist.
 const maxErrorText = 2 << 10
 
-// Run runs a tool of kind Run. It returns when the tool has answered, failed, or run out of its time; soon when ctx ends,
-// and then whether the tool did its work is not known. The text of the error is safe to show the model.
+// Run runs a tool of kind Run. It returns when the tool has answered, failed or timed out, and soon after ctx ends,
+// when it is unknown whether the tool did its work. The text of the error may be shown to the model.
 func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 	if t.run == nil {
 		return "", fmt.Errorf("the tool %q is not run here", t.Name)
@@ -37,22 +37,22 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 
 var anyURL = regexp.MustCompile(`https?://[^\s"]+`)
 
-// withoutURLs is the text of an error for the log. Keys like to be in URLs, and libraries like to quote those.
+// withoutURLs returns the text of an error for the log, without URLs: these may contain keys, and libraries quote them.
 func withoutURLs(err error) string {
 	return anyURL.ReplaceAllString(deliver.WithoutURL(err).Error(), "(URL)")
 }
 
 var errTimeout = errors.New("the tool did not answer and was given up")
 
-// failed is an error that a tool answered with, or that was written for the model.
+// failed is an error that a tool returned, or that was written for the model.
 type failed struct{ text string }
 
 func (f *failed) Error() string { return f.text }
 
 func failure(format string, args ...any) error { return &failed{text: fmt.Sprintf(format, args...)} }
 
-// plainError tells what went wrong without telling where: a URL may hold a secret, an address says something of the
-// network.
+// plainError describes what went wrong without URLs and addresses: a URL may contain a secret, and an address reveals
+// something about the network.
 func plainError(ctx context.Context, err error) error {
 	var answer *failed
 	switch cause := context.Cause(ctx); {
@@ -69,7 +69,7 @@ func plainError(ctx context.Context, err error) error {
 	}
 }
 
-// bounded cuts a result to its limit, with a note about it in place of the rest.
+// bounded cuts a result to its limit and appends a note.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
@@ -79,7 +79,7 @@ func bounded(text string, limit int) string {
 	return model.Head(text, max(limit-len(note), 0)) + note
 }
 
-// clean makes text fit for an error.
+// clean makes text suitable for an error.
 func clean(text string, limit int) string {
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
 	if len(text) <= limit {

@@ -15,23 +15,22 @@ import (
 	"parley/proto/agentpb"
 )
 
-// server is one MCP server: what it offers, and the session with it while there is one. A session is opened when it is
-// needed, by one goroutine at a time, and ended by its keeper: when it broke, when nobody used it for long, when the Box
-// closes.
+// server is one MCP server: its tools, and the session with it while there is one. A session is opened on demand, by
+// one goroutine at a time. Its own goroutine ends it when it breaks, has been idle for long, or the Toolbox closes.
 type server struct {
 	pool  *pool
 	spec  *agentpb.MCP
 	id    [sha256.Size]byte
-	users int // agents that have it; guarded by the pool
+	users int // agents that use it; guarded by the pool
 
 	mu struct {
 		sync.Mutex
-		offer    *offer // the newest list; kept when the server is gone
+		offer    *offer // the newest list; kept while the server is unreachable
 		listedAt time.Time
 		session  *session
-		trying   <-chan struct{} // closed when the try under way has ended, or its time; nil = none is
-		failedAt time.Time       // when the newest try failed; zero when it did not
-		older    bool            // the next try speaks the older protocol from the start
+		trying   <-chan struct{} // closed when the current attempt has ended or timed out; nil = there is none
+		failedAt time.Time       // when the newest attempt failed; zero if it did not
+		older    bool            // the next attempt uses the older protocol from the start
 	}
 }
 
@@ -40,7 +39,7 @@ type session struct {
 	*mcp.ClientSession
 	calls  int
 	used   time.Time
-	broken chan struct{} // closed when the other side is gone
+	broken chan struct{} // closed when the connection has broken
 }
 
 // olderProtocol is the newest version of the protocol that begins with a handshake.
@@ -52,8 +51,8 @@ func (s *server) logger() *slog.Logger {
 	return s.pool.config.Logger.With(slog.String("mcp_server", s.spec.GetName()))
 }
 
-// ask gives the newest offer, or what to wait for until there may be one. An old offer is still good; a new one is then
-// fetched for the turns to come.
+// ask returns the newest offer, or a channel to wait on until there may be one. An old offer is still used, while a new
+// one is fetched for later turns.
 func (s *server) ask() (*offer, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +68,8 @@ func (s *server) current() *offer {
 	return s.mu.offer
 }
 
-// tryLocked makes sure that a try to connect and list is under way, and gives the end of it; nil when it is too early for
-// another one.
+// tryLocked ensures that an attempt to connect and list is in progress, and returns a channel that is closed at its
+// end; nil if it is too early for another attempt.
 func (s *server) tryLocked() <-chan struct{} {
 	if s.mu.trying != nil {
 		return s.mu.trying
@@ -79,7 +78,7 @@ func (s *server) tryLocked() <-chan struct{} {
 		return nil
 	}
 	limit := cmp.Or(time.Duration(s.spec.GetConnectTimeoutMs())*time.Millisecond, s.pool.config.ConnectTimeout)
-	// Not under the context of whoever asks first: others wait for it too.
+	// Not under the context of the first caller: others wait for it, too.
 	ctx, cancel := context.WithTimeout(s.pool.ctx, limit)
 	if !s.pool.start(func() { s.try(ctx, cancel) }) {
 		cancel()
@@ -89,8 +88,8 @@ func (s *server) tryLocked() <-chan struct{} {
 	return s.mu.trying
 }
 
-// try connects, unless there is a session, and lists. It may need some seconds more than its time to clean up; nobody waits
-// for that.
+// try connects, unless there is a session, and lists the tools. Its cleanup may take some seconds longer than its
+// timeout; nobody waits for that.
 func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 	defer cancel()
 	offer, err := s.connectAndList(ctx)
@@ -99,7 +98,7 @@ func (s *server) try(ctx context.Context, cancel context.CancelFunc) {
 	s.mu.trying = nil
 	if err != nil {
 		s.mu.failedAt = time.Now()
-		// A server that knows the older protocol only should refuse the newer one; some say nothing instead.
+		// A server that only supports the older protocol should refuse the newer one; some do not answer instead.
 		s.mu.older = !s.mu.older && errors.Is(err, context.DeadlineExceeded)
 		if s.pool.ctx.Err() == nil {
 			s.logger().Warn("an MCP server is out of reach", slog.String("err", withoutURLs(err)))
@@ -131,15 +130,15 @@ func (s *server) connectAndList(ctx context.Context) (*offer, error) {
 	return offer, nil
 }
 
-// connect opens a session, in use by the caller, and gives it a keeper.
+// connect opens a session, in use by the caller, and starts its goroutine.
 func (s *server) connect(ctx context.Context) (*session, error) {
 	transport, err := s.transport()
 	if err != nil {
 		return nil, err
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "parley", Version: "1"}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{}, // nothing that a server could ask of us
-		// A server that wants input in the middle of a call gets none: people are asked by pending actions.
+		Capabilities: &mcp.ClientCapabilities{}, // no requests by the server
+		// A server cannot ask for input during a call: people are asked by pending actions.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	options := &mcp.ClientSessionOptions{}
@@ -157,12 +156,12 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	s.mu.Lock()
 	s.mu.session = open
 	s.mu.Unlock()
-	kept := s.pool.start(func() { s.keep(open, transport) }) &&
+	kept := s.pool.start(func() { s.supervise(open, transport) }) &&
 		s.pool.start(func() {
 			defer close(open.broken)
-			_ = connected.Wait() // how it broke, the calls on it were told
+			_ = connected.Wait() // its calls have got the error
 		})
-	if !kept { // the pool closed in between
+	if !kept { // the pool has closed meanwhile
 		s.drop(open)
 		end(connected, transport)
 		return nil, errServerGone
@@ -170,8 +169,8 @@ func (s *server) connect(ctx context.Context) (*session, error) {
 	return open, nil
 }
 
-// keep ends a session when its time has come.
-func (s *server) keep(open *session, transport mcp.Transport) {
+// supervise ends a session when it breaks, is idle for long, or the pool closes.
+func (s *server) supervise(open *session, transport mcp.Transport) {
 	tick := time.NewTicker(max(s.pool.config.IdleTimeout/4, time.Millisecond))
 	defer tick.Stop()
 	for s.wanted(open) {
@@ -186,7 +185,7 @@ func (s *server) keep(open *session, transport mcp.Transport) {
 	end(open.ClientSession, transport)
 }
 
-// wanted says whether a session is to live on; one that was idle for long is not.
+// wanted reports whether a session is to be kept; an idle one is not.
 func (s *server) wanted(open *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +199,7 @@ func (s *server) wanted(open *session) bool {
 	return true
 }
 
-// acquire gives the session, if there is one, for a use that ends with leave.
+// acquire returns the session, if there is one, for a use that ends with leave.
 func (s *server) acquire() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +216,7 @@ func (s *server) leave(open *session) {
 	open.used = time.Now()
 }
 
-// drop takes a session out of use; its keeper ends it.
+// drop takes a session out of use; its goroutine ends it.
 func (s *server) drop(open *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,9 +243,9 @@ func (s *server) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.Cal
 	return result, err
 }
 
-// reach gives the session for a use, and waits for one to be opened if need be.
+// reach returns a session for a use, waiting for one to be opened if necessary.
 func (s *server) reach(ctx context.Context) (*session, error) {
-	for range 2 { // a session may break between the end of the try and its use
+	for range 2 { // a session may break between the end of the attempt and its use
 		if open := s.acquire(); open != nil {
 			return open, nil
 		}

@@ -11,14 +11,14 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Set is what an agent may call. Safe for concurrent use; it never changes.
+// Set is the tools that an agent may call. Immutable, and safe for concurrent use.
 type Set interface {
-	// Definitions are the tools as the model is told of them, sorted by name. They are only read.
+	// Definitions are the tools as described to the model, sorted by name. Read-only.
 	Definitions() []model.Tool
 	Find(name string) (*Tool, bool)
 }
 
-// Kind says who brings a tool's result about.
+// Kind says who produces a tool's result.
 type Kind int
 
 // Kinds of tools.
@@ -34,8 +34,8 @@ type Tool struct {
 	Description string
 	Schema      []byte // JSON Schema object of the arguments, never empty
 	Kind        Kind
-	OfCaller    bool                // it came with the request for the turn
-	Policy      *agentpb.ToolPolicy // never nil; only read
+	OfCaller    bool                // it came with the request
+	Policy      *agentpb.ToolPolicy // never nil; read-only
 
 	approval *approval
 	run      func(ctx context.Context, call *Call) (string, error)
@@ -48,22 +48,22 @@ type Tool struct {
 type Judgement struct {
 	Args    []byte // JSON object, compact
 	Need    conversationpb.Need
-	Details []byte // JSON object for the pending action, nil when there is nothing to tell
-	// ActionTimeout is how long a person, or the caller's side, has. 0 = the default.
+	Details []byte // JSON object for the pending action, nil if there is nothing to add
+	// ActionTimeout is how long the person, or the caller's side, has. 0 = the default.
 	ActionTimeout time.Duration
 }
 
 // Call is one run of a tool.
 type Call struct {
 	ID             string // tool call id, as the model gave it
-	IdempotencyKey string // the same for every try of this call
+	IdempotencyKey string // the same for every attempt of this call
 	ConversationID string
 	RunID          string
 	UserID         string
 	Args           []byte // JSON object, as judged or as a person approved it
-	// Context is what the turn's caller hands to tools that let it pass; nil = nothing.
+	// Context is the turn's runtime context, for tools whose policy permits it; nil = none.
 	Context *runtimecontext.Context
 
-	limit      int // bytes of the result that are of use
+	limit      int // how many bytes of the result are used
 	idempotent bool
 }

@@ -21,33 +21,33 @@ import (
 	"parley/actors/machine/rawjson"
 )
 
-// Limits of what an MCP server may say.
+// Limits of an MCP server's messages.
 const (
 	maxMessage  = 16 << 20 // one message
 	maxResponse = 64 << 20 // one HTTP response: the messages about one call
 	maxLogLine  = 1 << 10
 	maxDepth    = 200     // of the JSON of a message
-	maxValues   = 250_000 // in it: decoded, one of two bytes takes a hundred
+	maxValues   = 250_000 // in a message: a value of two bytes takes a hundred when decoded
 )
 
-// terminate is how long a process has to end after its input was closed, and again after it was asked to.
+// terminate is how long a process has to exit after its input is closed, and again after SIGTERM.
 const terminate = 2 * time.Second
 
-// transport makes the way to a server, for one session.
+// transport returns a transport to the server, for one session.
 func (s *server) transport() (mcp.Transport, error) {
 	if s.spec.GetUrl() != "" {
 		return s.overHTTP()
 	}
-	command := exec.Command(s.spec.GetCommand(), s.spec.GetArgs()...) //nolint:noctx // its session ends it, in good order
+	command := exec.Command(s.spec.GetCommand(), s.spec.GetArgs()...) //nolint:noctx // its session ends it cleanly
 	command.Env = append(ownEnv(), sortedEnv(s.spec.GetEnv())...)
 	command.Stderr = &lines{logger: s.logger()}
 	command.WaitDelay = terminate
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process is not meant for it
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to this process must not reach it
 	return &mcp.CommandTransport{Command: command, TerminateDuration: terminate}, nil
 }
 
-// ownEnv is what a process inherits: the little that programs need to run at all. The rest of this process's environment
-// may hold keys.
+// ownEnv is the environment that a process inherits: only what programs need to run. The rest of this process's
+// environment may contain keys.
 func ownEnv() []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ"} {
@@ -60,11 +60,11 @@ func ownEnv() []string {
 
 // end closes a session.
 func end(session *mcp.ClientSession, transport mcp.Transport) {
-	_ = session.Close() // there is nobody to tell
+	_ = session.Close() // nothing depends on it
 	sweep(transport)
 }
 
-// sweep ends what the process of a closed session may have left behind in its group; most often that is nothing.
+// sweep kills processes that the process of a closed session may have left in its group.
 func sweep(transport mcp.Transport) {
 	if process, ok := transport.(*mcp.CommandTransport); ok && process.Command.Process != nil {
 		_ = syscall.Kill(-process.Command.Process.Pid, syscall.SIGKILL)
@@ -81,24 +81,25 @@ func (s *server) overHTTP() (mcp.Transport, error) {
 		return nil, err
 	}
 	client := s.pool.config.Guard.Client(0)
-	client.Transport = &courier{next: client.Transport, home: home.Host, scheme: home.Scheme, header: header}
+	client.Transport = &headerTransport{next: client.Transport, home: home.Host, scheme: home.Scheme, header: header}
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.spec.GetUrl(), HTTPClient: client, MaxEventSize: maxMessage,
-		// What it would tell, a change of the list, is learnt by asking again; a connection for it is not worth while.
+		// It would only report changes of the list, which RefreshAfter finds as well; that is not worth a connection.
 		DisableStandaloneSSE: true,
 	}, nil
 }
 
-// courier adds the configured headers to requests to the configured host, over them those of a call's runtime context, and
-// bounds the answers. A session is shared by many users: what is one's own goes with the call and never with the session.
-type courier struct {
+// headerTransport adds the configured headers to requests to the configured host, then those of a call's runtime
+// context, and bounds the responses. A session is shared by many users: a user's headers belong to the call, never to
+// the session.
+type headerTransport struct {
 	next         http.RoundTripper
 	home, scheme string
 	header       http.Header
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c *headerTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Host == c.home && request.URL.Scheme == c.scheme {
 		request = request.Clone(request.Context())
 		for name, values := range c.header {
@@ -111,15 +112,15 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	way, _ := request.Context().Value(wayKey{}).(*way)
+	progress, _ := request.Context().Value(progressKey{}).(*callProgress)
 	if request.Method != http.MethodPost {
-		way = nil // it only asks what became of the call
+		progress = nil // it only asks for the outcome of the call
 	}
-	way.goes()
+	progress.markSent()
 	response, err := c.next.RoundTrip(request)
 	if err == nil {
-		way.answered(response.StatusCode)
-		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an unreadable one is no event stream
+		progress.answered(response.StatusCode)
+		kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // an invalid type is no event stream
 		response.Body = &capped{ReadCloser: response.Body, left: maxResponse, gauge: rawjson.Gauge{
 			MaxDepth: maxDepth, MaxValues: maxValues, Events: kind == "text/event-stream",
 		}}
@@ -129,7 +130,7 @@ func (c *courier) RoundTrip(request *http.Request) (*http.Response, error) {
 
 type headerKey struct{}
 
-// withHeader makes a context whose requests are sent header fields of their own.
+// withHeader returns a context whose requests carry additional header fields.
 func withHeader(ctx context.Context, header http.Header) context.Context {
 	if len(header) == 0 {
 		return ctx
@@ -137,42 +138,42 @@ func withHeader(ctx context.Context, header http.Header) context.Context {
 	return context.WithValue(ctx, headerKey{}, header)
 }
 
-// ofProtocol says whether a field is the protocol's own: with another's session id a caller could speak in its place.
+// ofProtocol reports whether a field belongs to the protocol: with another's session id a caller could impersonate it.
 func ofProtocol(name string) bool {
 	return strings.HasPrefix(name, "Mcp-") || name == "Accept" || name == "Last-Event-Id"
 }
 
-// way is how far the request of a call has come. A nil one is nobody's.
-type way struct{ sent, refused atomic.Bool }
+// callProgress is how far the request of a call has come. A nil one may be used and records nothing.
+type callProgress struct{ sent, refused atomic.Bool }
 
-type wayKey struct{}
+type progressKey struct{}
 
-// withWay makes a context whose request tells how far it came.
-func withWay(ctx context.Context) (context.Context, *way) {
-	made := new(way)
-	return context.WithValue(ctx, wayKey{}, made), made
+// withProgress returns a context whose request records its progress.
+func withProgress(ctx context.Context) (context.Context, *callProgress) {
+	made := new(callProgress)
+	return context.WithValue(ctx, progressKey{}, made), made
 }
 
-func (w *way) goes() {
+func (w *callProgress) markSent() {
 	if w != nil {
 		w.sent.Store(true)
 		w.refused.Store(false)
 	}
 }
 
-// answered notes an answer: 404 is that of a server that does not know the session and has not looked at the call.
-func (w *way) answered(status int) {
+// answered records a response. 404 means that the server does not know the session and has not processed the call.
+func (w *callProgress) answered(status int) {
 	if w != nil && status == http.StatusNotFound {
 		w.refused.Store(true)
 	}
 }
 
-// unseen says that the server has not looked at the call.
-func (w *way) unseen() bool { return !w.sent.Load() || w.refused.Load() }
+// unseen reports whether the server has certainly not processed the call.
+func (w *callProgress) unseen() bool { return !w.sent.Load() || w.refused.Load() }
 
 var errTooLong = errors.New("the answer is too long")
 
-// capped fails a body that is longer than it may be, or more than a decoder should be given.
+// capped fails a body that is too long, or too complex to decode.
 type capped struct {
 	io.ReadCloser
 	left  int
@@ -193,22 +194,22 @@ func (c *capped) Read(buffer []byte) (int, error) {
 	return count, err
 }
 
-// lines logs what a process says on its standard error, cut to lines of bounded length.
+// lines logs a process's standard error, in lines of bounded length.
 type lines struct {
 	logger *slog.Logger
 	line   []byte
 }
 
 // Write implements io.Writer. It is called by one goroutine.
-func (l *lines) Write(said []byte) (int, error) {
-	total := len(said)
+func (l *lines) Write(text []byte) (int, error) {
+	total := len(text)
 	for {
-		line, rest, whole := bytes.Cut(said, []byte("\n"))
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		l.line = append(l.line, line[:min(len(line), maxLogLine-len(l.line))]...)
 		if !whole {
 			return total, nil
 		}
 		l.logger.Debug("an MCP server says", slog.String("line", string(bytes.ToValidUTF8(l.line, nil))))
-		l.line, said = l.line[:0], rest
+		l.line, text = l.line[:0], rest
 	}
 }

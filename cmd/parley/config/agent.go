@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Agent is one assistant on offer.
+// Agent is one agent on offer.
 type Agent struct {
 	// Id in URLs: 1 to 64 letters, digits, dots, hyphens and underscores, beginning with a letter or digit. Required.
 	ID string `key:"id"`
@@ -12,7 +12,7 @@ type Agent struct {
 	Description string `key:"description"`
 	// Version of this definition.
 	Version string `key:"version"`
-	// Ids of the projects that may run it; to others it is not there. Each may when empty.
+	// Ids of the projects that may run it; for others it does not exist. All when empty.
 	Projects []string `key:"projects"`
 	// System prompt.
 	Instructions string `key:"instructions"`
@@ -24,27 +24,27 @@ type Agent struct {
 	Metadata map[string]any `key:"metadata"`
 	// Model that answers. Required.
 	Model *Model `key:"model"`
-	// What the agent can pause for, and files.
+	// What the agent can pause for, and attachments.
 	Capabilities Capabilities `key:"capabilities"`
 	// Switches of the chat page.
 	Experience Experience `key:"experience"`
 	// Tools the agent may call.
 	Tools []Tool `key:"tools"`
-	// OpenAPI documents and MCP servers whose operations are tools, too.
+	// OpenAPI documents and MCP servers whose operations become tools.
 	ToolSources []ToolSource `key:"tool_sources"`
-	// Model that makes titles (experience.titles); the agent's own when absent.
+	// Model that generates titles (experience.titles); the agent's own when absent.
 	TitleModel *Model `key:"title_model"`
-	// Hears each rating of the agent's answers.
+	// Receives each rating of the agent's answers.
 	FeedbackHook *FeedbackHook `key:"feedback_hook"`
 	// Model calls in one turn; turn.max_rounds when 0.
 	MaxTurns int `key:"max_turns" range:"0..1000"`
-	// Budget of a conversation that does not bring its own. Needs a price.
+	// Budget of a conversation that is created without one. Needs a price.
 	DefaultBudget *Budget `key:"default_budget"`
-	// Lets callers of the Client API run the agent in the background. Default false.
+	// Permits callers of the Client API to run the agent in the background. Default false.
 	Background bool `key:"background"`
 }
 
-// Model says how to reach a model.
+// Model configures the access to a model.
 type Model struct {
 	// scripted (built in, no network), openai (Chat Completions of any compatible server), openai-responses or anthropic.
 	// Required.
@@ -69,9 +69,9 @@ type Model struct {
 	ContextTokens int `key:"context_tokens" range:"0..100_000_000"`
 	// Wait for the first token of a call. 1m when 0.
 	FirstTokenTimeout time.Duration `key:"first_token_timeout"`
-	// Longest silence inside an answer. 1m when 0.
+	// Longest pause within an answer. 1m when 0.
 	IdleTimeout time.Duration `key:"idle_timeout"`
-	// Longest call in all. 10m when 0.
+	// Time limit of a call. 10m when 0.
 	TotalTimeout time.Duration `key:"total_timeout"`
 	// Retries of a call that failed before its first token. 2 when absent.
 	Retries *int `key:"retries" range:"0..10"`
@@ -85,13 +85,13 @@ type Model struct {
 type Price struct {
 	// Input tokens.
 	Input USD `key:"input"`
-	// Input tokens that the provider had cached; the price of input when absent.
+	// Input tokens that were cached by the provider; the price of input when absent.
 	CachedInput *USD `key:"cached_input"`
 	// Output tokens.
 	Output USD `key:"output"`
 }
 
-// Budget ends a conversation's spending.
+// Budget limits a conversation's spending.
 type Budget struct {
 	// US dollars. Required, above 0.
 	MaxCost USD `key:"max_cost"`
@@ -101,19 +101,19 @@ type Budget struct {
 	Binding bool `key:"binding"`
 }
 
-// Capabilities says what an agent can pause for.
+// Capabilities are what an agent can pause for.
 type Capabilities struct {
-	// Tools that wait for a person's approval. true by itself when a tool needs one.
+	// Tools that wait for a person's approval. Set automatically when a tool needs one.
 	ToolApproval bool `key:"tool_approval"`
 	// Questions to the person: the agent gets the tool ask_user.
 	AskUser bool `key:"ask_user"`
-	// Tools that run in the client. true by itself when there is one.
+	// Tools that run in the client. Set automatically when there is one.
 	ClientTools bool `key:"client_tools"`
 	// Files in messages.
 	Attachments Attachments `key:"attachments"`
 }
 
-// Attachments is about files in messages.
+// Attachments configures files in messages.
 type Attachments struct {
 	// Accepts files.
 	Enabled bool `key:"enabled"`
@@ -143,7 +143,7 @@ type Experience struct {
 	Pin *bool `key:"pin"`
 	// Delete several conversations. true when absent.
 	BulkDelete *bool `key:"bulk_delete"`
-	// Titles made from the first exchange. false when absent.
+	// Titles generated from the first exchange. false when absent.
 	Titles *bool `key:"titles"`
 	// Ratings of answers.
 	Feedback Feedback `key:"feedback"`
@@ -151,7 +151,7 @@ type Experience struct {
 	Export Export `key:"export"`
 }
 
-// Feedback is about ratings of answers.
+// Feedback configures ratings of answers.
 type Feedback struct {
 	// Accepts ratings. true when absent.
 	Enabled *bool `key:"enabled"`
@@ -163,7 +163,7 @@ type Feedback struct {
 	MaxCommentLength int `key:"max_comment_length" range:"0..100_000"`
 }
 
-// Export is about export of conversations.
+// Export configures the export of conversations.
 type Export struct {
 	// Permits export. true when absent.
 	Enabled *bool `key:"enabled"`
@@ -175,11 +175,11 @@ type Export struct {
 
 // Script makes the scripted model follow fixed steps instead of its canned answers.
 type Script struct {
-	// Wait before the first token.
+	// Delay before the first token.
 	FirstTokenDelay time.Duration `key:"first_token_delay"`
-	// Wait between two tokens; all at once when 0.
+	// Delay between two tokens; all at once when 0.
 	TokenInterval time.Duration `key:"token_interval"`
-	// Words of the answer; those of text, of the step or of a canned answer when 0.
+	// Number of words of the answer; the words of text, of the step or of a canned answer when 0.
 	Tokens int `key:"tokens" range:"0..1_000_000"`
 	// The answer.
 	Text string `key:"text"`
@@ -203,7 +203,7 @@ type Step struct {
 	ErrorAfterTokens int `key:"error_after_tokens"`
 	// Fails this many times, then answers; for ever when 0.
 	FailTimes int `key:"fail_times"`
-	// Wait before anything happens.
+	// Delay before the step.
 	Delay time.Duration `key:"delay"`
 }
 
@@ -215,12 +215,12 @@ type ToolCall struct {
 	Arguments map[string]any `key:"arguments"`
 }
 
-// Usage is what a scripted call claims to have consumed.
+// Usage is the usage that a scripted call reports.
 type Usage struct {
 	// Input tokens.
 	InputTokens int `key:"input_tokens"`
 	// Output tokens.
 	OutputTokens int `key:"output_tokens"`
-	// Input tokens that had been cached.
+	// Input tokens that were cached.
 	CachedInputTokens int `key:"cached_input_tokens"`
 }

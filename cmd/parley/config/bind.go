@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Limits of a document, so that a broken file ends in a message and not in a busy process.
+// Limits of a document, so that a broken file causes an error instead of a busy process.
 const (
 	maxDocument = 1 << 20
 	maxDepth    = 32
@@ -69,7 +69,7 @@ func (b *binder) parse(text []byte) (node ast.Node) {
 		b.problems = append(b.problems, fmt.Errorf("%s: larger than 1MiB", b.source))
 		return nil
 	}
-	// The parser is not ours: whatever a hostile file makes it do must end as a message.
+	// The parser is third-party: a panic on a hostile file must become an error.
 	defer func() {
 		if recover() != nil {
 			node = nil
@@ -186,7 +186,7 @@ func (b *binder) bindList(into reflect.Value, node ast.Node, key string) {
 	into.Set(list)
 }
 
-// bindObject fills a map[string]any whose values are the client's business: they only must have a JSON form.
+// bindObject fills a map[string]any with values that only need a JSON form.
 func (b *binder) bindObject(into reflect.Value, node ast.Node, key string) {
 	value := b.value(node, key, 0)
 	if object, ok := value.(map[string]any); ok {
@@ -241,7 +241,7 @@ func (b *binder) bindScalar(into reflect.Value, node ast.Node, key string) {
 	}
 }
 
-// scalarText is a scalar as it was written: 1.10 stays 1.10, whatever YAML takes it for.
+// scalarText returns a scalar as it was written: 1.10 stays 1.10, whatever its YAML type.
 func scalarText(node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -274,7 +274,7 @@ func join(prefix, name string) string {
 	return prefix + "." + name
 }
 
-// suggestion names the setting that was probably meant.
+// suggestion returns a hint with the setting that was probably meant.
 func suggestion(name string, fields []field) string {
 	best, distance := "", 3
 	for _, f := range fields {

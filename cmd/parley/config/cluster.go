@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// Cluster is about the other nodes. Without cluster.listen the node is alone.
+// Cluster configures the connection to other nodes. Without cluster.listen the node is alone.
 type Cluster struct {
 	// Address (host:port) at which other nodes reach this one; empty for a node that stays alone. Three ports are used:
 	// this one for membership (TCP and UDP), the next for the log, the one after it for forwarded requests. Anything but
 	// loopback needs the certificates and the gossip key below.
 	Listen string `key:"listen"`
-	// Host that other nodes are told to reach this one at, when it is not the one it listens on (0.0.0.0, or behind an
-	// address translation).
+	// Host at which other nodes reach this one, if it is not the one it listens on (0.0.0.0, or behind address
+	// translation).
 	Advertise string `key:"advertise"`
 	// File of this node's certificate (PEM), valid for clients and servers. `parley certs` makes one for development.
 	TLSCert string `key:"tls_cert"`
 	// File of the certificate's private key.
 	TLSKey string `key:"tls_key"`
-	// File of the authority that signed the certificates of all nodes. Nobody else's are accepted.
+	// File of the authority that signed the certificates of all nodes. No others are accepted.
 	TLSCA string `key:"tls_ca"`
 	// Key that encrypts membership messages: 16, 24 or 32 bytes in base64, the same on all nodes.
 	GossipKey Secret `key:"gossip_key"`
 	// File that holds the gossip key.
 	GossipKeyFile string `key:"gossip_key_file"`
-	// Copies of every shard: 1, 3, 5 or 7. As many as there are nodes for, always an odd number.
+	// Copies of every shard: 1, 3, 5 or 7. With fewer nodes there are fewer copies, always an odd number.
 	Replication int `key:"replication" default:"3"`
-	// How long a node may be away before its copies are made anew on another, where there is one without. Longer spares
-	// copying after long restarts, shorter is without the lost copy for less time.
+	// How long a node may be away before its copies are replaced on another node, if there is one without a copy.
+	// Longer avoids copying after long restarts, shorter restores the lost copy sooner.
 	ReplaceAfter time.Duration `key:"replace_after" default:"5m" range:"1s..720h"`
-	// Time without a word from the owner of a shard after which another node takes over; it takes up to twice as long.
-	// Shorter fails over sooner and mistakes slow disks and networks for dead nodes.
+	// Time without a message from the owner of a shard after which another node takes over; it may take up to twice as
+	// long. Shorter fails over sooner, and mistakes slow disks and networks for dead nodes.
 	ElectionTimeout time.Duration `key:"election_timeout" default:"500ms" range:"100ms..1m"`
-	// How long a request waits in all for an owner of its shard that answers, before it is answered 503.
+	// How long a request waits in all for its shard's owner to respond, before it gets 503.
 	OwnerWait time.Duration `key:"owner_wait" default:"2s" range:"0s..1m"`
-	// How long running turns may go on at a planned hand-over of their shard, before the next owner repeats their
+	// How long running turns may go on during a planned hand-over of their shard, before the next owner repeats their
 	// unfinished step; new messages wait meanwhile.
 	HandoverWait time.Duration `key:"handover_wait" default:"500ms" range:"0s..10m"`
 	// Keeps the release before startable: as long as any node has this set, nothing is written that the release before does
@@ -48,10 +48,10 @@ type Cluster struct {
 	PreserveDowngrade bool `key:"preserve_downgrade"`
 }
 
-// Enabled says whether the node talks to others.
+// Enabled reports whether the node is part of a cluster.
 func (c *Cluster) Enabled() bool { return c.Listen != "" }
 
-// Secured says whether nodes prove to each other who they are.
+// Secured reports whether nodes authenticate each other.
 func (c *Cluster) Secured() bool { return c.TLSCert != "" }
 
 // Ports of the cluster address, counted from its own.
@@ -138,7 +138,7 @@ func checkClusterAddress(k *checker, key, address string) {
 	}
 }
 
-// DecodeGossipKey reads a gossip key from its text.
+// DecodeGossipKey decodes a gossip key.
 func DecodeGossipKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || !slices.Contains([]int{16, 24, 32}, len(key)) {

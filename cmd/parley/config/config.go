@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Config is everything that can be set. The zero value is not usable: start from Default.
+// Config holds all settings. The zero value is not usable: start from Default.
 type Config struct {
 	// Directory that holds all durable state of this node; created when missing. One node per directory. Put it on a disk
 	// with fast fsync: every acknowledged write waits for it.
@@ -16,17 +16,17 @@ type Config struct {
 	// How long a graceful stop may take in all: running turns may finish, streams get a clean end, data is flushed. Turns
 	// still running then are recovered at the next start. Keep it below the supervisor's own kill timeout.
 	ShutdownGrace time.Duration `key:"shutdown_grace" default:"25s" range:"0s..1h"`
-	// Cluster addresses (host:port) of nodes to join; may hold this node's own. A node with an empty data directory that
-	// stands first in its own list (or has none) founds a cluster, unless one of the others has one already; every other
-	// one waits until it finds a cluster to join. The same list on all nodes is right.
+	// Cluster addresses (host:port) of nodes to join; may include this node's own. A node with an empty data directory
+	// that is first in its own list (or has no list) founds a cluster, unless one of the others already has one; every
+	// other node waits until it finds a cluster to join. Use the same list on all nodes.
 	Join []string `key:"join"`
 
 	// API token with which the Client API can be used at once: owner's rights, full scope, in the first project; the
-	// conversation server takes it too. Without one a token is made at the first start and printed once.
+	// conversation server takes it too. Without one a token is created at the first start and printed once.
 	BootstrapToken Secret `key:"bootstrap_token"`
 	// Encrypts credentials that are stored (keys of models and agents, callback secrets): the same on all nodes of a
 	// cluster, and never to be lost or changed. Its variable is PROVIDER_ENCRYPTION_SECRET too; where both are unset
-	// JWT_SECRET is taken. A node that is alone makes its own and keeps it in its data directory.
+	// JWT_SECRET is taken. A single node creates its own and keeps it in its data directory.
 	ProviderEncryptionSecret Secret `key:"provider_encryption_secret"`
 
 	Node         Node         `key:"node"`
@@ -50,9 +50,9 @@ type Config struct {
 	SSE          SSE          `key:"sse"`
 	Ops          Ops          `key:"ops"`
 
-	// Keeps the built-in agent "assistant", which answers from the scripted model without any network. Set it to false to
-	// offer only the agents below. As long as there are none below, the built-in agent "demo" stands beside it: it asks
-	// for approvals, asks questions, takes files and spends pretended money.
+	// Keeps the built-in agent "assistant", which answers from the scripted model without any network. Set it to false
+	// to offer only the agents below. As long as there are none below, the built-in agent "demo" is offered as well: it
+	// asks for approvals, asks questions, accepts files and spends pretend money.
 	BuiltinAssistant bool `key:"builtin_assistant" default:"true"`
 	// The agents on offer, in the order in which they are listed.
 	Agents []Agent `key:"agents"`
@@ -67,42 +67,42 @@ type Node struct {
 	Name string `key:"name" default:"node-1"`
 }
 
-// Log is about the process's own log, written to standard error.
+// Log configures the process's own log, written to standard error.
 type Log struct {
-	// Least level that is written: debug, info, warn or error. Debug costs throughput under load.
+	// Lowest level that is written: debug, info, warn or error. Debug costs throughput under load.
 	Level string `key:"level" default:"info" one_of:"debug,info,warn,error"`
 	// Form of a line: text for people, json for collectors.
 	Format string `key:"format" default:"text" one_of:"text,json"`
 }
 
-// Storage is about the replicated log and the store beneath it.
+// Storage configures the replicated log and the store beneath it.
 type Storage struct {
-	// Number of shards over which conversations are spread, 1 to 1024. Fixed when the data directory is created; a
-	// different value later is refused, and a node that joins a cluster takes the cluster's. More shards spread load over
-	// more nodes and cost a little idle work each.
+	// Number of shards over which conversations are spread, 1 to 1024. Fixed when the data directory is created: a
+	// different value is refused later, and a node that joins a cluster uses the cluster's. More shards spread load
+	// over more nodes and cost a little idle work each.
 	Shards int `key:"shards" default:"16" range:"1..1024"`
 	// Memory for cached blocks of the store. More saves reads from disk of conversations that are not in memory. All but
 	// 8MiB of it is given back while nobody reads.
 	Cache Size `key:"cache" default:"128MiB" range:"1MiB..1TiB"`
-	// Memory of one write buffer of the store: up to four under load, two for good. Larger ones flush less often and make
-	// restart replay longer.
+	// Size of one write buffer of the store: up to four under load, two permanently. Larger ones are flushed less often
+	// and make the replay at a restart longer.
 	Memtable Size `key:"memtable" default:"16MiB" range:"1MiB..2GiB"`
 	// Writes are refused with 503 while the disk has less free space than this; reads and cancels go on. It must leave
 	// room for compactions.
 	MinFree Size `key:"min_free" default:"256MiB" range:"0..1024TiB"`
-	// Log entries of a shard between two snapshots. Fewer bound disk use and restart work tighter, more cost less
+	// Log entries of a shard between two snapshots. Fewer need less disk and less work at a restart, more cost less
 	// background writing.
 	SnapshotEntries int `key:"snapshot_entries" default:"20000" range:"10..10_000_000"`
 	// Log entries kept behind a snapshot, so that a replica that was away for a moment catches up from the log.
 	KeepEntries int `key:"keep_entries" default:"5000" range:"1..10_000_000"`
-	// Bytes per second at which a copy of a shard is sent to another node and written there; two are sent at a time. More
-	// has a joining node serve sooner, less disturbs the others less meanwhile.
+	// Bytes per second at which a copy of a shard is sent to another node and written there; two are sent at a time. A
+	// higher rate makes a joining node ready sooner, a lower one disturbs the others less.
 	SnapshotRate Size `key:"snapshot_rate" default:"16MiB" range:"64KiB..1TiB"`
-	// Tables the store may hold open; an eighth of the process's file limit where that is less.
+	// Tables that the store may keep open; an eighth of the process's file limit if that is less.
 	MaxOpenFiles int `key:"max_open_files" default:"1000" range:"100..10_000_000"`
 }
 
-// HTTP is about the public listener.
+// HTTP configures the public listener.
 type HTTP struct {
 	// Path before all routes of the conversation server; a trailing slash is dropped.
 	BasePath string `key:"base_path" default:"/api/agents"`
@@ -111,18 +111,18 @@ type HTTP struct {
 	// Serves the interactive API documentation at {base_path}/docs, and that of the Client API at {client.base_path}/docs.
 	Docs bool `key:"docs" default:"true"`
 	// Time a client has to send a whole request, and the longest silence of a new connection. Cuts off slow senders
-	// (slow-loris); must allow the largest body on the slowest line.
+	// (slow-loris); must be enough for the largest body on the slowest connection.
 	ReadTimeout time.Duration `key:"read_timeout" default:"30s" range:"100ms..1h"`
-	// Time a client has to take an ordinary answer. Streams have sse.write_timeout.
+	// Time a client has to receive an ordinary response. Streams have sse.write_timeout.
 	WriteTimeout time.Duration `key:"write_timeout" default:"30s" range:"100ms..1h"`
 	// How long a kept-alive connection may wait for its next request. Longer saves handshakes and holds connections.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"1m15s" range:"100ms..24h"`
-	// Time for one request that does not wait for a turn.
+	// Time limit of a request that does not wait for a turn.
 	RequestTimeout time.Duration `key:"request_timeout" default:"30s" range:"100ms..1h"`
 	// Largest request body; larger ones are 413.
 	MaxBody Size `key:"max_body" default:"1MiB" range:"1KiB..1GiB"`
-	// Largest body of a request that may bring files: a JSON body (with files in base64) is held in memory. Files as raw
-	// bytes are bounded by their agent's limit alone.
+	// Largest body of a request that may bring files: a JSON body (with files in base64) is held in memory. Files as
+	// raw bytes are only bounded by their agent's limit.
 	MaxFileBody Size `key:"max_file_body" default:"16MiB" range:"http.max_body..1GiB"`
 	// Largest request line and headers together; larger ones are 431. Each connection has a buffer of this size.
 	MaxHeader Size `key:"max_header" default:"16KiB" range:"1KiB..1MiB"`
@@ -130,13 +130,13 @@ type HTTP struct {
 	MaxPath Size `key:"max_path" default:"4KiB" range:"256..http.max_header"`
 	// Deepest nesting of a JSON body; deeper ones are 400.
 	MaxJSONDepth int `key:"max_json_depth" default:"64" range:"4..1000"`
-	// Connections open at once; further ones are 503. With the event streams they get no more of the process's file
-	// descriptors than the store, other nodes and outgoing calls leave (the share is logged at the start).
+	// Connections open at once; further ones are 503. Together with the event streams they may use only the file
+	// descriptors that the store, other nodes and outgoing calls leave over (the share is logged at the start).
 	MaxConnections int `key:"max_connections" default:"65536" range:"1..10_000_000"`
 
-	// Further names by which a server without authentication is reached, such as that of a proxy that passes Host on. Over
-	// loopback it answers to localhost, addresses, the name of the machine and these, so that no page of the web can reach
-	// it by a name of its own.
+	// Further host names by which a server without authentication is reached, such as that of a proxy that passes on
+	// Host. Over loopback it only accepts localhost, addresses, the name of the machine and these, so that no web page
+	// can reach it by a name of its own.
 	Hosts []string `key:"hosts"`
 
 	CORS CORS `key:"cors"`
@@ -146,15 +146,15 @@ type HTTP struct {
 type CORS struct {
 	// Origins that may call, e.g. https://chat.example.com; "*" for any. Empty switches CORS off.
 	Origins []string `key:"origins"`
-	// Request headers they may send; a name that ends in * stands for all that begin so. The header that carries the token
-	// (auth.header_name) is always among them.
+	// Request headers they may send; a name that ends in * is a prefix. The header that carries the token
+	// (auth.header_name) is always included.
 	Headers []string `key:"headers" default:"Content-Type,Authorization,Last-Event-ID,X-Request-Id,X-Read-Consistency,Idempotency-Key,X-Stainless-*"`
-	// How long a browser may remember the answer to a preflight request.
+	// How long a browser may cache the response to a preflight request.
 	MaxAge time.Duration `key:"max_age" default:"24h" range:"0s..720h"`
 }
 
-// Limits bounds what one caller may do. A caller is an identified user, else a network address. A backend with its own key
-// is not bound; where authentication is off, only the number of streams of an address is.
+// Limits bounds what one caller may do. A caller is an identified user, otherwise a network address. A backend with its
+// own key is not limited. With authentication off, only the streams of an address are.
 type Limits struct {
 	// Requests per second of one caller, averaged; over it 429 with Retry-After. 0 = no limit.
 	RequestsPerSecond float64 `key:"requests_per_second" range:"0..10000000"`
@@ -162,12 +162,12 @@ type Limits struct {
 	Burst int `key:"burst" range:"0..10_000_000"`
 	// Event streams one caller may hold open; over it 429. 0 = no limit.
 	StreamsPerCaller int `key:"streams_per_caller" default:"256" range:"0..10_000_000"`
-	// Callers remembered at once, about 200 bytes each; the one unseen for longest is forgotten first, and starts with a
-	// full burst again.
+	// Callers whose rates are tracked, about 200 bytes each; the least recently seen one is dropped first, and starts
+	// with a full burst again.
 	Callers int `key:"callers" default:"100000" range:"1..10_000_000"`
 }
 
-// Conversation is about sizes and pages of the conversation API.
+// Conversation configures sizes and pages of the conversation API.
 type Conversation struct {
 	// Longest message text of a user. It must fit http.max_body.
 	MaxMessage Size `key:"max_message" default:"256KiB" range:"1..http.max_body"`
@@ -187,54 +187,56 @@ type Conversation struct {
 	MaxEventPageSize int `key:"max_event_page_size" default:"1000" range:"1..10_000"`
 	// Most ids in one bulk delete.
 	MaxBulkDelete int `key:"max_bulk_delete" default:"100" range:"1..10_000"`
-	// How long a file is kept that was uploaded without a conversation: no message can name it. 0 = until it is deleted.
+	// How long a file that was uploaded without a conversation is kept; no message can refer to it. 0 = until it is
+	// deleted.
 	LooseFileRetention time.Duration `key:"loose_file_retention" default:"168h" range:"0s..876000h"`
 	// How long a cancel waits for the turn to end before it answers 202 with settled: false.
 	CancelWait time.Duration `key:"cancel_wait" default:"2s" range:"0s..1m"`
-	// Lets callers without any identity list the conversations that have no owner; otherwise that is 401.
+	// Permits callers without any identity to list the conversations that have no owner; otherwise that is 401.
 	AnonymousList bool `key:"anonymous_list"`
 }
 
-// Actors is about conversations that are in memory.
+// Actors configures the conversations in memory.
 type Actors struct {
-	// How long a conversation stays in memory after its last use. Longer answers sooner, shorter holds less memory; a
-	// stored conversation costs none.
+	// How long a conversation stays in memory after its last use. Longer makes later requests faster, shorter needs
+	// less memory; a stored conversation needs none.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"30s" range:"100ms..720h"`
-	// How long a write may wait for the log before it is answered 503, outcome unknown.
+	// How long a write may wait for the log before the request gets 503, outcome unknown.
 	AppendTimeout time.Duration `key:"append_timeout" default:"10s" range:"10ms..1h"`
 	// Commands that may wait for one conversation; further ones are 503.
 	Mailbox int `key:"mailbox" default:"128" range:"1..10_000_000"`
-	// Conversations in memory at once, about 3 KB each; above it the ones unused for longest go, busy ones stay.
+	// Conversations in memory at once, about 3 KB each; above it the least recently used ones are unloaded, busy ones
+	// stay.
 	MaxActive int `key:"max_active" default:"20000" range:"1..10_000_000"`
 }
 
-// Turn bounds the answer cycle of an agent.
+// Turn bounds the turns of agents.
 type Turn struct {
 	// Turns running at once on this node; further ones are refused with 503.
 	MaxConcurrent int `key:"max_concurrent" default:"10000" range:"1..10_000_000"`
-	// Longest turn in all; then it ends with stop reason error.
+	// Longest turn; after that it ends with stop reason error.
 	Timeout time.Duration `key:"timeout" default:"15m" range:"100ms..24h"`
 	// Model calls in one turn (tool rounds) when the agent does not say.
 	MaxRounds int `key:"max_rounds" default:"16" range:"1..1000"`
-	// Longest answer of one turn; then it ends with stop reason limit.
+	// Longest answer of a turn; after that the turn ends with stop reason limit.
 	MaxAnswer Size `key:"max_answer" default:"1MiB" range:"1..1GiB"`
-	// Most bytes that a model may send for one of its answers, on the wire: what it thinks and keep-alives count, too.
-	// Then the turn ends with stop reason error. How long it may take is a setting of each agent's model.
+	// Most bytes that a model may send for one answer, on the wire, including its reasoning and keep-alives; after that
+	// the turn ends with stop reason error. Time limits are settings of each agent's model.
 	MaxStream Size `key:"max_stream" default:"64MiB" range:"1KiB..1TiB"`
-	// How long a cancelled turn may take to wind down before its lease is taken away.
+	// How long a cancelled turn may take to wind down before its lease is revoked.
 	StopTimeout time.Duration `key:"stop_timeout" default:"5s" range:"10ms..1h"`
-	// Output tokens of one metering step: a conversation with a budget may spend at most the cost of one step more than is
-	// known to be spent. Fewer lose less when a node dies in mid-call and write the log more often.
+	// Output tokens of one metering step: a conversation with a budget may overspend by at most the cost of one step.
+	// Fewer tokens lose less when a node dies during a call, and write to the log more often.
 	MeterTokens int `key:"meter_tokens" default:"256" range:"1..100_000"`
 }
 
-// SSE is about event streams.
+// SSE configures event streams.
 type SSE struct {
-	// Silence after which a comment line is sent, so that proxies keep the stream open; streams of the gateway, too. As
-	// often it is asked whether the caller's token still permits the stream, or a request that takes long.
+	// Silence after which a comment line is sent, so that proxies keep the stream open; also on the gateway's streams.
+	// At the same interval the token of a stream, or of a long request, is checked again.
 	Ping time.Duration `key:"ping" default:"15s" range:"100ms..1h"`
-	// Bytes that may wait for one slow client; over it the stream is closed and the client comes back with Last-Event-ID.
-	// Larger forgives slower clients and costs memory.
+	// Bytes that may wait for one slow client; above that the stream is closed and the client returns with
+	// Last-Event-ID. Larger tolerates slower clients and costs memory.
 	Queue Size `key:"queue" default:"64KiB" range:"4KiB..1GiB"`
 	// Send buffer of a stream's socket in the kernel. Smaller notices slow clients sooner and holds less memory.
 	SendBuffer Size `key:"send_buffer" default:"64KiB" range:"4KiB..64MiB"`
@@ -244,10 +246,10 @@ type SSE struct {
 	MaxStreams int `key:"max_streams" default:"50000" range:"1..10_000_000"`
 }
 
-// Ops is about the operations listener.
+// Ops configures the operations listener.
 type Ops struct {
-	// Serves /debug/pprof to other addresses than loopback, too. Profiles may show what is in memory.
+	// Serves /debug/pprof to other addresses than loopback, too. Profiles may reveal memory contents.
 	RemotePprof bool `key:"remote_pprof"`
-	// Takes operators' commands (drain, backup) from other addresses than loopback, too. There is no authentication.
+	// Accepts operators' commands (drain, backup) from other addresses than loopback, too. There is no authentication.
 	RemoteAdmin bool `key:"remote_admin"`
 }

@@ -41,8 +41,8 @@ func assistant() Agent {
 	}
 }
 
-// demo is the built-in agent with which people, money and files can be tried. What it does follows from words in the
-// message: the scripted model knows them (package model, canned answers).
+// demo is the built-in agent for trying out approvals, questions, budgets and files. Keywords in the message determine
+// what it does (package model, canned answers).
 func demo() Agent {
 	yes := true
 	return Agent{

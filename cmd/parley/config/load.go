@@ -16,14 +16,14 @@ type Request struct {
 	Config *Config
 	// File is the config file that was read, "" for none.
 	File string
-	// Print says that the configuration is to be shown and nothing started.
+	// Print requests to print the configuration and start nothing.
 	Print bool
-	// Unknown names environment variables that begin like ours and mean nothing: a typing error, or set by a platform.
+	// Unknown lists environment variables with our prefix that are no settings: typing errors, or set by a platform.
 	Unknown []string
 }
 
-// Load reads all sources. args is the command line after the sub-command, environ is as of os.Environ. An error is
-// flag.ErrHelp when help was asked for; otherwise its text names every setting that is wrong, a line each.
+// Load reads all sources. args is the command line after the sub-command, environ is as of os.Environ. The error is
+// flag.ErrHelp if help was requested; otherwise its text names every wrong setting, one per line.
 func Load(args, environ []string) (*Request, error) {
 	c := Default()
 	env := environment(environ)
@@ -41,7 +41,7 @@ func Load(args, environ []string) (*Request, error) {
 	known := map[string]bool{envPrefix + "CONFIG": true}
 	for _, s := range all {
 		known[s.env()] = true
-		// An empty variable is an unset one: it is what a deployment file leaves behind when it has nothing to say.
+		// An empty variable counts as unset: deployment files often set a variable to nothing.
 		if text := env[s.env()]; text != "" {
 			problems = append(problems, s.set(text, s.env())...)
 		}
@@ -76,7 +76,7 @@ func overlayFile(c *Config, name string) []error {
 	return bindDocument(c, text, name)
 }
 
-// readLimited reads a file of settings or secrets, which is never large.
+// readLimited reads a file with settings or secrets, of a limited size.
 func readLimited(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -114,7 +114,7 @@ func unknownVariables(environ []string, known map[string]bool) []string {
 	return unknown
 }
 
-// commandLine is what the flags said, not yet applied: --config must be known before the file is read.
+// commandLine holds the flags before they are applied: --config must be known before the file is read.
 type commandLine struct {
 	file   string
 	print  bool
@@ -146,7 +146,7 @@ type pending struct {
 	into   map[string]string
 }
 
-// String has no default to tell.
+// String implements flag.Value; there is no default to show.
 func (p pending) String() string { return "" }
 
 // Set keeps the text.

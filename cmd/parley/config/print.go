@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Print writes the configuration as a commented config file that sets the same. Secrets are redacted; the mark in
-// their place is refused when the file is used, so that it cannot pass for a secret.
+// Print writes the configuration as a commented config file with the same settings. Secrets are redacted; the
+// placeholder is refused when the file is loaded, so it cannot be taken for a secret.
 func (c *Config) Print(w io.Writer) error {
 	p := &printer{docs: fieldDocs()}
 	p.section(reflect.ValueOf(c).Elem(), "")
@@ -43,7 +43,7 @@ func (p *printer) section(value reflect.Value, indent string) {
 	}
 }
 
-// itemDocs explains the fields of list items, which are printed without comments of their own.
+// itemDocs describes the fields of list items, which are printed without comments of their own.
 func (p *printer) itemDocs(item reflect.Type, prefix string) {
 	for _, f := range fieldsOf(item) {
 		writeWrapped(&p.out, prefix, f.key+": "+f.comment())
@@ -61,7 +61,7 @@ func isStructList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
-// pair writes one key with its value. Inside list items, what is zero is left out.
+// pair writes one key with its value. Inside list items, zero values are omitted.
 func (p *printer) pair(key string, value reflect.Value, indent string) {
 	fmt.Fprintf(&p.out, "%s%s:", indent, key)
 	if value.Kind() == reflect.Pointer {

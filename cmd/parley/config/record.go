@@ -12,7 +12,7 @@ import (
 	"parley/proto/agentpb"
 )
 
-// Values of a model where its settings do not say.
+// Defaults of a model's settings.
 const (
 	defaultContextTokens     = 128_000
 	defaultFirstTokenTimeout = time.Minute
@@ -21,8 +21,8 @@ const (
 	defaultRetries           = 2
 )
 
-// AgentRecords returns the agents on offer as the rest of the program wants them, in order of their listing, the
-// built-in one first. API keys are read from where the settings point to.
+// AgentRecords returns the records of the agents on offer, in order of their listing, the built-in ones first. API keys
+// are read from where the settings point.
 func (c *Config) AgentRecords() ([]*agentpb.Agent, error) {
 	agents, builtin := c.offered()
 	if len(agents) == 0 {
@@ -48,8 +48,8 @@ func (c *Config) AgentRecords() ([]*agentpb.Agent, error) {
 	return records, nil
 }
 
-// offered is the agents with the built-in ones before them, and how many of those there are. One that is configured
-// under the same id takes the place of the built-in one. The demo stands back as soon as there is work.
+// offered returns the built-in agents followed by the configured ones, and how many are built in. A configured agent
+// with the same id replaces the built-in assistant. The demo is only offered if no agents are configured.
 func (c *Config) offered() (agents []Agent, builtin int) {
 	taken := slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.ID == assistant().ID })
 	if c.BuiltinAssistant && !taken {
@@ -61,7 +61,7 @@ func (c *Config) offered() (agents []Agent, builtin int) {
 	return append(agents, c.Agents...), len(agents)
 }
 
-// FirstAgent is the id of the first agent on offer, "" when there is none.
+// FirstAgent returns the id of the first agent on offer, "" if there is none.
 func (c *Config) FirstAgent() string {
 	if agents, _ := c.offered(); len(agents) > 0 {
 		return agents[0].ID
@@ -159,7 +159,8 @@ func (c *Config) modelRecord(k *checker, key string, m *Model) *agentpb.Model {
 	return record
 }
 
-// maxRetries is the retries of an agent's record, in which 0 is the default of package model, and less is never.
+// maxRetries returns the retries for an agent's record, in which 0 means the default of package model and a negative
+// value none.
 func maxRetries(configured *int) int32 {
 	if retries := valueOr(configured, defaultRetries); retries != 0 {
 		return int32(retries)
@@ -183,7 +184,7 @@ func checkModel(k *checker, key string, m *Model) {
 	}
 }
 
-// apiKey finds the key. A service of one's own (base_url) may need none.
+// apiKey returns the model's key. A service given by base_url may need none.
 func (c *Config) apiKey(k *checker, key string, m *Model) string {
 	if m.APIKey == "" && m.APIKeyEnv == "" && m.APIKeyFile == "" && m.BaseURL == "" && m.Provider != "" {
 		k.failf(key+".api_key", "is missing: give api_key, api_key_env or api_key_file (or base_url of a server that needs none)")
@@ -194,13 +195,13 @@ func (c *Config) apiKey(k *checker, key string, m *Model) string {
 	})
 }
 
-// secretSource is the three places where a secret may be, and how they are called.
+// secretSource is the three places where a secret may be given, with their names.
 type secretSource struct {
 	text, env, file        string
 	names, envKey, fileKey string
 }
 
-// secret reads a secret from the one place that is given, "" when none is.
+// secret returns a secret from the one place that is given, "" if there is none.
 func (c *Config) secret(k *checker, key string, from secretSource) string {
 	given := 0
 	for _, text := range []string{from.text, from.env, from.file} {
@@ -299,7 +300,7 @@ func capabilityRecord(c *Capabilities) *agentpb.Capabilities {
 	return record
 }
 
-// experienceRecord resolves the switches.
+// experienceRecord fills in the defaults of the switches.
 func experienceRecord(e *Experience) *agentpb.Experience {
 	record := &agentpb.Experience{
 		Copy: valueOr(e.Copy, true), Regenerate: valueOr(e.Regenerate, true), Edit: valueOr(e.Edit, true),

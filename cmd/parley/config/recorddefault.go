@@ -2,15 +2,15 @@ package config
 
 import "parley/proto/agentpb"
 
-// DefaultExperience is the switches of an agent that sets none.
+// DefaultExperience returns the switches of an agent that sets none.
 func DefaultExperience() *agentpb.Experience { return experienceRecord(&Experience{}) }
 
-// DefaultPolicy is how a tool may be run that says nothing of it.
+// DefaultPolicy returns the policy of a tool that sets none.
 func (c *Config) DefaultPolicy() *agentpb.ToolPolicy {
 	return c.policyRecord(&checker{}, "", &ToolPolicy{})
 }
 
-// DefaultModel is a model with the limits of one that sets none.
+// DefaultModel returns a model with default limits.
 func DefaultModel() *agentpb.Model {
 	return &agentpb.Model{
 		ContextTokens:       defaultContextTokens,
@@ -21,7 +21,7 @@ func DefaultModel() *agentpb.Model {
 	}
 }
 
-// DefaultAttachments is what an agent takes that takes files and does not say how many and how large.
+// DefaultAttachments returns the limits of an agent that accepts files and sets no limits.
 func DefaultAttachments() *agentpb.Attachments {
 	return capabilityRecord(&Capabilities{Attachments: Attachments{Enabled: true}}).GetAttachments()
 }

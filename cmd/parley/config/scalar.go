@@ -68,10 +68,10 @@ type USD int64
 // String writes dollars without superfluous zeros.
 func (u USD) String() string { return string(money.Append(nil, int64(u))) }
 
-// Secret is text that must not be shown. It prints as a mark; Reveal gives the text.
+// Secret is text that must not be shown. It prints as a placeholder; Reveal returns the text.
 type Secret string
 
-// redacted stands in for a secret wherever a configuration is shown. As a value it is refused.
+// redacted replaces a secret wherever a configuration is shown. As a value it is refused.
 const redacted = "[redacted]"
 
 // Reveal returns the secret text.
@@ -181,7 +181,7 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// formatString quotes whatever YAML could take for something else than a string.
+// formatString quotes text that YAML could take for something other than a string.
 func formatString(text string) string {
 	if plainString(text) {
 		return text

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"os"
 
-	"parley/actors/expression" // approval expressions are compiled here, so that a mistake shows at the start
+	"parley/actors/expression" // approval expressions are compiled here, so that mistakes are found at the start
 	"parley/actors/schema"
 	"parley/proto/agentpb"
 )
 
-// toolNames is what models take as the name of a tool.
+// toolNames matches the tool names that models accept.
 const toolNames = `^[A-Za-z0-9_-]{1,64}$`
 
 // maxDocumentFile bounds an OpenAPI document.
 const maxDocumentFile = 8 << 20
 
-// toolRecords fills in the agent's tools and what follows from them for its capabilities.
+// toolRecords fills in the agent's tools and the capabilities that follow from them.
 func (c *Config) toolRecords(k *checker, key string, a *Agent, record *agentpb.Agent) {
 	seen := map[string]bool{}
 	for i := range a.Tools {
@@ -170,23 +170,23 @@ func (c *Config) sourceRecord(k *checker, key string, s *ToolSource, record *age
 	}
 }
 
-// runtimeRecord is nil where nothing is passed on.
-func runtimeRecord(k *checker, key string, said *RuntimeHeaders, hasHeaders bool) *agentpb.RuntimeHeaders {
-	for i, name := range said.AllowedNames {
+// runtimeRecord returns nil if nothing is passed on.
+func runtimeRecord(k *checker, key string, headers *RuntimeHeaders, hasHeaders bool) *agentpb.RuntimeHeaders {
+	for i, name := range headers.AllowedNames {
 		if !isHeaderName(name) {
 			k.failf(fmt.Sprintf("%s.allowed_names[%d]", key, i), "%q is not a name", name)
 		}
 	}
-	if len(said.AllowedNames) > 0 && !said.Allow {
+	if len(headers.AllowedNames) > 0 && !headers.Allow {
 		k.failf(key+".allowed_names", "belongs to allow: true")
 	}
-	if !said.Allow {
+	if !headers.Allow {
 		return nil
 	}
 	if !hasHeaders {
 		k.failf(key, "belongs to what is called over HTTP")
 	}
-	return &agentpb.RuntimeHeaders{Allow: true, AllowedNames: said.AllowedNames}
+	return &agentpb.RuntimeHeaders{Allow: true, AllowedNames: headers.AllowedNames}
 }
 
 func readDocument(name string) ([]byte, error) {
@@ -200,7 +200,7 @@ func readDocument(name string) ([]byte, error) {
 	return os.ReadFile(name) //nolint:gosec // the operator names it
 }
 
-// headerRecord reads the values from where they are said to be.
+// headerRecord reads the values of headers from where the settings point.
 func (c *Config) headerRecord(k *checker, key string, headers []Header) map[string]string {
 	if len(headers) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Validate checks everything once and puts what has two spellings into one form. Its error names every setting that
-// is wrong, a line each.
+// Validate checks all settings and normalises those with two spellings. Its error names every wrong setting, one per
+// line.
 func (c *Config) Validate() error {
 	c.HTTP.BasePath = strings.TrimRight(c.HTTP.BasePath, "/")
 	k := &checker{}
@@ -98,7 +98,7 @@ func (c *Config) checkHTTP(k *checker) {
 	}
 }
 
-// Warnings says what of a valid configuration is probably not meant, for the log.
+// Warnings reports settings of a valid configuration that are probably not intended, for the log.
 func (c *Config) Warnings() []string {
 	var warnings []string
 	if slices.Contains(c.HTTP.CORS.Origins, "*") {
@@ -111,7 +111,7 @@ func (c *Config) Warnings() []string {
 	return warnings
 }
 
-// checkSecrets refuses the mark that --print-config leaves in the place of a secret.
+// checkSecrets refuses the placeholder that --print-config writes for a secret.
 func (c *Config) checkSecrets(k *checker) {
 	var walk func(value reflect.Value, key string)
 	walk = func(value reflect.Value, key string) {
@@ -147,7 +147,7 @@ func isHeaderName(name string) bool {
 	return matches("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", name)
 }
 
-// isLoopback says whether only this machine can reach the address.
+// isLoopback reports whether only this machine can reach the address.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

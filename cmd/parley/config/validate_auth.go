@@ -100,7 +100,8 @@ func checkJWT(k *checker, j *JWT) {
 	}
 }
 
-// Keys reads what the settings name: the shared secret, or the public key in PEM form. Both are nil with a key set.
+// Keys reads the shared secret or the public key in PEM form from where the settings point. Both are nil with a key
+// set.
 func (j *JWT) Keys() (secret, publicPEM []byte, err error) {
 	switch {
 	case j.Secret != "":
@@ -142,7 +143,7 @@ func checkRemote(k *checker, key, address string) {
 	}
 }
 
-// serviceURL parses the URL of a service, without repeating it in the error: it may hold a password.
+// serviceURL parses the URL of a service. Its error does not contain the URL, which may hold a password.
 func serviceURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// minBootstrapToken keeps out what is guessed in no time.
+// minBootstrapToken rejects tokens that are easily guessed.
 const minBootstrapToken = 8
 
 func (c *Config) checkClient(k *checker) {

@@ -24,7 +24,7 @@ func (c *Config) checkHuman(k *checker) {
 	}
 }
 
-// Prefixes are the ranges that may be called though they are special. A single address is a range of one.
+// Prefixes returns the special address ranges that may be called. A single address is a range of one.
 func (o *Outbound) Prefixes() ([]netip.Prefix, error) {
 	prefixes := make([]netip.Prefix, 0, len(o.Allow))
 	for i, text := range o.Allow {

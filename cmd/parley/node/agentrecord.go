@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/definition"
 	"parley/actors/core/money"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
-	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -95,42 +94,6 @@ func (n *Node) changeMembers(ctx context.Context, r *nodepb.ChangeMembers) error
 		Kind: kind, Node: r.GetNode(),
 		Expect: &persistence.Members{Voters: r.GetExpectVoters(), Learners: r.GetExpectLearners()},
 	})
-}
-
-// The records of nodes, in the directory.
-const nodesCollection = "nodes"
-
-// States of a node's record.
-const (
-	stateActive   = "active"
-	stateDraining = "draining"
-)
-
-// nodeRecord is the value of a node's record; its key is the node's name.
-type nodeRecord struct {
-	Node  uint64 `json:"node"`
-	State string `json:"state"`
-}
-
-func (n *Node) nodeRecord(name string) (record nodeRecord, version uint64, err error) {
-	stored, found := n.store.Directory().Get(nodesCollection, name)
-	if !found {
-		return nodeRecord{}, 0, nil
-	}
-	if err := json.Unmarshal(stored.Value, &record); err != nil {
-		return nodeRecord{}, 0, fmt.Errorf("record of node %s: %w", name, err)
-	}
-	return record, stored.Version, nil
-}
-
-// putNodeRecord writes a record where the directory is led.
-func (n *Node) putNodeRecord(ctx context.Context, name string, record nodeRecord, version uint64) error {
-	value, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("record of node %s: %w", name, err)
-	}
-	_, err = n.store.Directory().Put(ctx, nodesCollection, name, version, value)
-	return err
 }
 
 func (n *Node) setNodeState(ctx context.Context, name, state string) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"parley/actors/core/catalog"
 	"parley/actors/core/identity"
 	"parley/actors/inference"
 	"parley/actors/turn/tool"
@@ -28,6 +29,13 @@ func (n *Node) startDirectory(context.Context) error {
 
 // fillRandom fills a slice with cryptographic randomness.
 func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runtime ends the process instead
+
+func (n *Node) newCatalog() *catalog.Catalog {
+	return catalog.New(n.records, catalog.Env{
+		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.CheckAgent,
+		Configured: func(projectID, key string) bool { _, is := n.agents.configured(projectID, key); return is },
+	})
+}
 
 // startTokens begins to know callers by their API tokens.
 func (n *Node) startTokens() {
@@ -93,9 +101,9 @@ func (n *Node) mountClient(conversations *runtime, reads endpoint.Reader, mint i
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
 		Runtime: conversations, Reader: reads, Entities: &client{n}, Agents: n.agents,
-		Accounts: n.accounts.Load(), Records: n.records, Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
-		CheckAgent: n.agents.recorded.CheckAgent, CheckTools: tool.CheckCallers, Authorizer: hooks,
-		CheckCallback: checkCallback(n.guard),
+		Accounts: n.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
+		CheckTools: tool.CheckCallers, Authorizer: hooks,
+		CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 
 	counter := token.NewCounter(n.records, n.log)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -164,4 +165,16 @@ func TestLevelRecordKeepsUnknownFields(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, later, []byte(record.ProtoReflect().GetUnknown()))
 	require.EqualValues(t, 1, record.GetLevel())
+}
+
+func TestNodeRecordKeepsUnknownFields(t *testing.T) {
+	var record nodeRecord
+	require.NoError(t, json.Unmarshal([]byte(`{"node":18446744073709551615,"state":"active","zone":{"of":["a"]}}`), &record))
+	record.State = stateDraining
+	text, err := json.Marshal(record)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"node":18446744073709551615,"state":"draining","zone":{"of":["a"]}}`, string(text))
+	text, err = json.Marshal(nodeRecord{Node: 1, State: stateActive})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"node":1,"state":"active"}`, string(text))
 }

@@ -366,11 +366,15 @@ func (n *Node) newKinds(runner *turn.Runner, feeds *actors.Feeds, listener *rati
 		return nil, err
 	}
 	conversations := actors.Conversations(conversation.New(limits), runner, feeds, listener)
-	tasks, err := n.newTaskKind(guard, limits)
+	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics})
 	if err != nil {
 		return nil, err
 	}
-	runs, err := n.newRunKinds(guard, limits, &conversations, n.seal.Open)
+	tasks, err := n.newTaskKind(guard, deliveries, limits)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := n.newRunKinds(guard, deliveries, limits, &conversations, n.seal.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -486,7 +490,7 @@ func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint i
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
 		Files: n.files, Tasks: &tasks{n.route()}, Entities: &client{n}, PDF: printer,
-		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard),
+		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err

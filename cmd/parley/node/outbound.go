@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/conversation"
 	"parley/actors/deliver"
+	"parley/actors/delivery"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
 	"parley/httpedge/export"
@@ -41,7 +42,7 @@ func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) e
 }
 
 // newTools makes what the agents' tools run with.
-func (n *Node) newTools(guard *deliver.Guard) (*tool.Box, error) {
+func (n *Node) newTools(guard *deliver.Guard) (*tool.Toolbox, error) {
 	box, err := tool.New(tool.Config{
 		Guard: guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
 	})
@@ -182,8 +183,8 @@ func (r *ratings) tell(poster *deliver.Poster, post deliver.Post, about conversa
 			if err == nil && answer.OK() {
 				return
 			}
-			pause, again := deliver.Backoff(attempt)
-			if !again || attempt == maxTellAttempts {
+			pause, again := delivery.Backoff(uint32(attempt), maxTellAttempts)
+			if !again {
 				r.log.Warn("rating not told", slog.String("conversation", about.ConversationID), slog.Int("attempts", attempt), slog.Any("err", err))
 				return
 			}

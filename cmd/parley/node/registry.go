@@ -11,9 +11,9 @@ import (
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
+	"parley/actors/core/definition"
 	"parley/actors/turn"
 	"parley/actors/turn/model"
-	"parley/httpedge/definition"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
 )

@@ -12,11 +12,11 @@ import (
 
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection/collectiontest"
+	"parley/actors/core/definition"
 	"parley/actors/core/identity"
 	"parley/actors/turn"
 	"parley/cluster/shard"
 	"parley/cmd/parley/config"
-	"parley/httpedge/definition"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/agentpb"

@@ -25,7 +25,8 @@ func runNotFound() *machine.Failure {
 // newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations comes to
 // tell them what they wait for. open decrypts the secrets of callbacks.
 func (n *Node) newRunKinds(
-	guard *deliver.Guard, of conversation.Limits, conversations *actors.Kind, open func(sealed []byte, about string) ([]byte, error),
+	guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
+	open func(sealed []byte, about string) ([]byte, error),
 ) ([]actors.Kind, error) {
 	settings := n.config.Client
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: settings.CallbackTimeout, Carry: true})
@@ -43,8 +44,8 @@ func (n *Node) newRunKinds(
 	}
 	reach := &client{n}
 	runs, err := actors.NewRuns(run.New(limits), actors.RunsConfig{
-		Agents: versions{n.agents}, Records: n.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, OpenSecret: open,
-		Logger: n.log, Registerer: n.metrics,
+		Agents: versions{n.agents}, Records: n.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
+		OpenSecret: open, Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func taskNotFound() *machine.Failure {
 }
 
 // newTaskKind makes background tasks an entity of the shell.
-func (n *Node) newTaskKind(guard *deliver.Guard, of conversation.Limits) (actors.Kind, error) {
+func (n *Node) newTaskKind(guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: n.config.Tasks.CallbackTimeout})
 	if err != nil {
 		return actors.Kind{}, err
@@ -39,12 +39,11 @@ func (n *Node) newTaskKind(guard *deliver.Guard, of conversation.Limits) (actors
 	limits.InputBytes, limits.MetadataBytes = of.MessageBytes, of.MetadataBytes
 	limits.CommentBytes = min(limits.CommentBytes, of.MessageBytes)
 	limits.CallbackTimeout = max(limits.CallbackTimeout, 2*n.config.Tasks.CallbackTimeout)
-	limits.Backoff = deliver.Backoff
 	if err := limits.Validate(); err != nil {
 		return actors.Kind{}, err
 	}
 	return actors.Tasks(task.New(limits), actors.TasksConfig{
-		Agents: versions{n.agents}, Records: n.reads, Poster: poster, Secret: n.config.Tasks.CallbackSecret.Reveal(),
+		Agents: versions{n.agents}, Records: n.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
 		Logger: n.log, Registerer: n.metrics,
 	})
 }

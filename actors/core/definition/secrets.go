@@ -3,11 +3,8 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"parley/actors/machine"
 )
@@ -25,8 +22,25 @@ const (
 func toolPath(name string) string         { return "tools." + name }
 func serverPath(name string) string       { return "mcpServers." + name }
 func headerPath(of, name string) string   { return of + ".headers." + name }
-func isHeaderValue(text string) bool      { return httpguts.ValidHeaderFieldValue(text) }
 func about(recordKey, path string) string { return recordKey + "/" + path }
+
+// isHeaderName says whether a text is a token of HTTP.
+func isHeaderName(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool {
+		alphanumeric := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	}) < 0
+}
+
+// isHeaderValue says whether a text holds no control characters but tabs.
+func isHeaderValue(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
 
 // Sealed is secrets as they are stored: encrypted, by path.
 type Sealed map[string][]byte
@@ -120,7 +134,14 @@ func Origin(text string) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[scheme]
 	}
-	return scheme + "://" + net.JoinHostPort(strings.TrimSuffix(strings.ToLower(target.Hostname()), "."), port)
+	return scheme + "://" + joinHostPort(strings.TrimSuffix(strings.ToLower(target.Hostname()), "."), port)
+}
+
+func joinHostPort(host, port string) string {
+	if strings.Contains(host, ":") { // an IPv6 address
+		host = "[" + host + "]"
+	}
+	return host + ":" + port
 }
 
 // Secrets is secrets in clear, by path.
@@ -203,7 +224,7 @@ func (d *Draft) headers(of string, headers map[string]string) (map[string]string
 		switch {
 		case name == "" || value == "":
 			continue
-		case len(name) > 128 || !httpguts.ValidHeaderFieldName(name):
+		case len(name) > 128 || !isHeaderName(name):
 			return nil, invalid("%s: %q is no name of a header", of, name)
 		case len(value) > maxSecret || !isHeaderValue(value):
 			return nil, invalid("%s: the value of header %q is too long, or cannot be sent", of, name)

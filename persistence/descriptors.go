@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// spare holds file descriptors in reserve, so that the engine gets one when the process has run out: a log or manifest
+// descriptorReserve holds file descriptors in reserve, so that the engine gets one when the process has run out: a log or manifest
 // that cannot be opened is the failure of the store.
-type spare struct {
+type descriptorReserve struct {
 	mu   sync.Mutex
 	size int // how many to hold
 	held []*os.File
 }
 
-func newSpare(size int) *spare {
-	s := &spare{size: size}
+func newDescriptorReserve(size int) *descriptorReserve {
+	s := &descriptorReserve{size: size}
 	s.fill()
 	return s
 }
 
 // give frees a descriptor, if there is one. Another goroutine may take it first; the caller then tries again.
-func (s *spare) give() bool {
+func (s *descriptorReserve) give() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := len(s.held) - 1
@@ -33,7 +33,7 @@ func (s *spare) give() bool {
 }
 
 // fill takes descriptors back into the reserve, as far as the process has any left.
-func (s *spare) fill() {
+func (s *descriptorReserve) fill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.held) < s.size {
@@ -46,7 +46,7 @@ func (s *spare) fill() {
 }
 
 // end releases the reserve for good.
-func (s *spare) end() {
+func (s *descriptorReserve) end() {
 	s.mu.Lock()
 	s.size = 0
 	s.mu.Unlock()

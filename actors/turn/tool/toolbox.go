@@ -22,28 +22,28 @@ import (
 	"parley/proto/agentpb"
 )
 
-// Config is what a Box needs. Zero values mean the defaults.
+// Config configures a Toolbox. Zero values mean the defaults.
 type Config struct {
-	// Guard makes every outbound connection. nil = one without exceptions: no private address can be reached.
+	// Guard makes every outbound connection. nil = a guard without exceptions, which reaches no private addresses.
 	Guard *deliver.Guard
 	// Timeout bounds one run of a tool whose policy sets no timeout. Default 60 s.
 	Timeout time.Duration
-	// ConnectTimeout bounds a try to reach an MCP server that sets none: so long the first turn may wait for it. Default
-	// 10 s.
+	// ConnectTimeout bounds an attempt to reach an MCP server that sets no timeout, and so how long the first turn may
+	// wait for it. Default 10 s.
 	ConnectTimeout time.Duration
-	// RetryAfter is the least pause between two tries to reach an MCP server that could not be reached. Default 5 s.
+	// RetryAfter is the least pause between two failed attempts to reach an MCP server. Default 5 s.
 	RetryAfter time.Duration
-	// RefreshAfter is how old the list of an MCP server's tools may be; the server is asked anew in the background.
+	// RefreshAfter is how old the list of an MCP server's tools may be before it is refreshed in the background.
 	// Default 5 min.
 	RefreshAfter time.Duration
-	// IdleTimeout is how long an MCP session or process lives that nobody uses. Default 15 min.
+	// IdleTimeout is how long an unused MCP session or process is kept. Default 15 min.
 	IdleTimeout time.Duration
-	// MaxResult bounds a result, in bytes, where the tool's policy does not: the rest is cut. Default 64 KiB.
+	// MaxResult bounds a result, in bytes, unless the tool's policy does: the rest is cut off. Default 64 KiB.
 	MaxResult int
-	// MaxAgents bounds the agents whose tools are kept ready; the one not used for longest goes. Default 1,000.
+	// MaxAgents bounds the agents whose tools are kept ready; the least recently used one is dropped. Default 1,000.
 	MaxAgents int
 
-	// Logger; nil = silent.
+	// Logger; nil = nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -63,32 +63,32 @@ func (c *Config) setDefaults() {
 	c.MaxAgents = cmp.Or(c.MaxAgents, 1000)
 }
 
-// Box makes the tools of agents callable. Safe for concurrent use.
-type Box struct {
+// Toolbox makes the tools of agents callable. Safe for concurrent use.
+type Toolbox struct {
 	config Config
 	client *http.Client // of HTTP tools; each run has its own deadline
 	mcp    *pool
-	// conditions evaluates approval expressions, two for each core: they need nothing but a core, and memory.
+	// conditions evaluates approval expressions, up to two per core: they need only processor time and memory.
 	conditions *expression.Evaluator
-	// strict refuses an approval expression that cannot be compiled. Else it asks always: an agent that was stored under
-	// other rules goes on.
+	// strict refuses an approval expression that cannot be compiled. Otherwise the tool always asks, so that an agent
+	// stored under other rules still works.
 	strict bool
 
 	mu struct {
 		sync.Mutex
 		agents map[kitName]*kit
-		uses   uint64 // how often any kit was used: the age of a kit
+		uses   uint64 // counts uses of all kits, to find the least recently used one
 	}
 }
 
-// New makes a Box.
-func New(config Config) (*Box, error) {
+// New returns a Toolbox.
+func New(config Config) (*Toolbox, error) {
 	config.setDefaults()
 	if config.Timeout < 0 || config.ConnectTimeout < 0 || config.RetryAfter < 0 || config.RefreshAfter < 0 ||
 		config.IdleTimeout < 0 || config.MaxResult < 0 || config.MaxAgents < 0 {
 		return nil, errors.New("tool: no setting may be negative")
 	}
-	box := &Box{
+	box := &Toolbox{
 		config: config, client: config.Guard.Client(0), conditions: expression.New(2 * runtime.GOMAXPROCS(0)),
 	}
 	box.client.CheckRedirect = sameMethod(box.client.CheckRedirect)
@@ -97,14 +97,14 @@ func New(config Config) (*Box, error) {
 	return box, nil
 }
 
-// Close ends every MCP session and process and waits for them, at most some seconds each. Runs under way fail. A closed
-// Box offers no tools of MCP servers any more.
-func (b *Box) Close() {
+// Close ends every MCP session and process and waits for them, at most some seconds each. Runs in progress fail. A
+// closed Toolbox offers no tools of MCP servers.
+func (b *Toolbox) Close() {
 	b.mcp.close()
 	b.client.CloseIdleConnections()
 }
 
-// kitName tells agents apart: their ids are unique in a project only, and several versions of one may run at a time.
+// kitName identifies an agent: ids are unique only within a project, and several versions of one may run at a time.
 type kitName struct {
 	project, agent string
 	version        int64
@@ -114,28 +114,28 @@ func nameOf(agent *agentpb.Agent) kitName {
 	return kitName{agent.GetProjectId(), agent.GetId(), agent.GetRunningVersion()}
 }
 
-// kit is what is kept ready of one agent.
+// kit holds the prepared tools of one agent.
 type kit struct {
 	content [sha256.Size]byte
 	fixed   []*Tool // all but those of MCP servers
 	specs   []*agentpb.MCP
 	servers []*server // one for each of specs
 
-	// Guarded by the Box.
-	agent *agentpb.Agent // as it was last given: the same pointer is the same agent
+	// Guarded by the Toolbox's lock.
+	agent *agentpb.Agent // as last passed to Open: the same pointer is the same agent
 	used  uint64
 
 	mu struct {
 		sync.Mutex
 		built   *set
-		offered []*offer // what built was made of, one for each server
+		offered []*offer // what built was made from, one for each server
 	}
 }
 
-// Open makes the agent's tools ready: at once when they were ready before, else it reads the agent's documents and waits
-// for its MCP servers to answer, or to fail to. The error says what is wrong with the agent's definition (see Check); a
-// server that is out of reach is none, nor is an approval expression that cannot be compiled: its tool then always asks.
-func (b *Box) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
+// Open prepares the agent's tools. If they are not ready it reads the agent's documents and waits until its MCP servers
+// have answered or failed. The error reports what is wrong with the agent's definition (see Check). An unreachable
+// server is no error, nor is an approval expression that cannot be compiled: its tool then always asks.
+func (b *Toolbox) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
 	if len(agent.GetTools())+len(agent.GetApis())+len(agent.GetServers()) == 0 && agent.GetAskUser() == nil {
 		return noTools, nil
 	}
@@ -146,9 +146,9 @@ func (b *Box) Open(ctx context.Context, agent *agentpb.Agent) (Set, error) {
 	return kit.set(b.mcp.offers(ctx, kit.servers), b), nil
 }
 
-var noTools = &set{} //nolint:gochecknoglobals // the set of an agent without tools; it cannot change
+var noTools = &set{} //nolint:gochecknoglobals // the set of an agent without tools; immutable
 
-func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
+func (b *Toolbox) kit(agent *agentpb.Agent) (*kit, error) {
 	if known := b.known(agent, func(known *kit) bool { return known.agent == agent }); known != nil {
 		return known, nil
 	}
@@ -176,8 +176,8 @@ func (b *Box) kit(agent *agentpb.Agent) (*kit, error) {
 	return made, nil
 }
 
-// known gives the agent's kit if it is the right one, and remembers that it was used.
-func (b *Box) known(agent *agentpb.Agent, right func(*kit) bool) *kit {
+// known returns the agent's kit if it is the right one, and records its use.
+func (b *Toolbox) known(agent *agentpb.Agent, right func(*kit) bool) *kit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known := b.mu.agents[nameOf(agent)]
@@ -189,7 +189,7 @@ func (b *Box) known(agent *agentpb.Agent, right func(*kit) bool) *kit {
 	return known
 }
 
-// digest covers what a kit is made of.
+// digest covers the parts of an agent that a kit depends on.
 func digest(agent *agentpb.Agent) ([sha256.Size]byte, error) {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&agentpb.Agent{
 		Id: agent.GetId(), Tools: agent.GetTools(), Apis: agent.GetApis(), Servers: agent.GetServers(), AskUser: agent.GetAskUser(),
@@ -200,7 +200,7 @@ func digest(agent *agentpb.Agent) ([sha256.Size]byte, error) {
 	return sha256.Sum256(raw), nil
 }
 
-func (b *Box) evictLocked() {
+func (b *Toolbox) evictLocked() {
 	for len(b.mu.agents) > b.config.MaxAgents {
 		var oldest kitName
 		for name, kit := range b.mu.agents {
@@ -213,7 +213,7 @@ func (b *Box) evictLocked() {
 	}
 }
 
-func (b *Box) assemble(agent *agentpb.Agent) (*kit, error) {
+func (b *Toolbox) assemble(agent *agentpb.Agent) (*kit, error) {
 	fixed, err := b.fixed(agent)
 	if err != nil {
 		return nil, fmt.Errorf("tools of agent %q: %w", agent.GetId(), err)
@@ -230,8 +230,8 @@ func (b *Box) assemble(agent *agentpb.Agent) (*kit, error) {
 	return made, nil
 }
 
-// fixed makes the tools that are known from the agent's definition alone.
-func (b *Box) fixed(agent *agentpb.Agent) ([]*Tool, error) {
+// fixed returns the tools that the agent's definition alone determines.
+func (b *Toolbox) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 	var tools []*Tool
 	for _, spec := range agent.GetTools() {
 		tool, err := b.plain(spec)
@@ -260,8 +260,8 @@ func (b *Box) fixed(agent *agentpb.Agent) ([]*Tool, error) {
 	return tools, nil
 }
 
-// Check says what is wrong with an agent's tools, without reaching any server: names, schemas, expressions, documents,
-// URLs.
+// Check reports what is wrong with an agent's tools, without contacting any server: names, schemas, expressions,
+// documents, URLs.
 func Check(agent *agentpb.Agent) error {
 	box, err := New(Config{})
 	if err != nil {
@@ -273,8 +273,8 @@ func Check(agent *agentpb.Agent) error {
 	return err
 }
 
-// set joins the fixed tools and what the servers offer; it is made anew only when a server offers something else.
-func (k *kit) set(offers []*offer, box *Box) *set {
+// set joins the fixed tools and those of the servers; it is rebuilt only when a server's list has changed.
+func (k *kit) set(offers []*offer, box *Toolbox) *set {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mu.built != nil && slices.Equal(k.mu.offered, offers) {

@@ -10,15 +10,15 @@ import (
 	"parley/actors/turn/model"
 )
 
-// speakChat asks a provider that does not speak the wire form.
-func (c *Caller) speakChat(ctx context.Context, call *Call, t *target) (*completion, error) {
-	spoken, err := c.speak(ctx, call, t, provider.Whole, discard{})
-	if err != nil && spoken == nil {
+// generateChat asks a provider that does not speak the wire form.
+func (c *Caller) generateChat(ctx context.Context, call *Call, t *target) (*completion, error) {
+	generated, err := c.generate(ctx, call, t, provider.Whole, discard{})
+	if err != nil && generated == nil {
 		return nil, err
 	}
-	said := &completion{choices: spoken.choices(), used: usageOf(spoken.answer)}
-	said.used.guess(call, len(spoken.answer.Text))
-	if err == nil && spoken.answer.Stop == model.StopLength && spoken.answer.Text == "" && len(spoken.answer.ToolCalls) == 0 {
+	said := &completion{choices: generated.choices(), used: usageOf(generated.answer)}
+	said.used.guess(call, len(generated.answer.Text))
+	if err == nil && generated.answer.Stop == model.StopLength && generated.answer.Text == "" && len(generated.answer.ToolCalls) == 0 {
 		err = cutShort()
 	}
 	return said, err
@@ -64,11 +64,11 @@ func (discard) Text(string) {}
 // ToolCall implements model.Stream.
 func (discard) ToolCall(model.ToolCall) {}
 
-// spoken is an answer of package model.
-type spoken struct{ answer *model.Answer }
+// generated is an answer of package model.
+type generated struct{ answer *model.Answer }
 
-// speak makes the call. With an error there is a spoken only if the provider said something.
-func (c *Caller) speak(ctx context.Context, call *Call, t *target, kind string, stream model.Stream) (*spoken, error) {
+// generate makes the call. With an error there is an answer only if the provider wrote something.
+func (c *Caller) generate(ctx context.Context, call *Call, t *target, kind string, stream model.Stream) (*generated, error) {
 	adapter, ok := c.parts.Providers[t.model.GetProvider()]
 	if !ok {
 		return nil, &Error{
@@ -93,7 +93,7 @@ func (c *Caller) speak(ctx context.Context, call *Call, t *target, kind string, 
 	if answer == nil || (err != nil && answer.Text == "" && !answer.Usage.Known) {
 		return nil, err
 	}
-	return &spoken{answer: answer}, err
+	return &generated{answer: answer}, err
 }
 
 func usageOf(answer *model.Answer) consumed {
@@ -118,7 +118,7 @@ func finishOf(stop model.Stop) string {
 }
 
 // choices renders the answer.
-func (s *spoken) choices() []byte {
+func (s *generated) choices() []byte {
 	dst := []byte(`[{"index":0,"message":{"role":"assistant","content":`)
 	if s.answer.Text == "" && len(s.answer.ToolCalls) > 0 {
 		dst = append(dst, "null"...)
@@ -154,31 +154,31 @@ func appendToolCall(dst []byte, call model.ToolCall) []byte {
 	return append(dst, '}')
 }
 
-// speakStream passes on what a provider that does not speak the wire form says.
-func (c *Caller) speakStream(ctx context.Context, call *Call, t *target, out *chunks) error {
+// generateStream passes on what a provider that does not speak the wire form says.
+func (c *Caller) generateStream(ctx context.Context, call *Call, t *target, out *chunks) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
-	teller := &teller{out: out, cancel: cancel}
-	spoken, err := c.speak(ctx, call, t, provider.Streamed, teller)
-	if spoken != nil && spoken.answer.Usage.Known {
-		out.used = usageOf(spoken.answer)
+	chunkStream := &chunkStream{out: out, cancel: cancel}
+	generated, err := c.generate(ctx, call, t, provider.Streamed, chunkStream)
+	if generated != nil && generated.answer.Usage.Known {
+		out.used = usageOf(generated.answer)
 	}
-	if teller.failed != nil {
-		return teller.failed
+	if chunkStream.failed != nil {
+		return chunkStream.failed
 	}
 	if err != nil {
 		return err
 	}
-	out.used.guess(call, out.spoken)
+	out.used.guess(call, out.answerBytes)
 	out.open(nil, 0)
-	if err := out.part(0, nil, nil, finishOf(spoken.answer.Stop), true); err != nil {
+	if err := out.part(0, nil, nil, finishOf(generated.answer.Stop), true); err != nil {
 		return err
 	}
 	return out.close()
 }
 
-// teller turns what package model says into chunks.
-type teller struct {
+// chunkStream turns what package model says into chunks.
+type chunkStream struct {
 	out    *chunks
 	cancel context.CancelCauseFunc
 	calls  int
@@ -186,22 +186,22 @@ type teller struct {
 }
 
 // Text implements model.Stream.
-func (t *teller) Text(piece string) {
+func (t *chunkStream) Text(piece string) {
 	delta := append(rawjson.AppendString([]byte(`{"content":`), piece), '}')
-	t.tell(delta)
+	t.write(delta)
 }
 
 // ToolCall implements model.Stream.
-func (t *teller) ToolCall(call model.ToolCall) {
+func (t *chunkStream) ToolCall(call model.ToolCall) {
 	delta := append(appendToolCall([]byte(`{"tool_calls":[`), call), `}]}`...)
 	t.calls++
-	t.tell(delta)
+	t.write(delta)
 }
 
 // Unsaid implements model.Overhearer: it counts for a call that is cut.
-func (t *teller) Unsaid(piece string) { t.out.spoken += len(piece) }
+func (t *chunkStream) Unsaid(piece string) { t.out.answerBytes += len(piece) }
 
-func (t *teller) tell(delta []byte) {
+func (t *chunkStream) write(delta []byte) {
 	if t.failed != nil {
 		return
 	}

@@ -1,0 +1,219 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/actors/core/access"
+	"parley/actors/core/collection"
+	"parley/actors/core/definition"
+	"parley/actors/machine"
+	"parley/proto/directorypb"
+	"parley/proto/failurepb"
+)
+
+// ModelInput is what to create or change of a model. What is nil or empty stays as it is; a new one needs all but Key,
+// Description, Metadata, Multimodal and ToolCalls, which is true by default.
+type ModelInput struct {
+	Key                                               string // of a new one; made of the name when empty
+	Name, Description, ProviderKey, Category, ModelID *string
+	Settings, Pricing, Metadata                       json.RawMessage // each replaces what is stored
+	Multimodal, ToolCalls                             *bool
+}
+
+// CreateModel creates a model of a provider that exists.
+func (c *Catalog) CreateModel(ctx context.Context, caller Caller, in ModelInput) (*directorypb.Model, error) {
+	if err := in.complete(); err != nil {
+		return nil, err
+	}
+	now := c.env.Now().UnixMilli()
+	model := &directorypb.Model{
+		Id: c.env.NewID("mdl"), TenantId: caller.TenantID, ProjectId: caller.ProjectID, Key: in.Key, SupportsTools: true,
+		CreatedBy: caller.UserID, CreatedAt: now, UpdatedAt: now,
+	}
+	if model.Key == "" {
+		model.Key = c.newKey(*in.Name, "model")
+	}
+	if !isKey(model.Key) || model.Key == "providers" || model.Key == "dynamic" { // which are paths
+		return nil, invalid(textBadKey)
+	}
+	limits := []collection.Limit{limit("models", projectTerm(caller.ProjectID), maxRecords)}
+	if most := caller.Tier.Limits().MaxModels; most != access.Unlimited {
+		limits = append(limits, limit("models", tenantTerm(caller.TenantID), most))
+	}
+	return model, c.models.Create(ctx, model, func() error { return c.applyModel(ctx, in, model) }, limits...)
+}
+
+// complete refuses a new model that lacks something.
+func (in *ModelInput) complete() error {
+	absent := func(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+	for _, field := range []struct {
+		name    string
+		missing bool
+	}{
+		{"name", strings.TrimSpace(value(in.Name)) == ""},
+		{"providerKey", value(in.ProviderKey) == ""},
+		{"category", value(in.Category) == ""},
+		{"modelId", strings.TrimSpace(value(in.ModelID)) == ""},
+		{"pricing", absent(in.Pricing)},
+		{"settings", absent(in.Settings)},
+	} {
+		if field.missing {
+			return invalid("%s is required", field.name)
+		}
+	}
+	return nil
+}
+
+// ListModels returns the models of a project by key; the built-in one is among them while no other has its key.
+func (c *Catalog) ListModels(projectID string) ([]*directorypb.Model, error) {
+	models, err := c.models.ByKey(Key(projectID, ""))
+	if err != nil {
+		return nil, err
+	}
+	builtin, _, ok := definition.BuiltinModel(projectID, definition.BuiltinModelKey)
+	if ok && !slices.ContainsFunc(models, func(m *directorypb.Model) bool { return m.GetKey() == builtin.GetKey() }) {
+		models = append(models, builtin)
+		slices.SortFunc(models, func(a, b *directorypb.Model) int { return strings.Compare(a.GetKey(), b.GetKey()) })
+	}
+	return models, nil
+}
+
+// Model finds a model of a project by key or id.
+func (c *Catalog) Model(ctx context.Context, projectID, id string) (*directorypb.Model, error) {
+	if !isKey(id) {
+		return nil, missing("model", id)
+	}
+	model, err := c.models.Get(ctx, Key(projectID, id))
+	if _, none := errors.AsType[*collection.MissingError](err); !none {
+		return model, err
+	}
+	if model, err = c.models.Lookup(idTerm(projectID, id)); model != nil || err != nil {
+		return model, err
+	}
+	builtin, _, ok := definition.BuiltinModel(projectID, definition.BuiltinModelKey)
+	if ok && (builtin.GetKey() == id || builtin.GetId() == id && c.models.Known(Key(projectID, builtin.GetKey())) == nil) {
+		return builtin, nil
+	}
+	return nil, missing("model", id)
+}
+
+// Driver is how the provider of a project's model is called, "" when that is gone.
+func (c *Catalog) Driver(model *directorypb.Model, projectID string) string {
+	if provider := c.providers.Known(Key(projectID, model.GetProviderKey())); provider != nil {
+		return provider.GetDriver()
+	}
+	_, provider, _ := definition.BuiltinModel(projectID, model.GetProviderKey())
+	return provider.GetDriver()
+}
+
+// UpdateModel changes what the input names of a model, which is found by key or id.
+func (c *Catalog) UpdateModel(ctx context.Context, caller Caller, id string, in ModelInput) (*directorypb.Model, error) {
+	model, err := c.writableModel(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.models.Change(ctx, Key(caller.ProjectID, model.GetKey()), func(model *directorypb.Model) error {
+		model.UpdatedAt = c.env.Now().UnixMilli()
+		return c.applyModel(ctx, in, model)
+	})
+}
+
+// DeleteModel deletes a model, which is found by key or id. Agents that use it fail their turns.
+func (c *Catalog) DeleteModel(ctx context.Context, caller Caller, id string) error {
+	model, err := c.writableModel(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	return c.models.Delete(ctx, Key(caller.ProjectID, model.GetKey()), nil)
+}
+
+// writableModel finds a model and refuses the built-in one.
+func (c *Catalog) writableModel(ctx context.Context, caller Caller, id string) (*directorypb.Model, error) {
+	model, err := c.Model(ctx, caller.ProjectID, id)
+	if err == nil && model.GetCreatedAt() == 0 {
+		err = machine.Fail(failurepb.Code_FORBIDDEN, "The built-in model cannot be changed: create one with its key in its place")
+	}
+	return model, err
+}
+
+// applyModel puts an input into a model.
+func (c *Catalog) applyModel(ctx context.Context, in ModelInput, model *directorypb.Model) error {
+	if err := in.applyTexts(model); err != nil {
+		return err
+	}
+	if in.ProviderKey != nil {
+		if _, err := c.Provider(ctx, model.GetProjectId(), model.GetProviderKey()); err != nil {
+			if _, none := errors.AsType[*collection.MissingError](err); none {
+				return invalid("Provider not found: %s", model.GetProviderKey())
+			}
+			return err
+		}
+	}
+	if in.Multimodal != nil {
+		model.Multimodal = *in.Multimodal
+	}
+	if in.ToolCalls != nil {
+		model.SupportsTools = *in.ToolCalls
+	}
+	return in.applyObjects(model)
+}
+
+func (in *ModelInput) applyTexts(model *directorypb.Model) error {
+	for _, text := range []struct {
+		name  string
+		value *string
+		into  *string
+	}{
+		{"name", in.Name, &model.Name},
+		{"providerKey", in.ProviderKey, &model.ProviderKey},
+		{"category", in.Category, &model.Category},
+		{"modelId", in.ModelID, &model.ModelId},
+	} {
+		if text.value == nil {
+			continue
+		}
+		value := strings.TrimSpace(*text.value)
+		if value == "" || utf8.RuneCountInString(value) > definition.MaxName {
+			return invalid("%s must be 1 to %d characters", text.name, definition.MaxName)
+		}
+		if text.into != &model.Name && strings.ContainsFunc(value, unicode.IsControl) {
+			return invalid("%s must not hold control characters", text.name)
+		}
+		*text.into = value
+	}
+	if !slices.Contains(definition.Categories(), model.GetCategory()) {
+		return invalid("category must be one of: %s", strings.Join(definition.Categories(), ", "))
+	}
+	if in.Description != nil {
+		model.Description = *in.Description
+	}
+	return checkDescription(model.GetDescription())
+}
+
+func (in *ModelInput) applyObjects(model *directorypb.Model) error {
+	for _, object := range []struct {
+		raw  json.RawMessage
+		read func([]byte) ([]byte, *machine.Failure)
+		into *[]byte
+	}{
+		{in.Settings, definition.ReadSettings, &model.Settings},
+		{in.Pricing, definition.ReadPricing, &model.Pricing},
+		{in.Metadata, func(raw []byte) ([]byte, *machine.Failure) { return definition.ReadObject("metadata", raw) }, &model.Metadata},
+	} {
+		if len(object.raw) == 0 {
+			continue
+		}
+		value, failure := object.read(object.raw)
+		if failure != nil {
+			return failure
+		}
+		*object.into = value
+	}
+	return nil
+}

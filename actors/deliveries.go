@@ -1,0 +1,175 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/deliver"
+	"parley/proto/deliverypb"
+)
+
+// callbackTime is how the bodies of callbacks write times.
+const callbackTime = "2006-01-02T15:04:05.000Z"
+
+// defaultRoomWait is how long an attempt waits for room by default.
+const defaultRoomWait = 20 * time.Second
+
+// DeliveriesConfig bounds the attempts that are under way on this node; the zero values mean the defaults.
+type DeliveriesConfig struct {
+	// Lanes bounds how many are made at a time, in all and for each target.
+	Lanes deliver.LanesConfig
+	// RoomWait is how long an attempt may wait for room before it is put off. With the time that an attempt takes it must
+	// be below the time after which an attempt counts as lost (delivery.Policy.Timeout). Default 20s.
+	RoomWait time.Duration
+
+	// Logger; nil = silent.
+	Logger *slog.Logger
+	// Registerer for metrics; nil = none.
+	Registerer prometheus.Registerer
+}
+
+// Deliveries makes the attempts of all deliveries of this node (package delivery), whatever entity they are part of.
+type Deliveries struct {
+	lanes    *deliver.Lanes
+	roomWait time.Duration
+	log      *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		released map[uint32]uint64 // by shard: the newest epoch under which it is not owned any more
+	}
+}
+
+// NewDeliveries makes Deliveries.
+func NewDeliveries(config DeliveriesConfig) (*Deliveries, error) {
+	if config.RoomWait < 0 {
+		return nil, errors.New("actors: RoomWait must not be negative")
+	}
+	lanes, err := deliver.NewLanes(config.Lanes)
+	if err != nil {
+		return nil, err
+	}
+	d := &Deliveries{lanes: lanes, roomWait: cmp.Or(config.RoomWait, defaultRoomWait), log: config.Logger}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.mu.released = make(map[uint32]uint64)
+	if config.Registerer != nil {
+		config.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_actors_waiting_deliveries", Help: "Attempts to deliver that wait for room on this node.",
+		}, func() float64 { return float64(lanes.Waiting()) }))
+	}
+	return d, nil
+}
+
+// newOutcomes counts the attempts of one kind of owners.
+func newOutcomes(name, help string, registerer prometheus.Registerer) *prometheus.CounterVec {
+	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"outcome"})
+	if registerer != nil {
+		registerer.MustRegister(outcomes)
+	}
+	return outcomes
+}
+
+// attempt is one attempt of a delivery: where it goes, how it is made, and the owner's command that reports it.
+type attempt struct {
+	delivery *deliverypb.Delivery // as it is tried now
+	url      string
+	post     func() (deliver.Post, error) // composes the message
+	poster   *deliver.Poster
+	outcomes *prometheus.CounterVec
+	report   func(*deliverypb.Report) proto.Message
+}
+
+// make has an attempt made as soon as there is room. For want of room it is put off.
+func (d *Deliveries) make(owner Entity, one attempt) {
+	job := deliver.Job{
+		Target: deliver.TargetOf(one.url), Wait: d.roomWait,
+		Run: func(ctx context.Context) {
+			if d.owns(owner) { // else the next owner makes it
+				d.send(ctx, owner, one)
+			}
+		},
+		Late: func(ctx context.Context) {
+			if d.owns(owner) {
+				d.report(ctx, owner, one, &deliverypb.Report{Unsent: true}, "crowded")
+			}
+		},
+	}
+	if !d.lanes.Add(job) { // it counts as lost
+		one.outcomes.WithLabelValues("crowded").Inc()
+	}
+}
+
+func (d *Deliveries) send(ctx context.Context, owner Entity, one attempt) {
+	var answer *deliver.Answer
+	post, err := one.post()
+	if err == nil {
+		answer, err = one.poster.Post(ctx, post)
+	}
+	if ctx.Err() != nil {
+		return // nobody knows: the next owner tries again
+	}
+	report, label := reportOf(answer, err)
+	if !report.GetOk() {
+		status := 0
+		if answer != nil {
+			status = answer.Status
+		}
+		d.log.Info("a callback was not taken", slog.String("entity", owner.ID), slog.Int("status", status),
+			slog.Uint64("attempt", uint64(one.delivery.GetAttempt())), slog.Any("err", err))
+	}
+	d.report(ctx, owner, one, report, label)
+}
+
+// report tells the owner what came of an attempt.
+func (d *Deliveries) report(ctx context.Context, owner Entity, one attempt, report *deliverypb.Report, label string) {
+	one.outcomes.WithLabelValues(label).Inc()
+	report.Id, report.Attempt = one.delivery.GetId(), one.delivery.GetAttempt()
+	_, err := owner.Ask(ctx, one.report(report))
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("what came of a callback is not stored", slog.String("entity", owner.ID), slog.Any("err", err))
+	}
+}
+
+func (d *Deliveries) owns(owner Entity) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return owner.Epoch > d.mu.released[owner.Shard]
+}
+
+// release says that this node does not own a shard under epochs up to this one: attempts that wait are the next owner's.
+func (d *Deliveries) release(shard uint32, epoch uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.released[shard] = max(d.mu.released[shard], epoch)
+}
+
+// reportOf words what came of an attempt, and labels it. An error's own text may name hosts behind the address.
+func reportOf(answer *deliver.Answer, err error) (report *deliverypb.Report, label string) {
+	switch {
+	case err == nil && answer.OK():
+		return &deliverypb.Report{Ok: true}, "delivered"
+	case err == nil:
+		return &deliverypb.Report{
+			Error: "answered with status " + strconv.Itoa(answer.Status), Hopeless: answer.Status == http.StatusGone,
+			RetryAfter: answer.RetryAfter.Milliseconds(),
+		}, "failed"
+	case errors.Is(err, deliver.ErrForbiddenAddress):
+		return &deliverypb.Report{Hopeless: true, Error: "leads to an address that is not allowed"}, "forbidden"
+	case errors.Is(err, deliver.ErrRedirect):
+		return &deliverypb.Report{Error: "a redirect was not followed"}, "failed"
+	case errors.Is(err, context.DeadlineExceeded):
+		return &deliverypb.Report{Error: "timed out"}, "failed"
+	}
+	return &deliverypb.Report{Error: "could not be reached"}, "failed"
+}
