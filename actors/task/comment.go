@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/taskpb"
@@ -32,9 +33,9 @@ func (r *request) addComment(c *taskpb.AddComment) (machine.Decision, *machine.F
 	all := join(append(slices.Clone(r.state.GetQueued()), said))
 	switch {
 	case r.state.GetComments() >= uint64(r.limits.Comments):
-		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "a task takes at most %d comments", r.limits.Comments)
+		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.TooManyComments).Param("most", r.limits.Comments)
 	case len(all.GetText()) > r.limits.InputBytes:
-		return machine.Decision{}, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "too much was commented while the task runs")
+		return machine.Decision{}, failure.New(failurepb.Code_CONVERSATION_BUSY, failure.TooMuchCommented)
 	}
 	comment := r.comment(taskpb.Role_USER, c.GetContent(), metadata)
 	r.emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{

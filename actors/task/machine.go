@@ -3,6 +3,7 @@ package task
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/taskpb"
@@ -66,5 +67,5 @@ func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine
 	case *taskpb.Command_Reported:
 		return r.reported(body.Reported), nil
 	}
-	return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of a task")
+	return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a task")
 }
