@@ -25,7 +25,7 @@ const (
 // firstBudget is the budget that the conversation begins with, in nano-dollars: some ten turns.
 const firstBudget = 20 * meterStep
 
-// budgetRun is many callers who send to one conversation, and raise its budget when it is reached.
+// budgetRun is many callers that send to one conversation, and raise its budget when it is reached.
 type budgetRun struct {
 	nodeClient
 
@@ -39,13 +39,13 @@ type budgetRun struct {
 		random                              *rand.Rand
 		sent, accepted                      int
 		reached, refused, raised, continued int
-		unknown                             int // attempts whose outcome nobody told
+		unknown                             int // attempts with an unknown outcome
 		tally                               *tally
 	}
 }
 
 // runBudget sends -count messages to one conversation whose budget is reached again and again, while owners are killed.
-// At the end the log is held against the budget, and against what the model charged.
+// At the end the log is checked against the budget, and against what the model charged.
 func runBudget(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -89,7 +89,7 @@ func budgetOf(nano int64) map[string]any {
 	return map[string]any{"maxCostUsd": float64(nano) / 1e9, "onReach": "pause"}
 }
 
-// draw is a random number below n.
+// draw returns a random number below n.
 func (r *budgetRun) draw(n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *budgetRun) count(what *int) {
 	*what++
 }
 
-// next is the number of the next message, and how much the model is to say to it: mostly little, sometimes more than a
+// next returns the number of the next message, and the length of its answer: mostly short, sometimes more than a
 // metering step or two.
 func (r *budgetRun) next() (n, say int, more bool) {
 	r.mu.Lock()
@@ -137,8 +137,8 @@ func (r *budgetRun) sendAll(ctx context.Context) error {
 	return nil
 }
 
-// send sends one message until it is taken. Each attempt has an account of its own with the model, because one of which
-// nobody knows the outcome may have been taken.
+// send sends one message until it is accepted. Each attempt has its own account with the model, because an attempt with
+// an unknown outcome may have been accepted.
 func (r *budgetRun) send(ctx context.Context, n, say int) error {
 	deadline := time.Now().Add(r.options.Timeout)
 	host := r.draw(len(r.hosts))
@@ -175,8 +175,8 @@ func (r *budgetRun) send(ctx context.Context, n, say int) error {
 	return cmp.Or(ctx.Err(), errors.New("nobody takes it"))
 }
 
-// judge goes on after a turn: one that the budget cut is, every other time, continued once there is money again. Now and
-// then the budget is raised while somebody's turn runs.
+// judge handles the end of a turn: every other one that the budget cut is continued once the budget is raised.
+// Sometimes the budget is raised while a turn runs.
 func (r *budgetRun) judge(ctx context.Context, answer *turnAnswer) error {
 	switch answer.StopReason {
 	case "end_turn":
@@ -192,7 +192,7 @@ func (r *budgetRun) judge(ctx context.Context, answer *turnAnswer) error {
 	}
 }
 
-// refill raises the budget that was reached, while nobody sends, and may continue the turn that it cut.
+// refill raises a budget that was reached, while no caller sends, and may continue the turn that it cut.
 func (r *budgetRun) refill(ctx context.Context, proceed bool) error {
 	r.money.Lock()
 	defer r.money.Unlock()
@@ -203,7 +203,7 @@ func (r *budgetRun) refill(ctx context.Context, proceed bool) error {
 	return err
 }
 
-// raise raises the budget unless more than enough is left of it.
+// raise raises the budget unless more than enough of it is left.
 func (r *budgetRun) raise(enough int64) error {
 	found, err := r.read(0, r.id)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *budgetRun) raise(enough int64) error {
 	}
 	spent, limit := nanoOf(found.Conversation.SpentUSD), nanoOf(found.Conversation.Budget.MaxCostUSD)
 	if limit-spent > enough {
-		return nil // somebody has raised it already
+		return nil // another caller has raised it already
 	}
 	more := limit + int64(1+r.draw(10))*meterStep
 	body, err := json.Marshal(map[string]any{"budget": budgetOf(more)})
@@ -225,7 +225,7 @@ func (r *budgetRun) raise(enough int64) error {
 	return nil
 }
 
-// proceed continues the turn that was cut, if nobody else's came between.
+// proceed continues the turn that was cut, if no other came in between.
 func (r *budgetRun) proceed(ctx context.Context) error {
 	_, err := r.attempt(r.draw(len(r.hosts)), &request{method: "POST", path: "/conversations/" + r.id + "/continue", want: 200})
 	var failed *callError
@@ -234,7 +234,7 @@ func (r *budgetRun) proceed(ctx context.Context) error {
 		r.count(&r.mu.continued)
 		return nil
 	case errors.As(err, &failed) && (failed.Status == 0 || failed.Status == 503 || failed.Status == 409 || failed.Status == 402):
-		return ctx.Err() // the message itself was taken
+		return ctx.Err() // the message itself was accepted
 	default:
 		return fmt.Errorf("continue: %w", err)
 	}
@@ -280,7 +280,7 @@ func (r *budgetRun) takenSoFar() int {
 	return r.mu.accepted
 }
 
-// audit waits until nothing goes on any more, and judges.
+// audit waits until nothing is running, and checks the results.
 func (r *budgetRun) audit(ctx context.Context, report *Report) error {
 	found, err := r.awaitIdle(ctx, 0, r.id)
 	if err != nil {
@@ -317,7 +317,7 @@ func (r *budgetRun) audit(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// nanoOf are nano-dollars.
+// nanoOf converts dollars to nano-dollars.
 func nanoOf(usd float64) int64 {
 	if usd < 0 {
 		return int64(usd*1e9 - 0.5)
@@ -325,7 +325,7 @@ func nanoOf(usd float64) int64 {
 	return int64(usd*1e9 + 0.5)
 }
 
-// caseOf is the account that a message names, "" = none.
+// caseOf returns the account that a message names, "" = none.
 func caseOf(content string) string {
 	at := slices.IndexFunc(strings.Fields(content), func(word string) bool { return strings.HasPrefix(word, "case=") })
 	if at < 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// runCancel starts turns that last, cancels each at a node that does not own it, and times that call until its answer.
-// A cancel that is not settled (202) is an error here: nothing keeps these nodes from confirming.
+// runCancel starts long turns, cancels each at a node that does not own it, and measures the time of that call. A
+// cancel that is not settled (202) is an error here, since these nodes can always confirm.
 func runCancel(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -58,7 +58,7 @@ type cancelRun struct {
 func (r *cancelRun) one(ctx context.Context, caller, n int) error {
 	own := (len(r.ids) - caller + r.client.options.Concurrency - 1) / r.client.options.Concurrency
 	at := caller + (n%own)*r.client.options.Concurrency
-	if r.ids[at] == "" { // of the last one nobody knows whether its turn still runs
+	if r.ids[at] == "" { // the last turn may still be running
 		id, err := r.client.create(r.client.createBody())
 		if err != nil {
 			return r.add(err, 0)
@@ -121,7 +121,7 @@ func (r *cancelRun) add(err error, took time.Duration) error {
 	return err
 }
 
-// cancelled is the stream of a turn that is to be cancelled.
+// cancelled is the stream of a turn that will be cancelled.
 type cancelled struct {
 	checker messageChecker
 	text    chan struct{} // closed at the first piece of text

@@ -16,7 +16,7 @@ import (
 	"parley/bench/nodes"
 )
 
-// runChaos puts a load on nodes while faults are made, and holds everything against the ledger at the end.
+// runChaos puts a load on nodes while faults are injected, and finally checks everything against the ledger.
 func runChaos(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -73,8 +73,8 @@ func runChaos(ctx context.Context, o *Options, live *progress) (*Report, error) 
 	return report, ctx.Err()
 }
 
-// excuse takes the errors of a time in which nodes were down for no faults: what was not available is told as a number.
-// Wrong answers stay errors.
+// excuse removes unavailability from the errors, since nodes were down, and reports it as a number. Wrong answers stay
+// errors.
 func excuse(r *Report) {
 	for code, n := range r.Errors {
 		if strings.HasPrefix(code, "503") || strings.HasPrefix(code, "connection") || code == "timeout" || code == codeBusy {
@@ -84,7 +84,7 @@ func excuse(r *Report) {
 	}
 }
 
-// lastTurns: once all is well again, every conversation takes a message. One that does not is stuck.
+// lastTurns sends a message to every conversation after the cluster has recovered. One that fails is stuck.
 func (c *crowd) lastTurns(ctx context.Context) error {
 	c.cancels = 0
 	return prepare(ctx, c.live, "last turns", len(c.ledgers), func(n int) error {
@@ -95,7 +95,7 @@ func (c *crowd) lastTurns(ctx context.Context) error {
 	})
 }
 
-// faultInjector makes faults, and tells what it did.
+// faultInjector injects faults, and reports what it did.
 type faultInjector struct {
 	cluster *cluster
 	live    *progress
@@ -121,7 +121,7 @@ func (m *faultInjector) run(ctx context.Context, start time.Time, plan []planned
 	}
 }
 
-// make makes one fault and takes it back. Every node runs when it returns, if it can.
+// make injects one fault and undoes it. Every node runs when it returns, if it can.
 func (m *faultInjector) make(ctx context.Context, p planned) error {
 	all := m.cluster.Nodes()
 	victim := all[p.victims[0]]
@@ -156,8 +156,8 @@ func (m *faultInjector) make(ctx context.Context, p planned) error {
 	}
 }
 
-// loseDisk takes a node's data away. A second disk must not be lost before the first is made good: then the data would
-// be gone indeed.
+// loseDisk removes a node's data. A second disk must not be lost before the first node has recovered, or data would
+// really be lost.
 func (m *faultInjector) loseDisk(ctx context.Context, victim *nodes.Node, lasts time.Duration) error {
 	const patience = 30 * time.Second
 	if err := m.cluster.settle(ctx, patience); err != nil {
@@ -196,7 +196,7 @@ func (m *faultInjector) cut(ctx context.Context, p planned, victim *nodes.Node) 
 	return failed
 }
 
-// heal takes back whatever is left of faults, and waits until the cluster has settled.
+// heal undoes all remaining faults, and waits until the cluster has settled.
 func (m *faultInjector) heal(ctx context.Context) {
 	m.live.phase("healing")
 	err := m.cluster.Heal(ctx)
@@ -214,7 +214,7 @@ func (m *faultInjector) heal(ctx context.Context) {
 	m.tell("all nodes run; settled after %v", time.Since(at).Round(time.Millisecond))
 }
 
-// keep writes what is known of a conversation with faults to a file beside the nodes' logs, and says where.
+// keep writes what is known about a faulty conversation to a file beside the nodes' logs, and returns its path.
 func (c *crowd) keep(l *ledger, events []logEvent) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (agent %s)\n\nits log:\n%s\nwhat was sent:\n", l.id, l.agent, describe(events))

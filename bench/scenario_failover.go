@@ -31,8 +31,8 @@ func (c *crowd) loadOf() *load {
 }
 
 // runFailover kills the owner of the most conversations, again and again, and times for each of its conversations the
-// next command that was sent after the kill and accepted, and for each of their followers the next event that was
-// made after it.
+// next accepted command that was sent after the kill, and for each of their followers the next event that was created
+// after it.
 func runFailover(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -69,7 +69,7 @@ func runFailover(ctx context.Context, o *Options, live *progress) (*Report, erro
 	return report, ctx.Err()
 }
 
-// everyTurn runs one turn in each conversation, so that each has an owner that is known.
+// everyTurn runs one turn in each conversation, so that the owner of each is known.
 func everyTurn(ctx context.Context, c *crowd) error {
 	return prepare(ctx, c.live, "first turns", len(c.ledgers), func(n int) error { return c.ledgers[n].turn() })
 }
@@ -79,7 +79,7 @@ func (c *crowd) killOwners(ctx context.Context, kills int) ([]string, error) {
 	cluster := c.options.cluster
 	for n := range kills {
 		c.live.phase(fmt.Sprintf("kill %d of %d", n+1, kills))
-		if err := everyTurn(ctx, c); err != nil { // learns who owns what now
+		if err := everyTurn(ctx, c); err != nil { // finds the current owners
 			return nil, err
 		}
 		owners := c.owners()
@@ -106,7 +106,7 @@ func (c *crowd) killOwners(ctx context.Context, kills int) ([]string, error) {
 	return story, nil
 }
 
-// runRolling restarts all nodes one after another under load and compares latencies with those of before.
+// runRolling restarts all nodes one after another under load and compares latencies with those before.
 func runRolling(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -182,7 +182,7 @@ func (c *crowd) restart(ctx context.Context, n *nodes.Node, await func(context.C
 		n.Name, stopped.Sub(at).Round(time.Millisecond), ready.Sub(stopped).Round(time.Millisecond), time.Since(ready).Round(time.Millisecond)), nil
 }
 
-// runJoin fills a cluster, puts a load on it, adds a node, and waits until that serves its share.
+// runJoin fills a cluster, puts a load on it, adds a node, and waits until the new node serves its share.
 func runJoin(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -250,7 +250,7 @@ func fill(ctx context.Context, o *Options, live *progress) error {
 	if err != nil {
 		return err
 	}
-	// Text that does not compress to nothing, else there would be little state.
+	// Incompressible text; otherwise there would be little state.
 	body := []byte(fmt.Sprintf(`{"message":%q,"stream":false}`, noise(messageBytes)))
 	turns := int(o.StateBytes / messageBytes)
 	var mu sync.Mutex

@@ -30,7 +30,7 @@ type followRun struct {
 		arrived  int // followers that saw the current round's last event
 	}
 	round chan struct{}  // one token for each follower that saw the round's end
-	again chan *follower // whose stream ended and is opened elsewhere; as long as there are followers
+	again chan *follower // followers whose stream ended and is reopened elsewhere; as large as the number of followers
 }
 
 // runFollow opens followers (idle), then sends messages and times each event from the send to each follower.
@@ -86,7 +86,7 @@ func runFollow(ctx context.Context, o *Options, live *progress) (*Report, error)
 	return report, ctx.Err()
 }
 
-// reopen opens streams that ended at the next node, until the returned function is called.
+// reopen reopens ended streams at the next node, until the returned function is called.
 func (r *followRun) reopen(ctx context.Context, f *fleet) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -156,7 +156,7 @@ func followRequest(o *Options, host, id string, after uint64) []byte {
 	return []byte(b.String())
 }
 
-// rounds sends one message to each conversation, waits until every follower saw the turn's end, and so on.
+// rounds repeatedly sends one message to each conversation and waits until every follower has seen the turn's end.
 func (r *followRun) rounds(ctx context.Context, c *client, ids []string) (int64, error) {
 	send := []byte(`{"message":"ping","stream":false}`)
 	var delivered int64
@@ -232,7 +232,7 @@ func (f *follower) frame(now time.Time, fr frame) {
 	}
 	record(r.mu.delivery, now.Sub(r.mu.sent[f.id]))
 	if string(fr.event) == "session.status_idle" {
-		r.round <- struct{}{} // a follower sees one end a round, and there is room for each
+		r.round <- struct{}{} // does not block: a follower sees one end per round
 	}
 }
 

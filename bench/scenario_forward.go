@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// names asks every node for its own name: a list of agents is answered by the node that is asked.
+// names asks every node for its own name: the list of agents is always answered locally.
 func (c *client) names() ([]string, error) {
 	var names []string
 	for host := range c.hosts {
@@ -39,7 +39,7 @@ func (c *client) ownerOf(id string, names []string) (int, error) {
 	return at, nil
 }
 
-// runForward measures the same requests at their owner and at another node, in turns: what forwarding adds.
+// runForward measures the same requests alternately at their owner and at another node: the cost of forwarding.
 func runForward(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -91,7 +91,7 @@ func runForward(ctx context.Context, o *Options, live *progress) (*Report, error
 			other := (owner + 1 + n/len(ids)%(len(names)-1)) % len(names)
 			pair := []int{owner, other}
 			if n%2 == 1 {
-				slices.Reverse(pair) // neither always comes first
+				slices.Reverse(pair) // in alternating order
 			}
 			for _, host := range pair {
 				began := time.Now()

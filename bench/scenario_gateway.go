@@ -15,11 +15,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// quickAnswer is what the model server answers to everything.
+// quickAnswer is the model server's response to every request.
 const quickAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"quick","choices":[{"index":0,"finish_reason":"stop",` +
 	`"message":{"role":"assistant","content":"pong"}}],"usage":{"prompt_tokens":50,"completion_tokens":1,"total_tokens":51}}`
 
-// quickModel is a model server that answers at once, as quickly as a server can: what is slow is not the model.
+// quickModel is a model server that answers as quickly as possible, so that it does not dominate the measurement.
 type quickModel struct {
 	url    string
 	server *fasthttp.Server
@@ -51,7 +51,7 @@ func (m *quickModel) close() {
 	m.busy.Wait()
 }
 
-// record makes records of a provider and of its model, and returns the model's key.
+// record creates the records of a provider and its model, and returns the model's key.
 func (m *quickModel) record(c *client) (string, error) {
 	key := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	for _, r := range []struct {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// errOwnNodes is what scenarios answer that do things to nodes.
+// errOwnNodes is the error of scenarios that need to control the nodes.
 var errOwnNodes = errors.New("this takes nodes that the harness starts itself: -nodes")
 
-// runIdle measures what nodes cost that have nothing to do.
+// runIdle measures the resource usage of idle nodes.
 func runIdle(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ordinary is a message of ordinary length.
+// ordinary returns a message of ordinary length.
 func ordinary() []byte {
 	const times = 4
 	return message(strings.TrimSpace(strings.Repeat("a question of ordinary length, such as people ask of an assistant. ", times)))
@@ -39,7 +39,7 @@ func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	grown := heap(ctx, o)
 	live.phase("measuring")
 	total, one, other, full := newTally(), newHistogram(), newHistogram(), newHistogram()
-	// One whose window is just full: what a long history costs beside its window is the difference from this one.
+	// A conversation that just fills the window: the difference from it is what the history beyond the window costs.
 	const windowful = 60
 	short, err := a.createWith(o.Agent, nil)
 	for range windowful {
@@ -60,7 +60,7 @@ func runLong(ctx context.Context, o *Options, live *progress) (*Report, error) {
 			}
 			took := time.Since(at)
 			total.add(nil, took)
-			_ = h.RecordValue(max(took.Microseconds(), 1)) // a minute's call would have failed
+			_ = h.RecordValue(max(took.Microseconds(), 1)) // a call of a minute would have failed
 		}
 	}
 	if err != nil {

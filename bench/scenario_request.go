@@ -41,7 +41,7 @@ func runTurn(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	}
 	send := []byte(`{"message":"ping` + strings.Repeat(" ping", o.MessageBytes/len(" ping")) + `","stream":false}`)
 	l := &load{options: o, live: live, op: func(caller, n int) error {
-		// A caller has conversations of its own: two turns at once on one would be refused, rightly.
+		// Each caller has its own conversations: concurrent turns in one are correctly refused.
 		own := (len(ids) - caller + o.Concurrency - 1) / o.Concurrency
 		id := ids[caller+(n%own)*o.Concurrency]
 		return c.call("POST", "/conversations/"+id+"/messages", send, 200, completed)
@@ -156,7 +156,7 @@ func measure(ctx context.Context, c *client, l *load) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// noise is a text of n letters that does not compress to nothing.
+// noise returns an incompressible text of n letters.
 func noise(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	random := rand.New(rand.NewPCG(1, 2))

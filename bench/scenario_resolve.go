@@ -12,7 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// resolveRun is conversations that each wait for an approval.
+// resolveRun is a set of conversations that each wait for an approval.
 type resolveRun struct {
 	nodeClient
 
@@ -26,7 +26,7 @@ type resolveRun struct {
 	faults   []string
 }
 
-// waiting is one that waits.
+// waiting is one of these conversations.
 type waiting struct{ id, action, of string }
 
 // runResolve resolves pending actions after every node was killed and started again, and right after the owner was
@@ -67,7 +67,7 @@ func runResolve(ctx context.Context, o *Options, live *progress) (*Report, error
 	return report, ctx.Err()
 }
 
-// wait makes conversations wait for an approval each.
+// wait brings each conversation to wait for an approval.
 func (r *resolveRun) wait(ctx context.Context) ([]waiting, error) {
 	all := make([]waiting, cmp.Or(r.options.Records, 24))
 	first := r.made
@@ -112,7 +112,7 @@ func (r *resolveRun) afterRestart(ctx context.Context) error {
 	if err := cluster.settle(ctx, settleWithin); err != nil {
 		return err
 	}
-	r.close() // connections to the nodes of before; each would have to fail first
+	r.close() // stale connections, each of which would have to fail first
 	for n, w := range all {
 		began := time.Now()
 		_, err := r.any(n, r.resolution(w))
@@ -163,8 +163,8 @@ func (r *resolveRun) afterFailover(ctx context.Context) error {
 	return r.options.cluster.settle(ctx, settleWithin)
 }
 
-// resolve resolves at any node that can. One that was resolved by an attempt whose answer was lost is done when its turn
-// is.
+// resolve resolves the action at any node that can. If an earlier attempt succeeded but its response was lost, it waits
+// for the turn to end.
 func (r *resolveRun) resolve(ctx context.Context, host int, w waiting) error {
 	attempts, err := r.any(host, r.resolution(w))
 	var failed *callError
@@ -184,7 +184,7 @@ func (r *resolveRun) note(h *hdrhistogram.Histogram, err error, took time.Durati
 	r.live.count(err)
 }
 
-// auditTools: each approved tool ran once.
+// auditTools checks that each approved tool ran once.
 func (r *resolveRun) auditTools() []string {
 	runs := map[string]int{}
 	for _, run := range r.options.standin.Tools.Runs() {

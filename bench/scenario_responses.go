@@ -22,7 +22,7 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 		return nil, err
 	}
 	defer api.close()
-	// Each caller takes its own by turns, so that none grows much.
+	// Each caller uses its own in turn, so that none grows much.
 	each := max(cmp.Or(o.Records, 4*o.Concurrency)/o.Concurrency, 1)
 	ids, err := conversations(ctx, server, live, each*o.Concurrency)
 	if err != nil {
@@ -53,7 +53,7 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 		}},
 		{name: "response in a new session", op: func(int, int) error { return respond("") }},
 	}}
-	// One pair after the other: what a slice leaves to be compacted is paid for in the next, and creating leaves more.
+	// One pair after the other: the compactions that a slice causes run in the next one, and creating causes more.
 	half := *o
 	half.Duration, half.WarmUp = o.Duration/2, o.WarmUp/2
 	for _, pair := range rivals {
@@ -68,7 +68,7 @@ func runResponses(ctx context.Context, o *Options, live *progress) (*Report, err
 	return report, nil
 }
 
-// answered checks that a response is whole.
+// answered checks that a response is complete.
 func answered(answer []byte) error {
 	if !bytes.Contains(answer, []byte(`"status":"completed"`)) {
 		return &callError{Status: 200, Code: "response is not completed"}

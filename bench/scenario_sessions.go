@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// sessionPage is how many sessions a page of the list has: as many as may be asked for.
+// sessionPage is the number of sessions in a page of the list: the maximum.
 const sessionPage = 100
 
-// firstPageEvery: one request of so many asks for the first page, which is what people look at. The others go through the
-// whole list page by page.
+// firstPageEvery: one request of so many is for the first page, the usual one. The others go through the whole list
+// page by page.
 const firstPageEvery = 10
 
-// runSessions makes -records sessions and lists them in pages of 100: all, those of an agent, and idle ones. Each walk through
-// the list must show every session once, newest first.
+// runSessions creates -records sessions and lists them in pages of 100: all, those of an agent, and idle ones. Each
+// walk through the list must show every session once, newest first.
 func runSessions(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	api, err := newClientAPI(o)
 	if err != nil {
@@ -71,7 +71,7 @@ func runSessions(ctx context.Context, o *Options, live *progress) (*Report, erro
 	return report, ctx.Err()
 }
 
-// makeSessions makes the sessions and returns their ids.
+// makeSessions creates the sessions and returns their ids.
 func makeSessions(ctx context.Context, api *client, live *progress) (map[string]struct{}, time.Duration, error) {
 	ids := make([]string, cmp.Or(api.options.Records, 100_000))
 	body := fmt.Appendf(nil, `{"agent":%q}`, api.options.Agent)
@@ -101,7 +101,7 @@ func makeSessions(ctx context.Context, api *client, live *progress) (map[string]
 
 var errBadPage = &callError{Status: 200, Code: "bad answer"}
 
-// walk is one caller's way through the list, from its newest session to its oldest, again and again.
+// walk is one caller's traversal of the list, from the newest session to the oldest, repeatedly.
 type walk struct {
 	api   *client
 	made  map[string]struct{} // every session that must be seen; shared, not changed
@@ -141,7 +141,7 @@ func (w *walk) page(after string, read func([]byte) error) error {
 	return w.api.call("GET", path, nil, 200, read)
 }
 
-// read takes the sessions of a page. It searches the text for what it needs: decoding would be in the measured time.
+// read reads the sessions of a page. It searches the text, since decoding would be part of the measured time.
 func (w *walk) read(answer []byte) error {
 	if w.cursor == "" {
 		w.seen, w.oldest = make(map[string]struct{}, len(w.made)), ""
@@ -173,7 +173,7 @@ func (w *walk) read(answer []byte) error {
 	return nil
 }
 
-// fault notes what is wrong with the list; the first few tell enough.
+// fault records what is wrong with the list, up to a few faults.
 func (w *walk) fault(format string, args ...any) {
 	const enough = 5
 	if len(w.faults) < enough {
@@ -191,7 +191,7 @@ func nextSession(text []byte) (id string, after []byte, ok bool) {
 	return string(quoted), after, ok && len(quoted) > 0
 }
 
-// textOf is the text that stands behind the first appearance of a name, "" when there is none.
+// textOf returns the text value behind the first occurrence of a name, "" if there is none.
 func textOf(text []byte, name string) string {
 	_, after, ok := bytes.Cut(text, []byte(name))
 	if !ok {

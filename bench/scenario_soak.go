@@ -15,12 +15,12 @@ import (
 const (
 	// soakSamples are taken over the time of a soak.
 	soakSamples = 40
-	// soakDeleted is how many conversations one of is deleted; the others are left behind, as people do.
+	// soakDeleted: one of so many conversations is deleted; the others are abandoned, as in real use.
 	soakDeleted = 4
 )
 
-// runSoak creates, follows, sends and forgets, ever new conversations, and fails when something in the servers grows, or when
-// their memory does not come back after it.
+// runSoak creates, follows, uses and abandons new conversations, and fails if something in the servers grows, or if
+// their memory is not freed afterwards.
 func runSoak(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if len(o.Ops) == 0 {
 		return nil, errors.New("this looks at the servers' ops listeners: -ops-url or -nodes")
@@ -43,7 +43,7 @@ func runSoak(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	end := time.Now()
 	stop()
 	sampler.Wait()
-	if errors.Is(failed, context.Canceled) { // what the end of the load has interrupted
+	if errors.Is(failed, context.Canceled) { // interrupted by the end of the load
 		failed = nil
 	}
 	if err = errors.Join(failed, ctx.Err()); err != nil {
@@ -63,7 +63,7 @@ func runSoak(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	return report, nil
 }
 
-// soak is a load of conversations that are used once.
+// soak is a load of conversations that are each used once.
 type soak struct {
 	options *Options
 	client  *client
@@ -73,8 +73,8 @@ type soak struct {
 	faults  []string
 }
 
-// visit is all that ever happens to a conversation. Every other caller only creates: so there are more new ones than streams
-// and turns would let be.
+// visit is the whole life of a conversation. Every other caller only creates one, so that more are created than with
+// streams and turns alone.
 func (s *soak) visit(ctx context.Context, caller, n int) error {
 	defer s.done.Add(1)
 	id, err := s.client.create(s.body)
@@ -98,7 +98,7 @@ func (s *soak) visit(ctx context.Context, caller, n int) error {
 	return nil
 }
 
-// afterwards tells what memory the servers have at a time, and returns the most that one of them has.
+// afterwards reports the memory of the servers at a time, and returns that of the largest.
 func (s *soak) afterwards(ctx context.Context, at time.Time, r *Report) (most float64, err error) {
 	atOnce := serverStats(ctx, s.options)
 	r.Numbers["MB resident at the end of the load"] = atOnce[statMemory] / 1e6
@@ -154,7 +154,7 @@ func (s *soak) follow(ctx context.Context, caller int, id string) (*soakStream, 
 
 func (f *soakStream) close() { _ = f.conn.Close() } // it has served
 
-// read takes what comes until it is enough.
+// read parses the stream until enough returns true.
 func (f *soakStream) read(enough func() bool) error {
 	for !enough() {
 		n, err := f.conn.Read(f.buffer)

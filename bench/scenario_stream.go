@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// streamRun is a fleet of callers, each with a conversation, sending a message again when the answer has ended.
+// streamRun is a fleet of callers, each with a conversation, that send the next message when an answer has ended.
 type streamRun struct {
 	options  *Options
 	fleet    *fleet
@@ -20,7 +20,7 @@ type streamRun struct {
 	starts   chan int // callers whose next turn is due; as long as there are callers
 	measure  time.Time
 	until    time.Time
-	giveUp   time.Time // when nothing is sent again any more
+	giveUp   time.Time // from when on nothing is sent again
 	mu       struct {
 		sync.Mutex
 		tally  *tally
@@ -31,7 +31,7 @@ type streamRun struct {
 		open   int
 		peak   int
 		rounds []int
-		broken []int // by caller: answers that a node did not bring to their end
+		broken []int // by caller: answers that a node did not complete
 		active sync.WaitGroup
 	}
 }
@@ -192,8 +192,8 @@ func (s *messageStream) end(now time.Time, status int, body []byte, err error) {
 	r.starts <- s.caller // has room for every caller
 }
 
-// brokenOff: a node went away, or could not serve, and the message is sent again at the next one. Its turn may run all
-// the same: then the conversation is busy for a while.
+// brokenOff sends the message again at the next node after a node has died or could not serve. The first turn may still
+// run; then the conversation is busy for a while.
 func (s *messageStream) brokenOff(status int, body []byte, err error) bool {
 	r := s.run
 	if r.options.RetryFor <= 0 || s.checker.fault != "" {

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// runUpload stores a file of -state-bytes and reads it back, -count times, and watches the memory of all nodes meanwhile.
-// The first round warms up: buffers that stay are in the memory of idle nodes. A file that is read the first time fills the store's
-// cache of blocks, which is outside the heap; read again it does not.
+// runUpload stores a file of -state-bytes and reads it back, -count times, and watches the memory of all nodes
+// meanwhile. The first round warms up: permanent buffers are then part of the idle memory. Reading a file for the first
+// time fills the store's block cache, which is outside the heap; reading it again does not.
 func runUpload(ctx context.Context, o *Options, live *progress) (*Report, error) {
 	if o.cluster == nil {
 		return nil, errOwnNodes
@@ -68,7 +68,7 @@ func runUpload(ctx context.Context, o *Options, live *progress) (*Report, error)
 	return report, ctx.Err()
 }
 
-// transfer is one file on its way to a node and, from the next one, back.
+// transfer is the upload of a file to a node and its download from the next one.
 type transfer struct {
 	options      *Options
 	conversation string
@@ -159,7 +159,7 @@ func (f *transfer) remove(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// memoryWatch finds the most memory that a node took above what it had when idle.
+// memoryWatch finds the largest increase of a node's memory over its idle state.
 type memoryWatch struct {
 	cluster *cluster
 	rss     float64 // bytes
@@ -170,7 +170,7 @@ type memoryWatch struct {
 // memory is what one node has, in bytes.
 type memory struct{ rss, heap float64 }
 
-// during looks often while something goes on, if it counts. Before it, all nodes give back what they do not use.
+// during samples memory often while do runs, if it counts. Before that, all nodes free unused memory.
 func (w *memoryWatch) during(ctx context.Context, counts bool, do func() error) error {
 	if !counts {
 		return do()
@@ -201,7 +201,7 @@ func (w *memoryWatch) look(ctx context.Context, before map[string]memory) {
 			if usage, err := node.Usage(); err == nil {
 				w.rss = max(w.rss, float64(usage.RSS)-before[node.Name].rss)
 			}
-			const every = 3 // asking for it costs the server something
+			const every = 3 // requesting it costs the server something
 			if n%every == 0 {
 				if heap, ok := statsOf(ctx, node.OpsURL())[statHeap]; ok {
 					w.heap = max(w.heap, heap-before[node.Name].heap)

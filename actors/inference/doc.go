@@ -7,7 +7,7 @@
 // An OpenAI-compatible provider is relayed: parameters are copied as they are (they are never decoded, a body may be megabytes of
 // pictures), the model's id and the credentials are put in, and the answer gets the form of 10.2 and 10.3 around its choices.
 // Other providers (Messages, Responses, the scripted stand-in) are called through package actors/turn/model: messages, pictures,
-// tools, sampling and the output cap are a model.Request, all else its Extra, in the provider's own words.
+// tools, sampling and the output cap are a model.Request, all else its Settings, where it has none in the provider's own words.
 //
 // What becomes of each parameter at each kind of provider is a row of the table in parameters.go: it goes out, it is said in the
 // provider's words, it has no effect on the answer, or it is refused by name. None is dropped that asks for something.

@@ -53,7 +53,7 @@ func readChat(call *Call, t *target) (*model.Request, *Error) {
 	if request.Tools, refused = readTools(asked.Get("tools")); refused != nil {
 		return nil, refused
 	}
-	if request.Extra, refused = translate(t, asked, request.Tools); refused != nil {
+	if request.Settings, refused = translate(t, asked, request.Tools); refused != nil {
 		return nil, refused
 	}
 	if t.model.GetProvider() == agentpb.Provider_SCRIPTED && asked.Text("tool_choice") == "none" {

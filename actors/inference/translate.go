@@ -12,19 +12,20 @@ import (
 
 // wire collects the fields of a provider's own form that package model does not set by itself.
 type wire struct {
-	target *target
-	tools  []model.Tool
-	plain  map[string]json.RawMessage
-	nested map[string]map[string]json.RawMessage
+	target   *target
+	tools    []model.Tool
+	settings model.Settings
+	plain    map[string]json.RawMessage
+	nested   map[string]map[string]json.RawMessage
 }
 
 // translate says what a request asks for in the provider's own words, or which parameter it has no words for.
-func translate(t *target, asked rawjson.Fields, tools []model.Tool) (map[string]json.RawMessage, *Error) {
+func translate(t *target, asked rawjson.Fields, tools []model.Tool) (model.Settings, *Error) {
 	w := &wire{target: t, tools: tools, plain: map[string]json.RawMessage{}, nested: map[string]map[string]json.RawMessage{}}
 	for _, field := range sorted(asked) {
 		how, failed := t.judge(field)
 		if failed != nil {
-			return nil, failed
+			return model.Settings{}, failed
 		}
 		switch how {
 		case pass:
@@ -34,21 +35,22 @@ func translate(t *target, asked rawjson.Fields, tools []model.Tool) (map[string]
 		case own, allowed, ignored, refused:
 		}
 		if failed != nil {
-			return nil, failed
+			return model.Settings{}, failed
 		}
 	}
 	if t.model.GetProvider() == agentpb.Provider_SCRIPTED {
-		return nil, nil // it has no form of its own
+		return model.Settings{}, nil // it has no form of its own
 	}
 	for name, parts := range w.nested {
 		encoded, err := json.Marshal(parts)
 		if err != nil {
-			return nil, invalid(name, "the request is not valid JSON")
+			return model.Settings{}, invalid(name, "the request is not valid JSON")
 		}
 		w.plain[name] = encoded
 	}
 	w.addExtra(asked)
-	return w.plain, nil
+	w.settings.Extra = w.plain
+	return w.settings, nil
 }
 
 // ownOf are the fields of the providers' forms that package model sets: extra_body does not override them.
@@ -69,6 +71,7 @@ func (w *wire) addExtra(asked rawjson.Fields) {
 	for _, fields := range []rawjson.Fields{extra, w.target.settings.extra} {
 		for _, field := range fields {
 			_, there := w.plain[field.Name]
+			there = there || field.Name == "tool_choice" && (w.settings.Choice != nil || w.settings.Parallel != nil)
 			ours := slices.Contains(ownFields, field.Name) || slices.Contains(ownOf(w.target.model.GetProvider()), field.Name)
 			sampled := (field.Name == "temperature" || field.Name == "top_p") && asked.Get(field.Name) != nil
 			if !there && !ours && !sampled && !slices.Contains(w.target.settings.unsupported, field.Name) {
@@ -94,7 +97,7 @@ func (w *wire) translate(field rawjson.Field) *Error {
 	toMessages := w.target.model.GetProvider() == agentpb.Provider_ANTHROPIC
 	switch field.Name {
 	case "tool_choice":
-		return w.toolChoice(field.Value, toMessages)
+		return w.toolChoice(field.Value)
 	case "response_format":
 		return w.format(field.Value, toMessages)
 	case "reasoning", "reasoning_effort":
@@ -157,8 +160,8 @@ func (w *wire) stop(value []byte) *Error {
 	return nil
 }
 
-// toolChoice: both providers need to be told less than the wire form says.
-func (w *wire) toolChoice(value []byte, toMessages bool) *Error {
+// toolChoice says whether the model may call tools.
+func (w *wire) toolChoice(value []byte) *Error {
 	const text = "`tool_choice` must be none, auto, required or a function of `tools` for this model"
 	var mode string
 	var named struct {
@@ -186,21 +189,8 @@ func (w *wire) toolChoice(value []byte, toMessages bool) *Error {
 	if mode == "function" && !slices.ContainsFunc(w.tools, func(tool model.Tool) bool { return tool.Name == name }) {
 		return invalid("tool_choice", "`tool_choice` names a function that is not among `tools`")
 	}
-	if !toMessages {
-		if mode != "function" {
-			w.plain["tool_choice"] = value
-			return nil
-		}
-		return w.choose("function", name)
-	}
-	return w.choose(map[string]string{"none": "none", "auto": "auto", "required": "any", "function": "tool"}[mode], name)
-}
-
-func (w *wire) choose(kind, name string) *Error {
-	if failed := w.put("tool_choice", "type", kind); failed != nil || name == "" {
-		return failed
-	}
-	return w.put("tool_choice", "name", name)
+	w.settings.Choice = &model.Choice{Mode: mode, Name: name}
+	return nil
 }
 
 // parallel is part of the choice of tools in the Messages API, which without tools has none.
@@ -209,16 +199,10 @@ func (w *wire) parallel(value []byte) *Error {
 	if json.Unmarshal(value, &parallel) != nil {
 		return invalid("parallel_tool_calls", "`parallel_tool_calls` must be true or false")
 	}
-	chosen := w.nested["tool_choice"]
-	if parallel || len(w.tools) == 0 || string(chosen["type"]) == `"none"` {
-		return nil
+	if !parallel && len(w.tools) > 0 {
+		w.settings.Parallel = &parallel
 	}
-	if chosen == nil {
-		if failed := w.choose("auto", ""); failed != nil {
-			return failed
-		}
-	}
-	return w.put("tool_choice", "disable_parallel_tool_use", true)
+	return nil
 }
 
 // format is the form of the answer. The Messages API keeps to every schema, and has no mode of any JSON.
@@ -314,10 +298,9 @@ func (w *wire) effort(param, where, text string) *Error {
 	return w.put(where, "effort", text)
 }
 
-// sorted puts what others depend on first: the choice of tools before whether they may be called in parallel, the newer name
-// of the user before the older.
+// sorted puts what others depend on first: the newer name of the user before the older.
 func sorted(asked rawjson.Fields) rawjson.Fields {
-	first := map[string]int{"tool_choice": -2, "safety_identifier": -1}
+	first := map[string]int{"safety_identifier": -1}
 	ordered := slices.Clone(asked)
 	slices.SortStableFunc(ordered, func(a, b rawjson.Field) int { return first[a.Name] - first[b.Name] })
 	return ordered

@@ -29,8 +29,8 @@ import (
 	"parley/proto/directorypb"
 )
 
-// people is a Client API on a real socket over a directory with two tenants, with everybody's tokens.
-type people struct {
+// userKit is a Client API on a real socket over a directory with two tenants, with everybody's tokens.
+type userKit struct {
 	t       *testing.T
 	url     string
 	records *collectiontest.Records
@@ -38,9 +38,9 @@ type people struct {
 	client  *http.Client
 }
 
-func servePeople(t *testing.T) *people {
+func serveUsers(t *testing.T) *userKit {
 	t.Helper()
-	p := &people{t: t, records: &collectiontest.Records{}, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
+	p := &userKit{t: t, records: &collectiontest.Records{}, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	for _, tenant := range []string{"default", "other"} {
 		p.put(identity.Tenants, tenant, &directorypb.Tenant{Id: tenant, Tier: "ENTERPRISE"})
 		p.put(identity.Projects, tenant, &directorypb.Project{Id: tenant, TenantId: tenant})
@@ -91,7 +91,7 @@ func catalogIn(records *collectiontest.Records, sealer *endpointtest.Sealer, env
 	return catalog.New(records, env)
 }
 
-func (p *people) put(name, key string, message proto.Message) {
+func (p *userKit) put(name, key string, message proto.Message) {
 	p.t.Helper()
 	value, err := proto.Marshal(message)
 	require.NoError(p.t, err)
@@ -101,7 +101,7 @@ func (p *people) put(name, key string, message proto.Message) {
 }
 
 // mint makes a token for a user; nil = without a scope.
-func (p *people) mint(user, tenant string, scope map[string]string) string {
+func (p *userKit) mint(user, tenant string, scope map[string]string) string {
 	p.t.Helper()
 	secret, hash, prefix := identity.GenerateToken((*[32]byte)([]byte(fmt.Sprintf("%-32.32s", user+fmt.Sprint(scope)))))
 	p.put(identity.Tokens, identity.TokenKey(hash), &directorypb.Token{
@@ -114,13 +114,13 @@ func (p *people) mint(user, tenant string, scope map[string]string) string {
 type answer = map[string]any
 
 // ask sends a request and returns status and body. secret "" sends no token.
-func (p *people) ask(secret, method, path, body string) (int, answer) {
+func (p *userKit) ask(secret, method, path, body string) (int, answer) {
 	p.t.Helper()
 	status, _, got := p.askHeaders(secret, method, path, body)
 	return status, got
 }
 
-func (p *people) askHeaders(secret, method, path, body string) (int, http.Header, answer) {
+func (p *userKit) askHeaders(secret, method, path, body string) (int, http.Header, answer) {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	require.NoError(p.t, err)
@@ -138,7 +138,7 @@ func (p *people) askHeaders(secret, method, path, body string) (int, http.Header
 }
 
 // refused asserts an error's status and text.
-func (p *people) refused(secret, request, body string, status int, text string) {
+func (p *userKit) refused(secret, request, body string, status int, text string) {
 	p.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	got, answered := p.ask(secret, method, path, body)
@@ -147,7 +147,7 @@ func (p *people) refused(secret, request, body string, status int, text string) 
 }
 
 func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
-	p := servePeople(t)
+	p := serveUsers(t)
 	owner := p.mint("owner of default", "default", nil)
 	status, headers, body := p.askHeaders(owner, "POST", "/users",
 		`{"name":" Robot ","role":"user","email":"Robot@Example.org","canLogin":true,"projectId":"second","servicePermissions":{"models":"read","planes":"read"}}`)
@@ -205,7 +205,7 @@ func TestUserAndTokenFromBeginningToEnd(t *testing.T) {
 }
 
 func TestUserRefusals(t *testing.T) {
-	p := servePeople(t)
+	p := serveUsers(t)
 	owner, stranger := p.mint("owner of default", "default", nil), p.mint("owner of other", "other", nil)
 	p.put(identity.Users, "u", &directorypb.User{
 		Id: "u", TenantId: "default", Role: "user", Email: "u@example.org", ServicePermissions: map[string]string{"members": "admin"},
@@ -256,7 +256,7 @@ func TestUserRefusals(t *testing.T) {
 
 // Whoever makes a token gives no more than they have, whoever it is for.
 func TestTokensAreNotAWayUp(t *testing.T) {
-	p := servePeople(t)
+	p := serveUsers(t)
 	narrow := p.mint("owner of default", "default", map[string]string{"members": "admin", "models": "read"})
 	status, body := p.ask(narrow, "POST", "/users/owner of default/tokens", `{"label":"all of it"}`)
 	require.Equal(t, 201, status, "%v", body)
@@ -275,7 +275,7 @@ func TestTokensAreNotAWayUp(t *testing.T) {
 	p.refused(fmt.Sprint(body["token"]), "GET /users", "", 403, "Forbidden: members requires read permission")
 }
 
-func (p *people) tokenOf(made answer) *directorypb.Token {
+func (p *userKit) tokenOf(made answer) *directorypb.Token {
 	p.t.Helper()
 	hash, _ := identity.TokenDigest(fmt.Sprint(made["token"]))
 	record, ok := p.records.Get(identity.Tokens, identity.TokenKey(hash))
@@ -286,7 +286,7 @@ func (p *people) tokenOf(made answer) *directorypb.Token {
 }
 
 func TestPlanBoundsUsersAndTokens(t *testing.T) {
-	p := servePeople(t)
+	p := serveUsers(t)
 	p.put(identity.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
 	owner := p.mint("owner of default", "default", nil)
 	for range 4 {
@@ -302,7 +302,7 @@ func TestPlanBoundsUsersAndTokens(t *testing.T) {
 	require.Equal(t, answer{"limit": 2.0, "offset": 3.0, "hasMore": false}, body["pagination"])
 
 	p.put(identity.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
-	p2 := servePeople(t) // a node that has taken nothing ahead
+	p2 := serveUsers(t) // a node that has taken nothing ahead
 	p2.put(identity.Tenants, "default", &directorypb.Tenant{Id: "default", Tier: "FREE"})
 	p2.put(identity.RequestCounts, "default", &directorypb.RequestCount{Since: time.Now().Add(-time.Hour).UnixMilli(), Count: 1000})
 	owner = p2.mint("owner of default", "default", nil)
@@ -315,7 +315,7 @@ func TestPlanBoundsUsersAndTokens(t *testing.T) {
 
 // Each route wants a token, and the service that its path belongs to (document 3, 2.6), with a level that fits its method.
 func TestEveryRouteIsGuarded(t *testing.T) {
-	p := servePeople(t)
+	p := serveUsers(t)
 	for _, row := range p.rows {
 		if row.Hidden || row.Path == "/openapi.json" {
 			continue

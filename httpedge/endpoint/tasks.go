@@ -3,6 +3,8 @@ package endpoint
 import (
 	"context"
 
+	"parley/actors/core/entity"
+	"parley/proto/nodepb"
 	"parley/proto/taskpb"
 )
 
@@ -38,4 +40,36 @@ type TaskQuery struct {
 type TaskPage struct {
 	Tasks []*taskpb.State
 	Total int
+}
+
+// NewTasks returns background tasks over a client.
+func NewTasks(client entity.Client) Tasks { return &tasks{client} }
+
+// tasks is a client as Tasks.
+type tasks struct{ client entity.Client }
+
+// Ask implements Tasks.
+func (t *tasks) Ask(ctx context.Context, command *taskpb.Command) (*taskpb.Reply, error) {
+	return entity.Ask[*taskpb.Reply](ctx, t.client, command.GetTaskId(), command)
+}
+
+// Task implements Tasks.
+func (t *tasks) Task(ctx context.Context, id string, comments int, result bool) (*TaskView, error) {
+	reply, err := entity.Read[*nodepb.TaskReply](ctx, t.client, &nodepb.TaskQuery{Id: id, Comments: uint32(comments), Result: result})
+	if err != nil {
+		return nil, err
+	}
+	return &TaskView{Task: reply.GetTask(), Comments: reply.GetComments(), Result: reply.GetResult()}, nil
+}
+
+// List implements Tasks.
+func (t *tasks) List(ctx context.Context, query TaskQuery) (*TaskPage, error) {
+	reply, err := entity.Read[*taskpb.TasksReply](ctx, t.client, &taskpb.TasksQuery{
+		TenantId: query.TenantID, ProjectId: query.ProjectID, Anybody: query.Anybody, UserId: query.UserID, AgentId: query.AgentID,
+		Status: query.Status, Limit: int64(query.Limit), Offset: int64(query.Offset),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &TaskPage{Tasks: reply.GetTasks(), Total: int(reply.GetTotal())}, nil
 }

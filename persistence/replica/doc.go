@@ -12,7 +12,7 @@
 //	append      writes entries and hard states of all groups in ONE Pebble batch with ONE fsync (none when nobody waits for durability).
 //	apply       applies committed entries through the StateMachine, with the applied index in the same batch, without a sync of its own.
 //
-// Snapshots to and from other nodes run on goroutines of their own, so that a slow one stops nobody.
+// Snapshots to and from other nodes run on their own goroutines, so a slow one does not delay the others.
 //
 // # Members
 //

@@ -182,7 +182,7 @@ func anthropicChoice(settings *Settings) anthropic.ToolChoiceUnionParam {
 	switch {
 	case settings.Choice == nil && settings.Parallel == nil:
 		return anthropic.ToolChoiceUnionParam{}
-	case settings.Choice == nil:
+	case settings.Choice == nil, settings.Choice.Mode == ChooseAuto:
 		return anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: single}}
 	case settings.Choice.Mode == ChooseNone:
 		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}

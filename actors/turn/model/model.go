@@ -42,19 +42,19 @@ type Request struct {
 	Tools     []Tool
 	// MaxOutputTokens caps the answer; 0 = the agent's own.
 	MaxOutputTokens int
-	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
-	Extra    map[string]json.RawMessage
-	Settings Settings
+	Settings        Settings
 	// Header is of this turn alone: a connected agent is sent it, over its own. Its values are secrets.
 	Header http.Header
 }
 
-// Settings are what the caller of a turn sets, over the agent's own. nil and "" = nothing.
+// Settings are what the caller of a turn, or of the gateway, sets over the agent's own. nil and "" = nothing.
 type Settings struct {
 	Format   *Format
 	Choice   *Choice
 	Parallel *bool  // several tool calls in one answer
 	Effort   string // of thinking
+	// Extra are further fields of the provider's own wire form, over what the request says otherwise.
+	Extra map[string]json.RawMessage
 }
 
 // Format is the form of the answer: json_object, or json_schema with a schema.
@@ -72,6 +72,7 @@ type Choice struct {
 
 // Modes of Choice. Without a Choice the model decides.
 const (
+	ChooseAuto     = "auto"     // as without a Choice
 	ChooseNone     = "none"     // it must not
 	ChooseRequired = "required" // it must
 	ChooseFunction = "function" // it must call this one

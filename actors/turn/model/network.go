@@ -132,8 +132,8 @@ func (n *network) prepare(request *Request) (*question, error) {
 }
 
 func extraOf(request *Request) map[string]any {
-	extra := make(map[string]any, len(request.Extra))
-	for name, value := range request.Extra {
+	extra := make(map[string]any, len(request.Settings.Extra))
+	for name, value := range request.Settings.Extra {
 		extra[name] = value
 	}
 	return extra

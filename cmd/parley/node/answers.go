@@ -101,17 +101,6 @@ func (r *route) stale(ctx context.Context, in shard.ID) (context.Context, bool) 
 	return persistence.WithStale(ctx), true
 }
 
-// ask sends a query to the owner of a conversation.
-func ask[R proto.Message](ctx context.Context, r route, id string, query proto.Message) (reply R, err error) {
-	in, valid := r.shards.Of(id)
-	if !valid {
-		return reply, notFound()
-	}
-	reply, node, err := askShard[R](ctx, r.router, in, query)
-	endpoint.ServedBy(ctx, node)
-	return reply, err
-}
-
 // askShard sends a query to the owner of a shard, and says which node answered.
 func askShard[R proto.Message](
 	ctx context.Context, router *cluster.Router, in shard.ID, query proto.Message,

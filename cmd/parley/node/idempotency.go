@@ -73,7 +73,8 @@ func (k *keptRequests) Release(ctx context.Context, kept *endpoint.KeptRequest) 
 }
 
 func (k *keptRequests) ask(ctx context.Context, command *idempotencypb.Command) (*idempotencypb.State, error) {
-	reply, _, err := askEntity[*idempotencypb.Reply](ctx, k.router, command.GetId(), command)
+	answer, _, err := k.router.Ask(ctx, command.GetId(), command) // which node keeps the key is not told the client
+	reply, _ := answer.(*idempotencypb.Reply)
 	return reply.GetState(), err
 }
 

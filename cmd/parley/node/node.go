@@ -489,7 +489,7 @@ func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint i
 	}
 	surface := convapi.New(settings, convapi.Parts{
 		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
-		Files: n.files, Tasks: &tasks{n.route()}, Entities: &client{n}, PDF: printer,
+		Files: n.files, Tasks: endpoint.NewTasks(&client{n}), Entities: &client{n}, PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
@@ -22,19 +20,6 @@ type runtime struct {
 	entity.Client
 
 	router *cluster.Router
-}
-
-// askEntity gives an entity, of any kind, a command, and returns its reply and the node that gave it.
-func askEntity[R proto.Message](ctx context.Context, router *cluster.Router, id string, command proto.Message) (reply R, node string, err error) {
-	answer, node, err := router.Ask(ctx, id, command)
-	if err != nil {
-		return reply, node, err
-	}
-	reply, ok := answer.(R)
-	if !ok {
-		return reply, node, fmt.Errorf("a %T was answered with a %T", command, answer)
-	}
-	return reply, node, nil
 }
 
 // Ask routes a command to its conversation's owner.

@@ -17,9 +17,9 @@ import (
 	"unicode"
 )
 
-// roster is a command about one kind of what the Client API knows callers by.
-type roster struct {
-	name, path string   // command, and where the operations surface has it
+// accountCommand is the command for one kind of account: tenants, projects, users or API tokens.
+type accountCommand struct {
+	name, path string   // of the command, and in the paths of the operations listener
 	columns    []string // of the list, by their names in JSON
 	create     []field
 	change     []field
@@ -29,8 +29,8 @@ type roster struct {
 // field is a flag of create or set, and what it is called in JSON.
 type field struct{ flag, key, usage string }
 
-func tenants() roster {
-	return roster{
+func tenants() accountCommand {
+	return accountCommand{
 		name: "tenant", path: "tenants", noun: "tenant", columns: []string{"id", "name", "slug", "tier", "requests", "createdAt"},
 		create: []field{
 			{"name", "name", "`name` of the organisation"},
@@ -45,8 +45,8 @@ func tenants() roster {
 	}
 }
 
-func projects() roster {
-	return roster{
+func projects() accountCommand {
+	return accountCommand{
 		name: "project", path: "projects", noun: "project", columns: []string{"id", "tenantId", "key", "name", "createdAt"},
 		create: []field{
 			{"tenant", "tenantId", "`id` of its tenant; default when not given"},
@@ -57,8 +57,8 @@ func projects() roster {
 	}
 }
 
-func users() roster {
-	return roster{
+func users() accountCommand {
+	return accountCommand{
 		name: "user", path: "users", noun: "user",
 		columns: []string{"id", "tenantId", "name", "email", "role", "canLogin", "servicePermissions", "createdAt"},
 		create: []field{
@@ -76,8 +76,8 @@ func users() roster {
 	}
 }
 
-func tokens() roster {
-	return roster{
+func tokens() accountCommand {
+	return accountCommand{
 		name: "token", path: "tokens", noun: "API token",
 		columns: []string{"id", "tenantId", "projectId", "userId", "label", "tokenPrefix", "servicePermissions", "lastUsed", "expiresAt"},
 		create: []field{
@@ -90,63 +90,63 @@ func tokens() roster {
 	}
 }
 
-// command makes it a sub-command.
-func (p roster) command(summary string) command {
-	return command{p.name, summary, func(ctx context.Context, args []string, s surroundings) int {
-		return ended(s, p.run(ctx, args, s))
+// command is the sub-command of the program.
+func (c accountCommand) command(summary string) command {
+	return command{c.name, summary, func(ctx context.Context, args []string, s surroundings) int {
+		return ended(s, c.run(ctx, args, s))
 	}}
 }
 
-func (p roster) run(ctx context.Context, args []string, s surroundings) error {
+func (c accountCommand) run(ctx context.Context, args []string, s surroundings) error {
 	verb := ""
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
 	}
-	flags := flag.NewFlagSet(p.name+" "+verb, flag.ContinueOnError)
+	flags := flag.NewFlagSet(c.name+" "+verb, flag.ContinueOnError)
 	to := operatorFlags(flags)
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	switch {
 	case verb == "list":
-		return p.list(ctx, flags, to, args, s)
+		return c.list(ctx, flags, to, args, s)
 	case verb == "create":
-		return p.make(ctx, flags, to, args, s)
-	case verb == "set" && len(p.change) > 0:
-		return p.set(ctx, flags, to, args, s)
+		return c.make(ctx, flags, to, args, s)
+	case verb == "set" && len(c.change) > 0:
+		return c.set(ctx, flags, to, args, s)
 	case verb == "delete":
 		ids, err := parse(flags, args, s, operands{"ID", 1, 1})
 		if err != nil {
 			return err
 		}
-		if _, err = to.send(ctx, http.MethodDelete, "/v1/"+p.path+"/"+url.PathEscape(ids[0]), nil); err != nil {
+		if _, err = to.send(ctx, http.MethodDelete, "/v1/"+c.path+"/"+url.PathEscape(ids[0]), nil); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "%s %s deleted\n", p.noun, ids[0])
+		_, err = fmt.Fprintf(s.stdout, "%s %s deleted\n", c.noun, ids[0])
 		return err
 	}
-	return p.usage(verb, s)
+	return c.usage(verb, s)
 }
 
-func (p roster) usage(verb string, s surroundings) error {
+func (c accountCommand) usage(verb string, s surroundings) error {
 	out, err := s.stderr, errUsage
 	if slices.Contains([]string{"-h", "-help", "--help"}, verb) {
 		out, err = s.stdout, flag.ErrHelp
 	}
-	fmt.Fprintf(out, "Usage: parley %s list|create|delete", p.name)
-	if len(p.change) > 0 {
+	fmt.Fprintf(out, "Usage: parley %s list|create|delete", c.name)
+	if len(c.change) > 0 {
 		fmt.Fprint(out, "|set")
 	}
-	fmt.Fprintf(out, " [flags] [ID]    (parley %s create -h lists the flags)\n", p.name)
+	fmt.Fprintf(out, " [flags] [ID]    (parley %s create -h lists the flags)\n", c.name)
 	return err
 }
 
-func (p roster) list(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+func (c accountCommand) list(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
 	tenant := flags.String("tenant", "", "only those of the tenant with this `id`")
 	asJSON := flags.Bool("json", false, "print JSON")
 	if _, err := parse(flags, args, s, operands{}); err != nil {
 		return err
 	}
-	text, err := to.send(ctx, http.MethodGet, "/v1/"+p.path+"?tenant="+url.QueryEscape(*tenant), nil)
+	text, err := to.send(ctx, http.MethodGet, "/v1/"+c.path+"?tenant="+url.QueryEscape(*tenant), nil)
 	if err != nil {
 		return err
 	}
@@ -159,10 +159,10 @@ func (p roster) list(ctx context.Context, flags *flag.FlagSet, to *operator, arg
 		return fmt.Errorf("decode the answer: %w", err)
 	}
 	table := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, strings.ToUpper(strings.Join(p.columns, "\t")))
+	fmt.Fprintln(table, strings.ToUpper(strings.Join(c.columns, "\t")))
 	for _, row := range rows {
-		cells := make([]string, len(p.columns))
-		for i, column := range p.columns {
+		cells := make([]string, len(c.columns))
+		for i, column := range c.columns {
 			cells[i] = cell(row[column])
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
@@ -170,7 +170,7 @@ func (p roster) list(ctx context.Context, flags *flag.FlagSet, to *operator, arg
 	return table.Flush()
 }
 
-// cell is a value of an answer in a table.
+// cell is a value of an answer as a table shows it.
 func cell(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -199,11 +199,11 @@ func printable(text string) string {
 	}, text)
 }
 
-// make creates one and prints it. The secret of a token is in that and nowhere else.
-func (p roster) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
-	values := textFlags(flags, p.create)
+// make creates an account and prints it. The secret of a token is printed here and nowhere else.
+func (c accountCommand) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+	values := textFlags(flags, c.create)
 	quiet := false
-	if p.name == "token" {
+	if c.name == "token" {
 		flags.BoolVar(&quiet, "quiet", false, "print only the token")
 	}
 	if _, err := parse(flags, args, s, operands{}); err != nil {
@@ -213,7 +213,7 @@ func (p roster) make(ctx context.Context, flags *flag.FlagSet, to *operator, arg
 	if err != nil {
 		return err
 	}
-	text, err := to.send(ctx, http.MethodPost, "/v1/"+p.path, body)
+	text, err := to.send(ctx, http.MethodPost, "/v1/"+c.path, body)
 	if err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func (p roster) make(ctx context.Context, flags *flag.FlagSet, to *operator, arg
 	return printJSON(s.stdout, text)
 }
 
-func (p roster) set(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
-	values := textFlags(flags, p.change)
+func (c accountCommand) set(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
+	values := textFlags(flags, c.change)
 	ids, err := parse(flags, args, s, operands{"ID", 1, 1})
 	if err != nil {
 		return err
@@ -240,14 +240,14 @@ func (p roster) set(ctx context.Context, flags *flag.FlagSet, to *operator, args
 	if err != nil {
 		return err
 	}
-	text, err := to.send(ctx, http.MethodPatch, "/v1/"+p.path+"/"+url.PathEscape(ids[0]), body)
+	text, err := to.send(ctx, http.MethodPatch, "/v1/"+c.path+"/"+url.PathEscape(ids[0]), body)
 	if err != nil {
 		return err
 	}
 	return printJSON(s.stdout, text)
 }
 
-// textFlags adds a flag for each field; the values are by flag.
+// textFlags adds a flag for each field and returns the fields by flag.
 func textFlags(flags *flag.FlagSet, fields []field) map[string]field {
 	byFlag := make(map[string]field, len(fields))
 	for _, f := range fields {
@@ -257,9 +257,9 @@ func textFlags(flags *flag.FlagSet, fields []field) map[string]field {
 	return byFlag
 }
 
-// bodyOf is what the flags that were given say.
+// bodyOf is the request body with the flags that were given.
 func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
-	said := map[string]any{}
+	body := map[string]any{}
 	var problem error
 	flags.Visit(func(f *flag.Flag) {
 		known, ok := fields[f.Name]
@@ -278,21 +278,21 @@ func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
 					problem = fmt.Errorf("--%s: %q is not service:level", f.Name, part)
 				}
 			}
-			said[known.key] = levels
+			body[known.key] = levels
 		case "expiresIn":
 			valid, err := time.ParseDuration(text)
 			if err != nil || valid <= 0 {
 				problem = fmt.Errorf("--%s: %q is not a duration above 0", f.Name, text)
 			}
-			said["expiresAt"] = time.Now().Add(valid).UTC().Format(time.RFC3339)
+			body["expiresAt"] = time.Now().Add(valid).UTC().Format(time.RFC3339)
 		default:
-			said[known.key] = text
+			body[known.key] = text
 		}
 	})
 	if problem != nil {
 		return nil, problem
 	}
-	return json.Marshal(said)
+	return json.Marshal(body)
 }
 
 func printJSON(w io.Writer, text []byte) error {
