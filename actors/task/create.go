@@ -5,8 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -19,37 +18,33 @@ const (
 	maxFiles  = 100
 )
 
-// create makes a task and opens its first run (document 5, section 5). A repeat of the command is answered with the task
-// as it is now.
-func (r *request) create(c *taskpb.Create) (machine.Decision, *machine.Failure) {
-	if r.state != nil {
-		if f := r.allowed(); f != nil {
-			return machine.Decision{}, f
-		}
-		if r.outcome() != nil {
-			return r.decide(), nil
-		}
-		return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the task exists")
-	}
+// create makes a task and opens its first run (document 5, section 5).
+func (r *request) create(c *taskpb.Create) *machine.Failure {
 	state, f := r.newTask(c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	created := &taskpb.Event{CreatedAt: r.now, Body: &taskpb.Event_Created{Created: &taskpb.Created{State: state}}}
-	return machine.Decision{
-		Create: true, Events: []proto.Message{created}, Reply: &taskpb.Reply{Task: state},
-		Effects: []machine.Effect{Drive{Task: state}},
-	}, nil
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_Created{Created: &taskpb.Created{State: state}}})
+	r.drive()
+	return nil
+}
+
+// again is a create of a task that exists. A repeat of the command is answered with the task as it is now.
+func (r *request) again(*taskpb.Create) *machine.Failure {
+	if f := r.allowed(); f != nil || r.outcome() != nil {
+		return f
+	}
+	return failure.New(failurepb.Code_ALREADY_EXISTS, failure.TaskExists)
 }
 
 func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
-	caller := r.command.GetCaller()
+	caller := r.Command.GetCaller()
 	metadata, f := r.checkCreate(c)
 	if f != nil {
 		return nil, f
 	}
 	state := &taskpb.State{
-		Id:             r.command.GetTaskId(),
+		Id:             r.Command.GetTaskId(),
 		TenantId:       caller.GetTenantId(),
 		ProjectId:      caller.GetProjectId(),
 		UserId:         caller.GetUserId(),
@@ -60,33 +55,31 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 		CallbackUrl:    c.GetCallbackUrl(),
 		Metadata:       metadata,
 		Status:         taskpb.Status_PENDING,
-		CreatedAt:      r.now,
-		CreatedMicros:  r.env.Now.UnixMicro(),
-		UpdatedAt:      r.now,
+		CreatedAt:      r.Now,
+		CreatedMicros:  r.Env.Now.UnixMicro(),
+		UpdatedAt:      r.Now,
 		ConversationId: c.GetConversationId(),
 		Runs:           1,
-		Run:            &taskpb.Run{Number: 1, OpenedAt: r.now},
+		Run:            &taskpb.Run{Number: 1, OpenedAt: r.Now},
 	}
-	if id := r.command.GetCommandId(); id != "" {
+	if id := r.Command.GetCommandId(); id != "" {
 		state.Outcomes = []*taskpb.Outcome{{CommandId: id}}
 	}
 	return state, nil
 }
 
 func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Failure) {
-	invalid := func(format string, args ...any) ([]byte, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, format, args...)
-	}
-	user := r.command.GetCaller().GetUserId()
+	invalid := func(reason failure.Reason) *failure.Failure { return failure.New(failurepb.Code_VALIDATION, reason) }
+	user := r.Command.GetCaller().GetUserId()
 	switch {
-	case r.command.GetTaskId() == "" || c.GetConversationId() == "":
-		return invalid("a task needs an id and a conversation")
+	case r.Command.GetTaskId() == "" || c.GetConversationId() == "":
+		return nil, invalid(failure.IncompleteTask)
 	case c.GetAgentId() == "":
-		return invalid("agentId is required")
+		return nil, invalid(failure.Required).In("agentId")
 	case len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl):
-		return invalid("a user id is text of at most %d bytes without control characters", maxUserID)
+		return nil, invalid(failure.BadName).In("userId").Param("what", "a user id").Param("most", maxUserID)
 	case len(c.GetFiles())+len(c.GetStored()) > maxFiles:
-		return nil, machine.Fail(failurepb.Code_TOO_MANY_FILES, "a task takes at most %d files", maxFiles)
+		return nil, failure.New(failurepb.Code_TOO_MANY_FILES, failure.TaskFilesFull).Param("most", maxFiles)
 	}
 	if f := checkText(failurepb.Code_VALIDATION, "input", c.GetInput(), r.limits.InputBytes); f != nil {
 		return nil, f
@@ -104,11 +97,11 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 func checkText(missing failurepb.Code, name, text string, limit int) *machine.Failure {
 	switch {
 	case len(text) > limit:
-		return machine.Fail(failurepb.Code_VALIDATION, "%s is longer than %d bytes", name, limit).With("maxBytes", limit)
+		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In(name).With("maxBytes", limit)
 	case !utf8.ValidString(text):
-		return machine.Fail(failurepb.Code_VALIDATION, "%s is not valid UTF-8", name)
+		return failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In(name)
 	case strings.TrimSpace(text) == "":
-		return machine.Fail(missing, "%s is required", name)
+		return failure.New(missing, failure.Required).In(name)
 	}
 	return nil
 }
@@ -118,7 +111,7 @@ func checkText(missing failurepb.Code, name, text string, limit int) *machine.Fa
 func checkCallback(text string) *machine.Failure {
 	web := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 	if text != "" && !web || len(text) > maxURL || !utf8.ValidString(text) {
-		return machine.Fail(failurepb.Code_VALIDATION, "callbackUrl must be an absolute http or https URL of at most %d bytes", maxURL)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadCallbackURL).In("callbackUrl").Param("most", maxURL)
 	}
 	return nil
 }
