@@ -15,8 +15,7 @@ import (
 // Parts is what the API needs of the rest of the node.
 type Parts struct {
 	Runtime  endpoint.Runtime
-	Reader   endpoint.Reader
-	Entities entity.Client // everything else that lives in shards: commands and reads by their messages
+	Entities entity.Client // everything that lives in shards: commands and reads by their messages
 	Agents   endpoint.Agents
 	Accounts *identity.Accounts
 	Catalog  *catalog.Catalog

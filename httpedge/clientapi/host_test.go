@@ -3,7 +3,6 @@ package clientapi_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ import (
 )
 
 // host runs the real rules of conversations in memory, with a model that says what its message asks for. It is Runtime,
-// Reader and entity.Client (entities) at once: what a node is to the API.
+// entity.Client (entities) at once: what a node is to the API.
 type host struct {
 	ids   endpoint.IDs
 	files endpoint.Files
@@ -255,26 +254,26 @@ func (h *host) Follow(_ context.Context, id string, _ follow.Sink) (*endpoint.Su
 	return &endpoint.Subscription{Snapshot: &conversationpb.Snapshot{Epoch: 1, LastSeq: state.GetLastSeq()}, Cancel: func() {}}, nil
 }
 
-// State implements endpoint.Reader.
-func (h *host) State(_ context.Context, id string) (*conversationpb.State, error) {
+// State answers the head of a session.
+func (h *host) State(_ context.Context, query *nodepb.StateQuery) (*nodepb.StateReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if state := h.stateLocked(id); state != nil {
-		return state, nil
+	if state := h.stateLocked(query.GetId()); state != nil {
+		return &nodepb.StateReply{State: state}, nil
 	}
 	return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 }
 
-// Messages implements endpoint.Reader.
-func (h *host) Messages(_ context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
+// Messages answers a page of messages.
+func (h *host) Messages(_ context.Context, query *nodepb.MessagesQuery) (*nodepb.MessagesReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := h.stateLocked(query.ConversationID)
+	state := h.stateLocked(query.GetId())
 	if state == nil {
 		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	byNumber := map[uint64]*conversationpb.Message{}
-	for _, event := range h.talks[query.ConversationID].Journal {
+	for _, event := range h.talks[query.GetId()].Journal {
 		event, _ := event.(*conversationpb.Event)
 		for _, message := range append([]*conversationpb.Message{
 			event.GetUserMessage().GetMessage(), event.GetAgentMessage().GetMessage(), event.GetTurnPaused().GetAnswer(),
@@ -290,52 +289,42 @@ func (h *host) Messages(_ context.Context, query endpoint.MessageQuery) (*endpoi
 			messages = append(messages, byNumber[number])
 		}
 	}
-	page := &endpoint.MessagePage{State: state}
-	first, last := max(0, len(messages)-query.Limit), len(messages)
+	page, limit := &nodepb.MessagesReply{State: state}, int(query.GetLimit())
+	first, last := max(0, len(messages)-limit), len(messages)
 	if cursor := query.Before + query.After; cursor != "" {
 		at := slices.IndexFunc(messages, func(m *conversationpb.Message) bool { return m.GetId() == cursor })
 		if at < 0 {
 			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 		}
-		first, last = max(0, at-query.Limit), at
+		first, last = max(0, at-limit), at
 		if query.After != "" {
-			first, last = at+1, min(len(messages), at+1+query.Limit)
+			first, last = at+1, min(len(messages), at+1+limit)
 		}
 	}
 	page.Messages = slices.Clone(messages[first:last])
-	page.HasMoreBefore, page.HasMoreAfter = first > 0, last < len(messages)
+	page.MoreBefore, page.MoreAfter = first > 0, last < len(messages)
 	if query.Descending {
 		slices.Reverse(page.Messages)
 	}
 	return page, nil
 }
 
-// Message implements endpoint.Reader.
-func (*host) Message(context.Context, string, string) (*endpoint.MessageView, error) {
-	return nil, errors.New("not asked for by this surface")
-}
-
-// Conversations implements endpoint.Reader.
-func (*host) Conversations(context.Context, endpoint.ListQuery) (*endpoint.ListPage, error) {
-	return nil, errors.New("not asked for by this surface")
-}
-
-// Events implements endpoint.Reader.
-func (h *host) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
+// Events answers a page of the log.
+func (h *host) Events(_ context.Context, query *nodepb.EventsQuery) (*nodepb.EventsReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := h.stateLocked(query.ConversationID)
+	state := h.stateLocked(query.GetId())
 	if state == nil {
 		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
-	page := &endpoint.EventPage{LastSeq: state.GetLastSeq()}
-	for _, event := range h.talks[query.ConversationID].Journal {
+	page := &nodepb.EventsReply{LastSeq: state.GetLastSeq()}
+	for _, event := range h.talks[query.GetId()].Journal {
 		event, _ := event.(*conversationpb.Event)
 		shown := event.GetSeq() > query.After && event.PublicType() != ""
 		if !shown || len(query.Types) > 0 && !slices.Contains(query.Types, event.PublicType()) {
 			continue
 		}
-		if len(page.Events) == query.Limit {
+		if len(page.Events) == int(query.GetLimit()) {
 			page.HasMore = true
 			break
 		}
@@ -377,6 +366,9 @@ func (h *host) sessions(_ context.Context, query *conversationpb.SessionsQuery) 
 // entities is the host as an entity.Client.
 func (h *host) entities() endpointtest.Entities {
 	e := endpointtest.Entities{}
+	endpointtest.On(e, h.State)
+	endpointtest.On(e, h.Messages)
+	endpointtest.On(e, h.Events)
 	endpointtest.On(e, h.sessions)
 	endpointtest.On(e, h.askRun)
 	endpointtest.On(e, h.readRun)

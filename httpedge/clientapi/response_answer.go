@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
@@ -13,6 +14,7 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // waitingCalls is outputs of function calls that the turn of a session waits for.
@@ -200,7 +202,9 @@ func (a *API) resolveItems(ctx context.Context, in *itemsInput) ([]inputItem, er
 
 // messageAt is a message of a session of the caller's, nil when there is none at that place.
 func (a *API) messageAt(ctx context.Context, place itemPlace) (*conversationpb.Message, error) {
-	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{ConversationID: place.session, Offset: int(place.number) - 1, Limit: 1})
+	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.Entities, &nodepb.MessagesQuery{
+		Id: place.session, Offset: int64(place.number) - 1, Limit: 1,
+	})
 	switch err = sessionFailure(err); {
 	case isCode(err, failurepb.Code_SESSION_NOT_FOUND):
 		return nil, nil //nolint:nilnil // the item is not there, then

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/collection"
+	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -16,11 +17,12 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // asker asks conversations.
 func (a *API) asker() turns.Asker {
-	return turns.Asker{Runtime: a.Runtime, Reader: a.Reader, Features: a.Features}
+	return turns.Asker{Runtime: a.Runtime, Entities: a.Entities, Features: a.Features}
 }
 
 // filer stores files.
@@ -97,14 +99,14 @@ func (a *API) session(ctx context.Context, id string) (*conversationpb.State, er
 	if !turns.Plausible(id) {
 		return nil, sessionNotFound()
 	}
-	state, err := a.Reader.State(ctx, id)
+	reply, err := entity.Read[*nodepb.StateReply](ctx, a.Entities, &nodepb.StateQuery{Id: id})
 	if err != nil {
 		return nil, sessionFailure(err)
 	}
-	if !visible(ctx, state) {
+	if !visible(ctx, reply.GetState()) {
 		return nil, sessionNotFound()
 	}
-	return state, nil
+	return reply.GetState(), nil
 }
 
 // visible says whether a conversation is a session of the caller's.

@@ -4,15 +4,17 @@ import (
 	"context"
 	"strconv"
 
+	"parley/actors/core/entity"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
+	"parley/proto/nodepb"
 )
 
 func (a *API) listSessionEvents(ctx context.Context, in *eventlog.PageInput) (*sessionEvents, error) {
 	if _, err := a.session(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	page, err := a.Reader.Events(ctx, in.Query())
+	page, err := entity.Read[*nodepb.EventsReply](ctx, a.Entities, in.Query())
 	if err != nil {
 		return nil, sessionFailure(err)
 	}
@@ -30,7 +32,7 @@ func (a *API) streamSessionEvents(
 }
 
 // sessionEvents is a page of the event log.
-type sessionEvents struct{ page *endpoint.EventPage }
+type sessionEvents struct{ page *nodepb.EventsReply }
 
 // AppendJSON implements endpoint.Appender.
 func (e *sessionEvents) AppendJSON(dst []byte) []byte {

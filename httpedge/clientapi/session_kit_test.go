@@ -140,7 +140,7 @@ func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 	config := clientapi.DefaultConfig()
 	config.CancelWait = 200 * time.Millisecond
 	api := clientapi.New(config, clientapi.Parts{
-		Runtime: k.host, Reader: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
+		Runtime: k.host, Entities: k.host.entities(), Agents: sessionAgents(),
 		Catalog: catalogIn(k.records, k.sealer, catalog.Env{}),
 		Sealer:  k.sealer, Files: files, IDs: ids, Hub: hub, Authorizer: k.hooks,
 		CheckCallback: endpointtest.CheckCallback,

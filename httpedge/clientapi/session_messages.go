@@ -4,12 +4,13 @@ import (
 	"context"
 	"strconv"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
 type listSessionMessagesIn struct {
@@ -38,8 +39,8 @@ func (a *API) listSessionMessages(ctx context.Context, in *listSessionMessagesIn
 	if _, err := a.session(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{
-		ConversationID: in.ID, Before: in.Before, After: in.After, Offset: -1, Limit: in.Limit, Descending: in.Order == "desc",
+	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.Entities, &nodepb.MessagesQuery{
+		Id: in.ID, Before: in.Before, After: in.After, Offset: -1, Limit: uint32(in.Limit), Descending: in.Order == "desc",
 	})
 	if err != nil {
 		return nil, sessionFailure(err)
@@ -48,7 +49,7 @@ func (a *API) listSessionMessages(ctx context.Context, in *listSessionMessagesIn
 }
 
 // sessionMessages is a page of messages.
-type sessionMessages struct{ page *endpoint.MessagePage }
+type sessionMessages struct{ page *nodepb.MessagesReply }
 
 // AppendJSON implements endpoint.Appender.
 func (m *sessionMessages) AppendJSON(dst []byte) []byte {
@@ -57,9 +58,9 @@ func (m *sessionMessages) AppendJSON(dst []byte) []byte {
 		return appendMessage(dst, m.page.State.GetId(), message)
 	})
 	dst = append(dst, `,"has_more_before":`...)
-	dst = strconv.AppendBool(dst, m.page.HasMoreBefore)
+	dst = strconv.AppendBool(dst, m.page.MoreBefore)
 	dst = append(dst, `,"has_more_after":`...)
-	return append(strconv.AppendBool(dst, m.page.HasMoreAfter), '}')
+	return append(strconv.AppendBool(dst, m.page.MoreAfter), '}')
 }
 
 // Described implements openapi.Described.

@@ -15,18 +15,17 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // Parts is what the API needs of the rest of the node.
 type Parts struct {
 	Runtime endpoint.Runtime
-	Reader  endpoint.Reader
 	Agents  endpoint.Agents
 	IDs     endpoint.IDs
 	Hub     *sse.Hub // carries the streams
 	Files   endpoint.Files
-	Tasks   endpoint.Tasks
-	// Entities is everything that lives in shards: commands and reads by their messages. Nil = there are no background runs.
+	// Entities is everything that lives in shards: commands and reads by their messages.
 	Entities entity.Client
 	PDF      export.Printer // nil = exports as PDF are not supported
 	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
@@ -41,7 +40,6 @@ type Parts struct {
 type API struct {
 	config Config
 	asker  turns.Asker
-	reader endpoint.Reader
 	agents endpoint.Agents
 	ids    endpoint.IDs
 	hub    *sse.Hub
@@ -53,18 +51,17 @@ type API struct {
 	checkCallback func(ctx context.Context, url string) error
 	files         endpoint.Files
 	filer         filing.Filer
-	tasks         endpoint.Tasks
 	pdf           export.Printer
 }
 
 // New returns the API. The configuration must be valid.
 func New(config Config, parts Parts) *API {
-	asker := turns.Asker{Runtime: parts.Runtime, Reader: parts.Reader, Features: parts.Features}
+	asker := turns.Asker{Runtime: parts.Runtime, Entities: parts.Entities, Features: parts.Features}
 	return &API{
 		config: config,
-		asker:  asker, reader: parts.Reader, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
+		asker:  asker, agents: parts.Agents, ids: parts.IDs, hub: parts.Hub,
 		authorizer: parts.Authorizer, checkCallback: parts.CheckCallback, entities: parts.Entities,
-		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, tasks: parts.Tasks, pdf: parts.PDF,
+		files: parts.Files, filer: filing.Filer{Asker: asker, Files: parts.Files, IDs: parts.IDs, MaxBytes: config.FileBytes}, pdf: parts.PDF,
 	}
 }
 
@@ -103,12 +100,18 @@ func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Comma
 	return a.asker.AskUntilSettled(ctx, command)
 }
 
+// state returns a conversation's head, or a NOT_FOUND failure.
+func (a *API) state(ctx context.Context, id string) (*conversationpb.State, error) {
+	reply, err := entity.Read[*nodepb.StateReply](ctx, a.entities, &nodepb.StateQuery{Id: id})
+	return reply.GetState(), err
+}
+
 // readable returns a conversation's head if the caller may see it.
 func (a *API) readable(ctx context.Context, id string) (*conversationpb.State, error) {
 	if !plausible(id) {
 		return nil, notFound("conversation")
 	}
-	state, err := a.reader.State(ctx, id)
+	state, err := a.state(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -17,36 +17,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
+	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
-// canned answers as fast as a reader or runtime could, so that what is measured is the edge.
+// canned answers as fast as a client could, so that what is measured is the edge.
 type canned struct {
-	endpoint.Reader
-	messages *endpoint.MessagePage
-	list     *endpoint.ListPage
-	events   *endpoint.EventPage
+	entity.Client
+	state    *nodepb.StateReply
+	messages *nodepb.MessagesReply
+	list     *conversationpb.ConversationsReply
+	events   *nodepb.EventsReply
 }
 
-func (c *canned) State(context.Context, string) (*conversationpb.State, error) {
-	return c.messages.State, nil
-}
-
-func (c *canned) Messages(context.Context, endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	return c.messages, nil
-}
-
-func (c *canned) Conversations(context.Context, endpoint.ListQuery) (*endpoint.ListPage, error) {
-	return c.list, nil
-}
-
-func (c *canned) Events(context.Context, endpoint.EventQuery) (*endpoint.EventPage, error) {
-	return c.events, nil
+func (c *canned) Read(_ context.Context, query proto.Message) (proto.Message, error) {
+	switch query.(type) {
+	case *nodepb.StateQuery:
+		return c.state, nil
+	case *nodepb.MessagesQuery:
+		return c.messages, nil
+	case *conversationpb.ConversationsQuery:
+		return c.list, nil
+	default:
+		return c.events, nil
+	}
 }
 
 type answering struct {
@@ -67,7 +68,7 @@ func benchAPI() *convapi.API {
 		message.Content = "The quick brown fox jumps over the lazy dog, then asks \"what next?\" and waits for an answer.\n" +
 			"A second line of about the same length as the first one, so that a message has some two hundred bytes."
 	}
-	list := &endpoint.ListPage{Total: 10_000}
+	list := &conversationpb.ConversationsReply{Total: 10_000}
 	for i := range 20 {
 		state := endpointtest.Talk(fmt.Sprintf("conv_%021d", i), "ann", 0).State
 		state.Title = "A conversation about this and that"
@@ -75,9 +76,10 @@ func benchAPI() *convapi.API {
 	}
 	turned := turn(conversationpb.StopReason_END_TURN)
 	return convapi.New(convapi.DefaultConfig(), convapi.Parts{
-		Reader: &canned{
-			messages: &endpoint.MessagePage{State: talk.State, Messages: talk.Messages}, list: list,
-			events: &endpoint.EventPage{Events: talk.Events, LastSeq: 20},
+		Entities: &canned{
+			state:    &nodepb.StateReply{State: talk.State},
+			messages: &nodepb.MessagesReply{State: talk.State, Messages: talk.Messages}, list: list,
+			events: &nodepb.EventsReply{Events: talk.Events, LastSeq: 20},
 		},
 		Runtime: &answering{created: stateReply(talk.State), turned: turnReply(turned)},
 		Agents:  agents(), IDs: &endpointtest.IDs{},

@@ -9,11 +9,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/runpb"
 )
 
@@ -32,13 +34,13 @@ func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*
 	if caller.UserID == "" && !a.config.AllowAnonymousList {
 		return nil, machine.Fail(failurepb.Code_IDENTITY_REQUIRED, "an identity is required to list conversations")
 	}
-	page, err := a.reader.Conversations(ctx, endpoint.ListQuery{
-		TenantID: caller.TenantID, ProjectID: caller.ProjectID, UserID: caller.UserID,
-		AgentID:     in.AgentID,
+	page, err := entity.Read[*conversationpb.ConversationsReply](ctx, a.entities, &conversationpb.ConversationsQuery{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID, UserId: caller.UserID,
+		AgentId:     in.AgentID,
 		ByUpdated:   in.OrderBy == "updatedAt",
 		Ascending:   in.Order == "asc",
 		PinnedFirst: in.Pinned == "first",
-		Limit:       in.Limit, Offset: in.Offset,
+		Limit:       int64(in.Limit), Offset: int64(in.Offset),
 	})
 	if err != nil {
 		return nil, err
@@ -95,9 +97,9 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 			return nil, notFound("message")
 		}
 	}
-	page, err := a.reader.Messages(ctx, endpoint.MessageQuery{
-		ConversationID: in.ID, Before: in.Before, After: in.After, Offset: -1,
-		Limit: in.Limit, Descending: in.Order == "desc",
+	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.entities, &nodepb.MessagesQuery{
+		Id: in.ID, Before: in.Before, After: in.After, Offset: -1,
+		Limit: uint32(in.Limit), Descending: in.Order == "desc",
 	})
 	if err != nil {
 		return nil, a.hideForeign(ctx, in.ID, err)
@@ -177,7 +179,7 @@ func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, 
 	}
 	held = holder.Wait(ctx, held)
 	told = proto.CloneOf(told)
-	if told.State, err = a.reader.State(ctx, id); err != nil {
+	if told.State, err = a.state(ctx, id); err != nil {
 		return nil, err
 	}
 	told.Settled = told.GetSettled() && (held == nil || held.Over())

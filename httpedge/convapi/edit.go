@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 type editMessageIn struct {
@@ -34,7 +35,7 @@ func (in *editMessageIn) Validate() *machine.Failure {
 func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoint.Stream) (*turnResult, error) {
 	files := filesInput{given: in.FileIDs.Value, inline: in.Files}
 	ask := func() (*conversationpb.Reply, error) {
-		return a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 			agent := a.agentOf(view.State)
 			ids, opening, err := a.attach(ctx, view.State, agent, &files)
 			if err != nil {

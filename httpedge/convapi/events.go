@@ -3,15 +3,17 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/entity"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
+	"parley/proto/nodepb"
 )
 
 func (a *API) listEvents(ctx context.Context, in *eventlog.PageInput) (*eventPage, error) {
 	if _, err := a.readable(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	page, err := a.reader.Events(ctx, in.Query())
+	page, err := entity.Read[*nodepb.EventsReply](ctx, a.entities, in.Query())
 	if err != nil {
 		return nil, err
 	}

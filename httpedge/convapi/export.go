@@ -9,12 +9,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/export"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // exportRows is the route of exports.
@@ -152,13 +154,13 @@ func (s *messageSource) begin() error {
 
 // page reads what follows the newest message that was read. Pages are small: each is held whole, and messages may be
 // large.
-func (s *messageSource) page() (*endpoint.MessagePage, error) {
+func (s *messageSource) page() (*nodepb.MessagesReply, error) {
 	const most = 20
-	query := endpoint.MessageQuery{ConversationID: s.id, Limit: min(s.a.config.MessagePage, most)}
+	query := &nodepb.MessagesQuery{Id: s.id, Limit: uint32(min(s.a.config.MessagePage, most))}
 	if s.last != "" {
 		query.After, query.Offset = s.last, -1
 	}
-	return s.a.reader.Messages(s.ctx, query)
+	return entity.Read[*nodepb.MessagesReply](s.ctx, s.a.entities, query)
 }
 
 // next implements export.Pages. What was added since the head was read is left out; what was replaced or removed makes

@@ -13,6 +13,7 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 func withExports(k *kit) {
@@ -117,7 +118,7 @@ func TestExportFormats(t *testing.T) {
 
 func exportedCall(t *testing.T, k *kit) string {
 	t.Helper()
-	view, err := k.store.Message(t.Context(), conv1, "msg_000000000000000000002")
+	view, err := k.store.Message(t.Context(), &nodepb.MessageQuery{Id: conv1, MessageId: "msg_000000000000000000002"})
 	require.NoError(t, err)
 	return view.Message.GetToolCalls()[0].GetResult()
 }

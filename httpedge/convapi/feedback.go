@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 type rateMessageIn struct {
@@ -49,7 +49,7 @@ func (in *rateMessageIn) Validate() *machine.Failure {
 
 // rateMessage stores what a person thinks of an answer; a rating replaces the one before.
 func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*feedbackResult, error) {
-	reply, err := a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+	reply, err := a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 		command := a.command(ctx, in.ID)
 		command.Body = &conversationpb.Command_Rate{Rate: &conversationpb.Rate{
 			Target: target(view), Rating: in.Rating.Value, Reasons: in.Reasons.Value, Comment: in.Comment.Value,

@@ -149,7 +149,7 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 	// Whose a file of no conversation is follows the rule for conversations.
 	owner := &conversationpb.State{TenantId: file.GetTenantId(), ProjectId: file.GetProjectId(), UserId: file.GetUserId()}
 	if file.GetConversationId() != "" {
-		state, err = a.reader.State(ctx, file.GetConversationId())
+		state, err = a.state(ctx, file.GetConversationId())
 		owner = state
 	}
 	if err == nil {

@@ -42,6 +42,8 @@ func FuzzRequest(f *testing.F) {
 		f.Add(seed[0], seed[1], []byte(seed[2]))
 	}
 	store := &endpointtest.Store{}
+	entities := endpointtest.Entities{}
+	store.Serve(entities)
 	store.Put(endpointtest.Talk(conv1, "", 5))
 	runtime := &endpointtest.Runtime{OnAsk: func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
 		return nil, fail(1, "nothing here")
@@ -52,7 +54,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	mux := endpoint.NewMux(config)
 	api := convapi.New(convapi.DefaultConfig(), convapi.Parts{
-		Runtime: runtime, Reader: store, Agents: agents(), IDs: &endpointtest.IDs{},
+		Runtime: runtime, Entities: entities, Agents: agents(), IDs: &endpointtest.IDs{},
 		Files: &endpointtest.Files{},
 	})
 	require.NoError(f, mux.Mount(api.BasePath(), api.Surface()))

@@ -31,6 +31,7 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -122,6 +123,8 @@ func serve(t *testing.T, settings ...setting) *kit {
 		files:  &endpointtest.Files{}, tasks: &endpointtest.Tasks{}, entities: endpointtest.Entities{}, agents: agents(),
 		limiter: hitRecorder{},
 	}
+	k.store.Serve(k.entities)
+	k.tasks.Serve(k.entities)
 	for _, set := range settings {
 		set(k)
 	}
@@ -137,8 +140,8 @@ func serve(t *testing.T, settings ...setting) *kit {
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
 	api := convapi.New(k.config, convapi.Parts{
-		Runtime: k.runtime, Reader: k.store, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
-		Files: k.files, Tasks: k.tasks, PDF: k.pdf, Authorizer: k.authorizer,
+		Runtime: k.runtime, Agents: k.agents, IDs: &endpointtest.IDs{}, Hub: hub,
+		Files: k.files, PDF: k.pdf, Authorizer: k.authorizer,
 		CheckCallback: endpointtest.CheckCallback, Entities: k.entities, Features: k.features,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
@@ -166,7 +169,7 @@ func (u upstream) Follow(ctx context.Context, id string, _ follow.Sink) (*conver
 }
 
 func (u upstream) Events(ctx context.Context, id string, after uint64, limit int) ([]*conversationpb.Event, uint64, error) {
-	page, err := u.k.store.Events(ctx, endpoint.EventQuery{ConversationID: id, After: after, Limit: limit})
+	page, err := u.k.store.Events(ctx, &nodepb.EventsQuery{Id: id, After: after, Limit: uint32(limit)})
 	if err != nil {
 		return nil, 0, err
 	}

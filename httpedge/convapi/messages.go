@@ -3,10 +3,12 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 type listMessagesIn struct {
@@ -20,8 +22,8 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesIn) (*messageLis
 	if !plausible(in.ID) {
 		return nil, notFound("conversation")
 	}
-	page, err := a.reader.Messages(ctx, endpoint.MessageQuery{
-		ConversationID: in.ID, Offset: in.Offset, Limit: in.Limit, Descending: in.Order == "desc",
+	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.entities, &nodepb.MessagesQuery{
+		Id: in.ID, Offset: int64(in.Offset), Limit: uint32(in.Limit), Descending: in.Order == "desc",
 	})
 	if err != nil {
 		return nil, err

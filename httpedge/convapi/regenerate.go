@@ -7,6 +7,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 type regenerateIn struct {
@@ -19,7 +20,7 @@ type regenerateIn struct {
 // regenerateAnswer answers the newest user message again; the new answer takes the place of the old one.
 func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream endpoint.Stream) (*turnResult, error) {
 	ask := func() (*conversationpb.Reply, error) {
-		return a.about(ctx, in.ID, in.MessageID, func(view *endpoint.MessageView) (*conversationpb.Reply, error) {
+		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 			question := view.Message
 			if question.GetRole() == conversationpb.Role_ASSISTANT {
 				question = view.InReplyTo

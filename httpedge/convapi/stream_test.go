@@ -29,6 +29,7 @@ import (
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // talk is one live conversation behind the runtime: its log, its running text, and who follows.
@@ -64,12 +65,24 @@ func (c *talk) State(_ context.Context, id string) (*conversationpb.State, error
 	return c.state, nil
 }
 
-func (c *talk) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
+func (c *talk) Events(_ context.Context, query *nodepb.EventsQuery) (*nodepb.EventsReply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := uint64(len(c.log))
 	from := min(query.After, last)
-	return &endpoint.EventPage{Events: c.log[from:min(from+uint64(query.Limit), last)], LastSeq: last}, nil
+	return &nodepb.EventsReply{Events: c.log[from:min(from+uint64(query.GetLimit()), last)], LastSeq: last}, nil
+}
+
+// entities answers the reads of the conversation.
+func (c *talk) entities() endpointtest.Entities {
+	e := endpointtest.Entities{}
+	c.Serve(e)
+	endpointtest.On(e, func(ctx context.Context, query *nodepb.StateQuery) (*nodepb.StateReply, error) {
+		state, err := c.State(ctx, query.GetId())
+		return &nodepb.StateReply{State: state}, err
+	})
+	endpointtest.On(e, c.Events)
+	return e
 }
 
 func (c *talk) Follow(_ context.Context, id string, sink follow.Sink) (*endpoint.Subscription, error) {
@@ -210,7 +223,7 @@ func newNode(t *testing.T, authenticate endpointtest.Authenticate) *node {
 	c := newTalk()
 	config := sse.DefaultConfig()
 	config.Linger = 20 * time.Millisecond
-	hub, err := sse.New(config, convapi.NewUpstream(c, c), nil, nil)
+	hub, err := sse.New(config, convapi.NewUpstream(c, c.entities()), nil, nil)
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
@@ -220,7 +233,7 @@ func newNode(t *testing.T, authenticate endpointtest.Authenticate) *node {
 	})
 	require.NoError(t, err)
 	api := convapi.New(convapi.DefaultConfig(), convapi.Parts{
-		Runtime: c, Reader: c, Agents: endpointtest.Agents{}, IDs: &endpointtest.IDs{}, Hub: hub,
+		Runtime: c, Entities: c.entities(), Agents: endpointtest.Agents{}, IDs: &endpointtest.IDs{}, Hub: hub,
 	})
 	require.NoError(t, server.Mount(api.BasePath(), api.Surface()))
 	require.NoError(t, server.Start())

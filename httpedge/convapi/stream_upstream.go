@@ -3,21 +3,23 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/entity"
 	"parley/actors/core/follow"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
-// upstream is the runtime and the reader as the hub wants to see them.
+// upstream is the runtime and the reads of conversations as the hub wants to see them.
 type upstream struct {
-	runtime endpoint.Runtime
-	reader  endpoint.Reader
+	runtime  endpoint.Runtime
+	entities entity.Client
 }
 
 // NewUpstream returns what a hub follows conversations with.
-func NewUpstream(runtime endpoint.Runtime, reader endpoint.Reader) sse.Upstream {
-	return upstream{runtime, reader}
+func NewUpstream(runtime endpoint.Runtime, entities entity.Client) sse.Upstream {
+	return upstream{runtime, entities}
 }
 
 // Follow implements sse.Upstream.
@@ -31,7 +33,7 @@ func (u upstream) Follow(ctx context.Context, id string, sink follow.Sink) (*con
 
 // Events implements sse.Upstream.
 func (u upstream) Events(ctx context.Context, id string, after uint64, limit int) ([]*conversationpb.Event, uint64, error) {
-	page, err := u.reader.Events(ctx, endpoint.EventQuery{ConversationID: id, After: after, Limit: limit})
+	page, err := entity.Read[*nodepb.EventsReply](ctx, u.entities, &nodepb.EventsQuery{Id: id, After: after, Limit: uint32(limit)})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,12 +6,14 @@ import (
 	"net/url"
 	"strings"
 
+	"parley/actors/core/entity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/taskpb"
 )
 
@@ -115,7 +117,7 @@ func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOu
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.tasks.Ask(ctx, command)
+	reply, err := a.askTask(ctx, command)
 	takeBack(err)
 	if err != nil {
 		a.filer.Drop(ctx, stored, err)
@@ -150,6 +152,10 @@ func (a *API) taskCommand(ctx context.Context, id string) *taskpb.Command {
 	return &taskpb.Command{TaskId: id, CommandId: a.ids.NewID("cmd"), Caller: callerOf(ctx)}
 }
 
+func (a *API) askTask(ctx context.Context, command *taskpb.Command) (*taskpb.Reply, error) {
+	return entity.Ask[*taskpb.Reply](ctx, a.entities, command.GetTaskId(), command)
+}
+
 type listTasksIn struct {
 	AgentID string `query:"agentId" doc:"Only tasks of this agent"`
 	UserID  string `query:"userId" doc:"Whose tasks; honoured only when the request carries no identity"`
@@ -161,18 +167,18 @@ type listTasksIn struct {
 // listTasks lists the caller's tasks; those of everybody where the server does not ask who calls, and nobody is named.
 func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*taskListOut, error) {
 	caller := endpoint.CallerFrom(ctx) // which the query's userId is part of, where it is believed
-	page, err := a.tasks.List(ctx, endpoint.TaskQuery{
-		TenantID: caller.TenantID, ProjectID: caller.ProjectID,
-		Anybody: caller.UserID == "" && caller.Trusted, UserID: caller.UserID, AgentID: in.AgentID,
+	page, err := entity.Read[*taskpb.TasksReply](ctx, a.entities, &taskpb.TasksQuery{
+		TenantId: caller.TenantID, ProjectId: caller.ProjectID,
+		Anybody: caller.UserID == "" && caller.Trusted, UserId: caller.UserID, AgentId: in.AgentID,
 		Status: taskpb.Status(taskpb.Status_value[strings.ToUpper(in.Status)]),
-		Limit:  in.Limit, Offset: in.Offset,
+		Limit:  int64(in.Limit), Offset: int64(in.Offset),
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := &taskListOut{
-		Tasks: make([]taskRecord, 0, len(page.Tasks)), Total: page.Total, Limit: in.Limit, Offset: in.Offset,
-		HasMore: in.Offset+len(page.Tasks) < page.Total,
+		Tasks: make([]taskRecord, 0, len(page.Tasks)), Total: int(page.GetTotal()), Limit: in.Limit, Offset: in.Offset,
+		HasMore: in.Offset+len(page.Tasks) < int(page.GetTotal()),
 	}
 	for _, task := range page.Tasks {
 		out.Tasks = append(out.Tasks, recordOfTask(task, nil))
@@ -223,11 +229,11 @@ func (a *API) getTaskComments(ctx context.Context, in *taskIn) (*taskCommentList
 }
 
 // readableTask returns a task if the caller may see it.
-func (a *API) readableTask(ctx context.Context, id string, comments int, result bool) (*endpoint.TaskView, error) {
+func (a *API) readableTask(ctx context.Context, id string, comments int, result bool) (*nodepb.TaskReply, error) {
 	if !plausibleTask(id) {
 		return nil, notFound("task")
 	}
-	view, err := a.tasks.Task(ctx, id, comments, result)
+	view, err := entity.Read[*nodepb.TaskReply](ctx, a.entities, &nodepb.TaskQuery{Id: id, Comments: uint32(comments), Result: result})
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +265,7 @@ func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCo
 	}
 	command := a.taskCommand(ctx, in.ID)
 	command.Body = &taskpb.Command_AddComment{AddComment: &taskpb.AddComment{Content: in.Content, Metadata: in.Metadata}}
-	reply, err := a.tasks.Ask(ctx, command)
+	reply, err := a.askTask(ctx, command)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +329,7 @@ func (a *API) cancelTask(ctx context.Context, in *taskIn) (*taskEnvelopeOut, err
 	}
 	command := a.taskCommand(ctx, in.ID)
 	command.Body = &taskpb.Command_Cancel{Cancel: &taskpb.Cancel{}}
-	reply, err := a.tasks.Ask(ctx, command)
+	reply, err := a.askTask(ctx, command)
 	if err != nil {
 		return nil, err
 	}

@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/taskpb"
 )
 
 const task1 = "task_000000000000000000001"
 
 // dug is a task that is over, with all its fields.
-func dug(user string) *endpoint.TaskView {
-	return &endpoint.TaskView{
+func dug(user string) *nodepb.TaskReply {
+	return &nodepb.TaskReply{
 		Task: &taskpb.State{
 			Id: task1, TenantId: "t", ProjectId: "p", UserId: user, AgentId: "assistant", Input: "dig", Status: taskpb.Status_COMPLETED,
 			CallbackUrl: "https://host/x", Metadata: []byte(`{"k":1}`), CreatedAt: 1000, UpdatedAt: 4000, StartedAt: 2000,
@@ -66,7 +66,7 @@ func TestReadTasks(t *testing.T) {
 
 func TestFreshTaskLeavesOutWhatIsNotSet(t *testing.T) {
 	k := serve(t)
-	k.tasks.Put(&endpoint.TaskView{Task: &taskpb.State{
+	k.tasks.Put(&nodepb.TaskReply{Task: &taskpb.State{
 		Id: task1, TenantId: "t", ProjectId: "p", AgentId: "a", Input: "dig", Status: taskpb.Status_PENDING, ConversationId: conv1, CreatedAt: 1, UpdatedAt: 1,
 	}})
 	r := k.do("GET", "/tasks/"+task1, "")
@@ -94,14 +94,14 @@ func TestListTasks(t *testing.T) {
 	k.do("GET", "/tasks?agentId=a&status=waiting_for_input&limit=7&offset=3", "")
 	k.do("GET", "/tasks?userId=u&limit=9999", "")
 	asked := k.tasks.Queries()
-	require.Equal(t, "a", asked[0].AgentID)
+	require.Equal(t, "a", asked[0].GetAgentId())
 	require.Equal(t, taskpb.Status_WAITING_FOR_INPUT, asked[0].Status)
-	require.Equal(t, 7, asked[0].Limit)
-	require.Equal(t, 3, asked[0].Offset)
+	require.EqualValues(t, 7, asked[0].Limit)
+	require.EqualValues(t, 3, asked[0].Offset)
 	require.True(t, asked[0].Anybody, "nobody is named, and the server does not ask who calls")
-	require.Equal(t, "u", asked[1].UserID)
+	require.Equal(t, "u", asked[1].GetUserId())
 	require.False(t, asked[1].Anybody)
-	require.Equal(t, k.config.MaxListPage, asked[1].Limit)
+	require.EqualValues(t, k.config.MaxListPage, asked[1].Limit)
 	k.refused(400, "VALIDATION_ERROR", "GET", "/tasks?status=done", "")
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/endpointtest"
 	"parley/proto/conversationpb"
 )
@@ -330,5 +329,3 @@ func TestEventStreamOfAWaitingTurn(t *testing.T) {
 	require.Contains(t, s.must(t).data, `"type":"action.resolved","data":{"action_id":"act_1","by":"ann"}`)
 	require.Contains(t, s.must(t).data, `"type":"session.status_running","data":{"mode":"resolve","attempt":1}`)
 }
-
-var _ endpoint.Reader = (*talk)(nil)

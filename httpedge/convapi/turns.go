@@ -3,11 +3,13 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/entity"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
 	"parley/httpedge/sse"
 	"parley/httpedge/turns"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
 // streamTurn has a command start or resume a turn and streams it: the opening, text and tool calls as they come,
@@ -47,7 +49,7 @@ func accepted(id string, reply *conversationpb.Reply, err error) (*messageView, 
 // replaced or removed; then it is read again. Each time that happens another turn has been begun or ended, so it does not happen
 // often: the bound is only there so that nothing goes on for ever.
 func (a *API) about(
-	ctx context.Context, id, messageID string, send func(view *endpoint.MessageView) (*conversationpb.Reply, error),
+	ctx context.Context, id, messageID string, send func(view *nodepb.MessageReply) (*conversationpb.Reply, error),
 ) (*conversationpb.Reply, error) {
 	const looks = 16
 	for look := 1; ; look++ {
@@ -63,7 +65,7 @@ func (a *API) about(
 }
 
 // message reads a message of a conversation that the caller may see.
-func (a *API) message(ctx context.Context, id, messageID string) (*endpoint.MessageView, error) {
+func (a *API) message(ctx context.Context, id, messageID string) (*nodepb.MessageReply, error) {
 	if !plausible(id) {
 		return nil, notFound("conversation")
 	}
@@ -73,7 +75,7 @@ func (a *API) message(ctx context.Context, id, messageID string) (*endpoint.Mess
 		}
 		return nil, notFound("message")
 	}
-	view, err := a.reader.Message(ctx, id, messageID)
+	view, err := entity.Read[*nodepb.MessageReply](ctx, a.entities, &nodepb.MessageQuery{Id: id, MessageId: messageID})
 	if err != nil {
 		return nil, a.hideForeign(ctx, id, err)
 	}
@@ -81,7 +83,7 @@ func (a *API) message(ctx context.Context, id, messageID string) (*endpoint.Mess
 }
 
 // target is a message as a command names it.
-func target(view *endpoint.MessageView) *conversationpb.Target {
+func target(view *nodepb.MessageReply) *conversationpb.Target {
 	return &conversationpb.Target{Message: view.Message, AsOf: view.State.GetLastSeq()}
 }
 

@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	"parley/actors/core/money"
-	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
 // conversationRecord is a conversation as the body of an answer.
@@ -38,7 +38,7 @@ func (c *conversationEnvelope) Described() (value any, nullable bool) {
 
 // conversationList is a page of conversations.
 type conversationList struct {
-	page          *endpoint.ListPage
+	page          *conversationpb.ConversationsReply
 	limit, offset int
 }
 
@@ -46,7 +46,7 @@ type conversationList struct {
 func (l *conversationList) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"conversations":`...)
 	dst = wire.AppendList(dst, l.page.Conversations, appendConversation)
-	return appendPage(dst, pageOf{l.page.Total, l.limit, l.offset, len(l.page.Conversations)})
+	return appendPage(dst, pageOf{int(l.page.GetTotal()), l.limit, l.offset, len(l.page.Conversations)})
 }
 
 // Described implements openapi.Described.
@@ -56,7 +56,7 @@ func (l *conversationList) Described() (value any, nullable bool) {
 
 // conversationRead is a conversation with a page of its messages.
 type conversationRead struct {
-	page  *endpoint.MessagePage
+	page  *nodepb.MessagesReply
 	limit int
 	order string
 }
@@ -73,9 +73,9 @@ func (r *conversationRead) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `,"order":`...)
 	dst = wire.AppendString(dst, r.order)
 	dst = append(dst, `,"hasMoreBefore":`...)
-	dst = strconv.AppendBool(dst, r.page.HasMoreBefore)
+	dst = strconv.AppendBool(dst, r.page.MoreBefore)
 	dst = append(dst, `,"hasMoreAfter":`...)
-	dst = strconv.AppendBool(dst, r.page.HasMoreAfter)
+	dst = strconv.AppendBool(dst, r.page.MoreAfter)
 	dst = append(dst, '}')
 	dst = appendPendingActions(dst, state.GetPending())
 	return append(dst, '}')

@@ -3,12 +3,12 @@ package convapi
 import (
 	"strconv"
 
-	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
+	"parley/proto/nodepb"
 )
 
 // eventPage is a page of the event log.
-type eventPage struct{ page *endpoint.EventPage }
+type eventPage struct{ page *nodepb.EventsReply }
 
 // AppendJSON implements endpoint.Appender.
 func (p *eventPage) AppendJSON(dst []byte) []byte {

@@ -5,15 +5,15 @@ import (
 	"strings"
 
 	"parley/actors/core/money"
-	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
 // messageList is a page of messages.
 type messageList struct {
-	page          *endpoint.MessagePage
+	page          *nodepb.MessagesReply
 	limit, offset int
 }
 

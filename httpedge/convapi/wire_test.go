@@ -15,6 +15,7 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
+	"parley/proto/nodepb"
 )
 
 // MarshalJSON writes dollars as encoding/json would, from the exact decimal.
@@ -358,25 +359,25 @@ func TestAppendedRecordsAreWhatEncodingJSONMakesOfThem(t *testing.T) {
 		for _, state := range states {
 			plain.Conversations = append(plain.Conversations, plainConversation(state))
 		}
-		page := &endpoint.ListPage{Conversations: states, Total: total}
+		page := &conversationpb.ConversationsReply{Conversations: states, Total: int64(total)}
 		return &conversationList{page: page, limit: 20, offset: offset}, plain
 	})
 	check("conversation_read", func(t *rapid.T) (endpoint.Appender, any) {
-		page := &endpoint.MessagePage{
+		page := &nodepb.MessagesReply{
 			State: drawState(t), Messages: drawMessages(t),
-			HasMoreBefore: rapid.Bool().Draw(t, "before"), HasMoreAfter: rapid.Bool().Draw(t, "after"),
+			MoreBefore: rapid.Bool().Draw(t, "before"), MoreAfter: rapid.Bool().Draw(t, "after"),
 		}
 		id := page.State.GetId()
 		return &conversationRead{page: page, limit: 100, order: "asc"}, conversationReadSchema{
 			Conversation: plainConversation(page.State), Messages: plainMessages(t, id, page.Messages),
 			MessagesPage: messagesPageSchema{
-				Limit: 100, Order: "asc", HasMoreBefore: page.HasMoreBefore, HasMoreAfter: page.HasMoreAfter,
+				Limit: 100, Order: "asc", HasMoreBefore: page.MoreBefore, HasMoreAfter: page.MoreAfter,
 			},
 			PendingActions: plainPending(page.State.GetPending()),
 		}
 	})
 	check("message_list", func(t *rapid.T) (endpoint.Appender, any) {
-		page := &endpoint.MessagePage{State: drawState(t), Messages: drawMessages(t)}
+		page := &nodepb.MessagesReply{State: drawState(t), Messages: drawMessages(t)}
 		total := int(page.State.GetMessageCount())
 		return &messageList{page: page, limit: 7, offset: 3}, messageListSchema{
 			Messages: plainMessages(t, page.State.GetId(), page.Messages), Total: total, Limit: 7, Offset: 3,
@@ -471,7 +472,7 @@ func TestEventsOnTheWire(t *testing.T) {
 			require.Equal(t, want, string(eventlog.Append(nil, c.event, eventlog.Conversation)))
 		})
 	}
-	page := &eventPage{&endpoint.EventPage{Events: []*conversationpb.Event{cases[0].event}, HasMore: true, LastSeq: 9}}
+	page := &eventPage{&nodepb.EventsReply{Events: []*conversationpb.Event{cases[0].event}, HasMore: true, LastSeq: 9}}
 	require.True(t, json.Valid(page.AppendJSON(nil)))
 	require.Contains(t, string(page.AppendJSON(nil)), `"hasMore":true,"lastSeq":9`)
 }

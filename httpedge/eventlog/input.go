@@ -5,9 +5,9 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // PageInput asks for a page of the event log.
@@ -27,8 +27,8 @@ func (in *PageInput) Validate() (refused *machine.Failure) {
 }
 
 // Query is what was asked for.
-func (in *PageInput) Query() endpoint.EventQuery {
-	return endpoint.EventQuery{ConversationID: in.ID, After: in.after, Types: splitTypes(in.Types), Limit: in.Limit}
+func (in *PageInput) Query() *nodepb.EventsQuery {
+	return &nodepb.EventsQuery{Id: in.ID, After: in.after, Types: splitTypes(in.Types), Limit: uint32(in.Limit)}
 }
 
 // StreamInput asks to follow the event log.

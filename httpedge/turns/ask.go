@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"parley/actors/core/entity"
 	"parley/actors/core/failure"
 	"parley/actors/core/feature"
 	"parley/actors/core/follow"
@@ -12,12 +13,13 @@ import (
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // Asker asks conversations. Its copies are as good as it.
 type Asker struct {
-	Runtime endpoint.Runtime
-	Reader  endpoint.Reader
+	Runtime  endpoint.Runtime
+	Entities entity.Client
 	// Features is what the nodes of the cluster have in common; nil = all that this release has.
 	Features *feature.Gate
 }
@@ -122,8 +124,8 @@ func (a Asker) Complete(ctx context.Context, id string, turn *conversationpb.Tur
 		return nil
 	}
 	const newest = 20
-	page, err := a.Reader.Messages(ctx, endpoint.MessageQuery{
-		ConversationID: id, Offset: -1, Limit: newest, Descending: true,
+	page, err := entity.Read[*nodepb.MessagesReply](ctx, a.Entities, &nodepb.MessagesQuery{
+		Id: id, Offset: -1, Limit: newest, Descending: true,
 	})
 	if err != nil {
 		return err

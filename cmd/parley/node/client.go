@@ -82,7 +82,7 @@ func inferenceConfig(c *config.Config) inference.Config {
 }
 
 // mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
-func (n *Node) mountClient(conversations *runtime, reads endpoint.Reader, mint ids, hooks endpoint.Authorizer) error {
+func (n *Node) mountClient(conversations *runtime, mint ids, hooks endpoint.Authorizer) error {
 	meter, stopMeter := newUsageMeter(n.route(), n.log, n.metrics)
 	n.later(stopMeter)
 	calls := inferenceConfig(n.config)
@@ -100,7 +100,7 @@ func (n *Node) mountClient(conversations *runtime, reads endpoint.Reader, mint i
 	}
 	inferring := n.gateway.Surface()
 	client := clientapi.New(settings, clientapi.Parts{
-		Runtime: conversations, Reader: reads, Entities: &client{n}, Agents: n.agents,
+		Runtime: conversations, Entities: &client{n}, Agents: n.agents,
 		Accounts: n.accounts.Load(), Catalog: n.newCatalog(), Sealer: n.seal, Files: n.files, IDs: mint, Hub: n.hub, Gateway: inferring,
 		CheckTools: tool.CheckCallers, Authorizer: hooks,
 		CheckCallback: checkCallback(n.guard), Features: n.features,

@@ -441,19 +441,19 @@ func (n *Node) local() *local {
 
 func (n *Node) startHub(context.Context) error {
 	reach := &client{n}
-	reads, conversations := endpoint.NewReader(reach), &runtime{reach, n.router}
+	conversations := &runtime{reach, n.router}
 	var err error
-	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reads), n.log, n.metrics)
+	n.hub, err = sse.New(hubConfig(n.config), convapi.NewUpstream(conversations, reach), n.log, n.metrics)
 	if err != nil {
 		return err
 	}
 	if err := n.hub.Start(); err != nil {
 		return err
 	}
-	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
+	return n.buildServer(conversations, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
 }
 
-func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint ids) error {
+func (n *Node) buildServer(conversations *runtime, mint ids) error {
 	authenticator, stopAuth, err := newAuthenticator(n.config, n.log, n.metrics)
 	if err != nil {
 		return err
@@ -488,14 +488,14 @@ func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint i
 		return err
 	}
 	surface := convapi.New(settings, convapi.Parts{
-		Runtime: conversations, Reader: reads, Agents: n.agents, IDs: mint, Hub: n.hub,
-		Files: n.files, Tasks: endpoint.NewTasks(&client{n}), Entities: &client{n}, PDF: printer,
+		Runtime: conversations, Agents: n.agents, IDs: mint, Hub: n.hub,
+		Files: n.files, Entities: &client{n}, PDF: printer,
 		Authorizer: hooks.Authorizer(), CheckCallback: checkCallback(n.guard), Features: n.features,
 	}).Surface()
 	if err := n.server.Mount(settings.BasePath, surface); err != nil {
 		return err
 	}
-	if err := n.mountClient(conversations, reads, mint, hooks.Authorizer()); err != nil {
+	if err := n.mountClient(conversations, mint, hooks.Authorizer()); err != nil {
 		return err
 	}
 	return n.mountPage(settings.BasePath, surface)

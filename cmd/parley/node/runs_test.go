@@ -9,7 +9,6 @@ import (
 
 	"parley/actors/core/entity"
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -72,10 +71,10 @@ func TestRunsOverNodes(t *testing.T) {
 		})
 		require.Equal(t, runpb.Status_SUCCEEDED, reply.GetRun().GetStatus(), "%v", reply.GetRun())
 		require.NotEmpty(t, reply.GetResult().GetResponse().GetContent())
-		state, err := endpoint.NewReader(&client{f.nodes["n3"]}).State(t.Context(), session)
+		read, err := entity.Read[*nodepb.StateReply](t.Context(), &client{f.nodes["n3"]}, &nodepb.StateQuery{Id: session})
 		require.NoError(t, err)
-		require.EqualValues(t, 2, state.GetMessageCount())
-		require.Empty(t, state.GetBackgroundRun())
+		require.EqualValues(t, 2, read.GetState().GetMessageCount())
+		require.Empty(t, read.GetState().GetBackgroundRun())
 	}
 	f.network.Heal()
 	for id := range sessions {
@@ -113,9 +112,8 @@ func TestRunsAreNoConversations(t *testing.T) {
 	f := newFleet(t, "n1", "n2", "n3")
 	f.grown()
 	session, id := f.startRun("n1", "Hello")
-	reads := endpoint.NewReader(&client{f.nodes["n1"]})
 	var refused *machine.Failure
-	_, err := reads.State(t.Context(), id)
+	_, err := entity.Read[*nodepb.StateReply](t.Context(), &client{f.nodes["n1"]}, &nodepb.StateQuery{Id: id})
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, failurepb.Code_NOT_FOUND, refused.Code)
 	for _, other := range []string{session, "run_none", ""} {

@@ -20,6 +20,7 @@ import (
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 )
 
 // Runtime answers commands with OnAsk and follows with OnFollow, and remembers the commands.
@@ -64,7 +65,7 @@ type Conversation struct {
 	Events   []*conversationpb.Event   // oldest first
 }
 
-// Store is a Reader in memory. The zero value is empty.
+// Store answers the reads of conversations from memory. The zero value is empty.
 type Store struct {
 	// Err, when set, is what every read answers, unless the caller accepts an old answer.
 	Err error
@@ -103,7 +104,19 @@ func (s *Store) find(ctx context.Context, id string) (*Conversation, error) {
 	return c, nil
 }
 
-// State implements endpoint.Reader.
+// Serve has the reads of conversations answered by the store.
+func (s *Store) Serve(e Entities) {
+	On(e, func(ctx context.Context, query *nodepb.StateQuery) (*nodepb.StateReply, error) {
+		state, err := s.State(ctx, query.GetId())
+		return &nodepb.StateReply{State: state}, err
+	})
+	On(e, s.Messages)
+	On(e, s.Message)
+	On(e, s.Events)
+	On(e, s.Conversations)
+}
+
+// State is the head of a conversation.
 func (s *Store) State(ctx context.Context, id string) (*conversationpb.State, error) {
 	c, err := s.find(ctx, id)
 	if err != nil {
@@ -112,9 +125,9 @@ func (s *Store) State(ctx context.Context, id string) (*conversationpb.State, er
 	return c.State, nil
 }
 
-// Messages implements endpoint.Reader.
-func (s *Store) Messages(ctx context.Context, query endpoint.MessageQuery) (*endpoint.MessagePage, error) {
-	c, err := s.find(ctx, query.ConversationID)
+// Messages answers a page of messages.
+func (s *Store) Messages(ctx context.Context, query *nodepb.MessagesQuery) (*nodepb.MessagesReply, error) {
+	c, err := s.find(ctx, query.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +135,9 @@ func (s *Store) Messages(ctx context.Context, query endpoint.MessageQuery) (*end
 	if err != nil {
 		return nil, err
 	}
-	page := &endpoint.MessagePage{
+	page := &nodepb.MessagesReply{
 		State: c.State, Messages: slices.Clone(c.Messages[first:last]),
-		HasMoreBefore: first > 0, HasMoreAfter: last < len(c.Messages),
+		MoreBefore: first > 0, MoreAfter: last < len(c.Messages),
 	}
 	if query.Descending {
 		slices.Reverse(page.Messages)
@@ -132,9 +145,9 @@ func (s *Store) Messages(ctx context.Context, query endpoint.MessageQuery) (*end
 	return page, nil
 }
 
-// Message implements endpoint.Reader.
-func (s *Store) Message(ctx context.Context, conversationID, messageID string) (*endpoint.MessageView, error) {
-	c, err := s.find(ctx, conversationID)
+// Message answers one message.
+func (s *Store) Message(ctx context.Context, query *nodepb.MessageQuery) (*nodepb.MessageReply, error) {
+	c, err := s.find(ctx, query.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -145,16 +158,16 @@ func (s *Store) Message(ctx context.Context, conversationID, messageID string) (
 		}
 		return c.Messages[at]
 	}
-	message := named(messageID)
+	message := named(query.GetMessageId())
 	if message == nil {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 	}
-	return &endpoint.MessageView{State: c.State, Message: message, InReplyTo: named(message.GetInReplyTo())}, nil
+	return &nodepb.MessageReply{State: c.State, Message: message, InReplyTo: named(message.GetInReplyTo())}, nil
 }
 
 // window finds the messages [first, last) of a query, counted oldest first.
-func window(messages []*conversationpb.Message, query endpoint.MessageQuery) (first, last int, err error) {
-	n := len(messages)
+func window(messages []*conversationpb.Message, query *nodepb.MessagesQuery) (first, last int, err error) {
+	n, limit, offset := len(messages), int(query.GetLimit()), int(query.GetOffset())
 	cursor := query.Before + query.After
 	switch {
 	case cursor != "":
@@ -163,33 +176,33 @@ func window(messages []*conversationpb.Message, query endpoint.MessageQuery) (fi
 			return 0, 0, machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
 		}
 		if query.Before != "" {
-			return max(0, at-query.Limit), at, nil
+			return max(0, at-limit), at, nil
 		}
-		return at + 1, min(n, at+1+query.Limit), nil
-	case query.Offset < 0:
-		return max(0, n-query.Limit), n, nil
+		return at + 1, min(n, at+1+limit), nil
+	case offset < 0:
+		return max(0, n-limit), n, nil
 	case query.Descending:
-		last = max(0, n-query.Offset)
-		return max(0, last-query.Limit), last, nil
+		last = max(0, n-offset)
+		return max(0, last-limit), last, nil
 	default:
-		first = min(n, query.Offset)
-		return first, min(n, first+query.Limit), nil
+		first = min(n, offset)
+		return first, min(n, first+limit), nil
 	}
 }
 
-// Events implements endpoint.Reader.
-func (s *Store) Events(ctx context.Context, query endpoint.EventQuery) (*endpoint.EventPage, error) {
-	c, err := s.find(ctx, query.ConversationID)
+// Events answers a page of the log.
+func (s *Store) Events(ctx context.Context, query *nodepb.EventsQuery) (*nodepb.EventsReply, error) {
+	c, err := s.find(ctx, query.GetId())
 	if err != nil {
 		return nil, err
 	}
-	page := &endpoint.EventPage{LastSeq: c.State.GetLastSeq()}
+	page := &nodepb.EventsReply{LastSeq: c.State.GetLastSeq()}
 	for _, event := range c.Events {
 		wanted := len(query.Types) == 0 || slices.Contains(query.Types, event.PublicType())
 		if event.GetSeq() <= query.After || !wanted {
 			continue
 		}
-		if len(page.Events) == query.Limit {
+		if len(page.Events) == int(query.GetLimit()) {
 			page.HasMore = true
 			break
 		}
@@ -198,8 +211,8 @@ func (s *Store) Events(ctx context.Context, query endpoint.EventQuery) (*endpoin
 	return page, nil
 }
 
-// Conversations implements endpoint.Reader.
-func (s *Store) Conversations(_ context.Context, query endpoint.ListQuery) (*endpoint.ListPage, error) {
+// Conversations answers a page of a list.
+func (s *Store) Conversations(_ context.Context, query *conversationpb.ConversationsQuery) (*conversationpb.ConversationsReply, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.Err != nil {
@@ -208,18 +221,18 @@ func (s *Store) Conversations(_ context.Context, query endpoint.ListQuery) (*end
 	var found []*conversationpb.State
 	for _, c := range s.conversations {
 		state := c.State
-		if state.GetTenantId() == query.TenantID && state.GetProjectId() == query.ProjectID &&
-			state.GetUserId() == query.UserID && (query.AgentID == "" || state.GetAgentId() == query.AgentID) {
+		if state.GetTenantId() == query.GetTenantId() && state.GetProjectId() == query.GetProjectId() &&
+			state.GetUserId() == query.GetUserId() && (query.GetAgentId() == "" || state.GetAgentId() == query.GetAgentId()) {
 			found = append(found, state)
 		}
 	}
 	slices.SortFunc(found, func(a, b *conversationpb.State) int { return compare(a, b, query) })
-	first := min(len(found), query.Offset)
-	last := min(len(found), first+query.Limit)
-	return &endpoint.ListPage{Conversations: found[first:last], Total: len(found)}, nil
+	first := min(len(found), int(query.GetOffset()))
+	last := min(len(found), first+int(query.GetLimit()))
+	return &conversationpb.ConversationsReply{Conversations: found[first:last], Total: int64(len(found))}, nil
 }
 
-func compare(a, b *conversationpb.State, query endpoint.ListQuery) int {
+func compare(a, b *conversationpb.State, query *conversationpb.ConversationsQuery) int {
 	if query.PinnedFirst && a.GetPinned() != b.GetPinned() {
 		if a.GetPinned() {
 			return -1

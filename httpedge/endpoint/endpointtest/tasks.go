@@ -6,28 +6,28 @@ import (
 	"sync"
 
 	"parley/actors/machine"
-	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
+	"parley/proto/nodepb"
 	"parley/proto/taskpb"
 )
 
-// Tasks is endpoint.Tasks in memory: what is put is read, and commands are answered as told.
+// Tasks answers reads of tasks from memory, and commands as told.
 type Tasks struct {
 	OnAsk func(ctx context.Context, command *taskpb.Command) (*taskpb.Reply, error)
 
 	mu       sync.Mutex
-	views    map[string]*endpoint.TaskView
+	views    map[string]*nodepb.TaskReply
 	order    []string // newest last
 	commands []*taskpb.Command
-	queries  []endpoint.TaskQuery
+	queries  []*taskpb.TasksQuery
 }
 
 // Put stores a task, or replaces it.
-func (s *Tasks) Put(view *endpoint.TaskView) {
+func (s *Tasks) Put(view *nodepb.TaskReply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.views == nil {
-		s.views = make(map[string]*endpoint.TaskView)
+		s.views = make(map[string]*nodepb.TaskReply)
 	}
 	if s.views[view.Task.GetId()] == nil {
 		s.order = append(s.order, view.Task.GetId())
@@ -43,13 +43,20 @@ func (s *Tasks) Commands() []*taskpb.Command {
 }
 
 // Queries returns the lists that were asked for so far.
-func (s *Tasks) Queries() []endpoint.TaskQuery {
+func (s *Tasks) Queries() []*taskpb.TasksQuery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]endpoint.TaskQuery(nil), s.queries...)
+	return append([]*taskpb.TasksQuery(nil), s.queries...)
 }
 
-// Ask implements endpoint.Tasks.
+// Serve has commands and reads of tasks answered here.
+func (s *Tasks) Serve(e Entities) {
+	On(e, s.Ask)
+	On(e, s.Task)
+	On(e, s.List)
+}
+
+// Ask answers a command.
 func (s *Tasks) Ask(ctx context.Context, command *taskpb.Command) (*taskpb.Reply, error) {
 	s.mu.Lock()
 	s.commands = append(s.commands, command)
@@ -60,34 +67,34 @@ func (s *Tasks) Ask(ctx context.Context, command *taskpb.Command) (*taskpb.Reply
 	return s.OnAsk(ctx, command)
 }
 
-// Task implements endpoint.Tasks.
-func (s *Tasks) Task(_ context.Context, id string, comments int, result bool) (*endpoint.TaskView, error) {
+// Task answers a task.
+func (s *Tasks) Task(_ context.Context, query *nodepb.TaskQuery) (*nodepb.TaskReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stored := s.views[id]
+	stored := s.views[query.GetId()]
 	if stored == nil {
 		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "task not found")
 	}
-	view := &endpoint.TaskView{Task: stored.Task, Comments: stored.Comments[max(0, len(stored.Comments)-comments):]}
-	if result {
+	view := &nodepb.TaskReply{Task: stored.Task, Comments: stored.Comments[max(0, len(stored.Comments)-int(query.GetComments())):]}
+	if query.GetResult() {
 		view.Result = stored.Result
 	}
 	return view, nil
 }
 
-// List implements endpoint.Tasks. It ignores all but whose tasks are asked for, and the page.
-func (s *Tasks) List(_ context.Context, query endpoint.TaskQuery) (*endpoint.TaskPage, error) {
+// List answers a page of tasks. It ignores all but whose tasks are asked for, and the page.
+func (s *Tasks) List(_ context.Context, query *taskpb.TasksQuery) (*taskpb.TasksReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries = append(s.queries, query)
-	page := &endpoint.TaskPage{}
+	page := &taskpb.TasksReply{}
 	for i := len(s.order) - 1; i >= 0; i-- {
 		task := s.views[s.order[i]].Task
-		if !query.Anybody && task.GetUserId() != query.UserID {
+		if !query.Anybody && task.GetUserId() != query.GetUserId() {
 			continue
 		}
 		page.Total++
-		if page.Total > query.Offset && len(page.Tasks) < query.Limit {
+		if page.Total > query.GetOffset() && int64(len(page.Tasks)) < query.GetLimit() {
 			page.Tasks = append(page.Tasks, task)
 		}
 	}
