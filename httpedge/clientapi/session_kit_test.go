@@ -134,7 +134,7 @@ func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 		Limiter: hitRecorder{}, Idempotency: sameSeed{},
 	})
 	require.NoError(t, err)
-	hub, err := sse.New(sse.DefaultConfig(), convapi.NewUpstream(k.host, k.host), log, nil)
+	hub, err := sse.New(sse.DefaultConfig(), convapi.NewUpstream(k.host, k.host.entities()), log, nil)
 	require.NoError(t, err)
 	require.NoError(t, hub.Start())
 	config := clientapi.DefaultConfig()
