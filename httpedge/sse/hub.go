@@ -248,8 +248,8 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 	}
 }
 
-// join takes a place in a topic, which it creates if necessary. The conversation of an expected topic need not exist yet.
-func (h *Hub) join(id string, expected bool) (*topic, error) {
+// join takes a place in a topic, which it creates if necessary. The conversation of a topic that is unmade need not exist yet.
+func (h *Hub) join(id string, unmade bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
@@ -262,7 +262,7 @@ func (h *Hub) join(id string, expected bool) (*topic, error) {
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
-		t.expected = expected
+		t.expected = unmade
 		if !h.group.spawn(t.open) {
 			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStopping)
 		}
