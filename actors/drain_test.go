@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/background"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
