@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/background"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
