@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"parley/actors/background"
@@ -14,8 +15,11 @@ import (
 // askTimeout bounds one try to reach what lives in another shard.
 const askTimeout = 10 * time.Second
 
-// join asks the queue for a place, and for its own again.
+// join asks the queue for a place, and for its own again. The run of a task needs none.
 func (w *worker) join(atOnce bool) (*runpb.QueueReply, error) {
+	if w.task != nil {
+		return &runpb.QueueReply{Placed: true}, nil
+	}
 	return w.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Join{
 		Join: &runpb.Join{RunId: w.at.ID, AtOnce: atOnce},
 	}})
@@ -57,7 +61,7 @@ func (w *worker) tell(name string, command *conversationpb.Command) (*conversati
 func (w *worker) tellIn(ctx context.Context, name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command.ConversationId = w.run.GetConversationId()
 	command.CommandId = w.commandID(name)
-	command.BackgroundRun = w.at.ID
+	command.BackgroundRun = w.run.GetId()
 	command.Caller = &conversationpb.Caller{
 		TenantId: w.run.GetTenantId(), ProjectId: w.run.GetProjectId(), UserId: w.run.GetUserId(), Identified: true,
 		Trusted: w.run.GetTrusted(), TokenId: w.run.GetTokenId(),
@@ -68,11 +72,19 @@ func (w *worker) tellIn(ctx context.Context, name string, command *conversationp
 // tellBegin names the command that begins the turn.
 const tellBegin = "begin"
 
-func (w *worker) commandID(name string) string { return w.at.ID + "/" + name }
+func (w *worker) commandID(name string) string {
+	if w.task != nil {
+		return fmt.Sprintf("%s/%d/%s", w.at.ID, w.task.number, name)
+	}
+	return w.at.ID + "/" + name
+}
 
-// report tells the run what was done, and learns what its rules make of it.
+// report tells the run, or its task, what was done, and learns what the rules make of it.
 func (w *worker) report(command *runpb.Command) error {
 	command.RunId = w.at.ID
+	if w.task != nil {
+		return w.reportToTask(command)
+	}
 	return kit.Repeat(w.ctx, func() error {
 		answer, err := w.at.Ask(w.ctx, command)
 		if reply, ok := answer.(*runpb.Reply); ok {

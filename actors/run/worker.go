@@ -8,6 +8,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -30,6 +31,7 @@ type worker struct {
 	config Config
 	at     kit.Ref
 	run    *runpb.State    // as its rules have it; only read
+	task   *taskRun        // set = a run of a task
 	ctx    context.Context //nolint:containedctx // a worker's life, not a request
 	sure   bool            // the run has its place, as the queue has told this worker
 }
@@ -61,6 +63,8 @@ func (w *worker) work(ctx context.Context) {
 func (w *worker) step() (*runpb.Command, error) {
 	s := w.run
 	switch {
+	case w.task != nil:
+		return w.taskStep()
 	case s.GetSettled():
 		return nil, nil //nolint:nilnil // as said
 	case s.Over():
@@ -90,7 +94,7 @@ func (w *worker) admit() (*runpb.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, found := w.config.Agents.Agent(w.run.GetProjectId(), w.run.GetAgentId(), w.run.GetAgentVersion())
+	agent, found := w.agent()
 	switch {
 	case !found:
 		err = failure.New(failurepb.Code_AGENT_NOT_FOUND, failure.AgentMissing)
@@ -181,9 +185,14 @@ func (w *worker) carryOut() (*runpb.Command, error) {
 	return w.await()
 }
 
+// agent finds the agent of the run.
+func (w *worker) agent() (*agentpb.Agent, bool) {
+	return w.config.Agents.Agent(w.run.GetProjectId(), w.run.GetAgentId(), w.run.GetAgentVersion())
+}
+
 // begin gives the conversation its message, or has it go on.
 func (w *worker) begin() (*runpb.Command, error) {
-	agent, found := w.config.Agents.Agent(w.run.GetProjectId(), w.run.GetAgentId(), w.run.GetAgentVersion())
+	agent, found := w.agent()
 	if !found {
 		return w.end(runError(errorAgentGone, "The agent of this run does not exist any more."))
 	}
@@ -410,6 +419,9 @@ func (w *worker) gone() (*runpb.Command, error) {
 	if w.run.GetCancelling() {
 		return w.end(&runpb.Ended{Turn: background.Canceled(w.run.GetTurnRunId())})
 	}
+	if w.task != nil {
+		return w.end(runError(errorSessionGone, "The conversation of this task was deleted."))
+	}
 	return w.end(runError(errorSessionGone, "The session of this run was deleted."))
 }
 
@@ -438,6 +450,9 @@ func (w *worker) letGo() (*runpb.Command, error) {
 
 // free releases the conversation, if the run holds it. One that refuses that is not held.
 func (w *worker) free() error {
+	if w.task != nil {
+		return nil
+	}
 	_, err := w.tell("free", &conversationpb.Command{Body: &conversationpb.Command_Hold{
 		Hold: &conversationpb.Hold{RunId: w.at.ID, Release: true},
 	}})
