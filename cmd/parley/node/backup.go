@@ -51,7 +51,7 @@ func PartName(group uint32) string { return fmt.Sprintf("shards/%04d", group) }
 
 // backup writes a backup of the whole cluster.
 func (n *Node) backup(ctx context.Context, w io.Writer) error {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
 	}
 	identity := n.store.Identity()
@@ -157,7 +157,7 @@ type fetchRequest struct {
 // serveFetch answers another node's request for a stream.
 func (n *Node) serveFetch(ctx context.Context, from uint64, request []byte, w io.Writer) error {
 	var r fetchRequest
-	store := n.storeIf()
+	store := n.storeIfOpen()
 	if err := json.Unmarshal(request, &r); err != nil || r.Backup == nil || store == nil {
 		return fmt.Errorf("this node cannot answer %.100q now", request)
 	}

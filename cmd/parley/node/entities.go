@@ -61,7 +61,7 @@ type client struct{ node *Node }
 
 // Ask routes a command to its entity's owner.
 func (c *client) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
-	kind, known := c.node.kinds.commands[nameOf(command)]
+	kind, known := c.node.shell.kinds.commands[nameOf(command)]
 	if !known {
 		return nil, fmt.Errorf("this version has no entity for the command %s", nameOf(command))
 	}
@@ -77,7 +77,7 @@ func (c *client) Ask(ctx context.Context, id string, command proto.Message) (pro
 
 // Read answers a query where its rows are: at the owner of the entity that it is about, or at the owners of all shards.
 func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, error) {
-	own, known := c.node.kinds.queries[nameOf(query)]
+	own, known := c.node.shell.kinds.queries[nameOf(query)]
 	if !known {
 		return nil, fmt.Errorf("this version does not know the query %s", nameOf(query))
 	}
@@ -92,7 +92,7 @@ func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, 
 		return nil, err
 	}
 	if here, ok := way.stale(ctx, in); ok {
-		return c.node.reads.answer(here, own, query)
+		return c.node.shell.reads.answer(here, own, query)
 	}
 	answer, servedBy, err := way.router.Read(ctx, in, query)
 	endpoint.ServedBy(ctx, servedBy)

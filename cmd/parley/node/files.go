@@ -170,7 +170,7 @@ type turnFiles struct{ node *Node }
 
 // Open reads a committed file.
 func (t turnFiles) Open(ctx context.Context, fileID string) (io.ReadCloser, error) {
-	f := t.node.files // there is one before any turn runs
+	f := t.node.storage.files // there is one before any turn runs
 	file, err := f.File(ctx, fileID)
 	if err != nil {
 		return nil, err

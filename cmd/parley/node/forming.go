@@ -115,7 +115,7 @@ func (n *Node) greetOne(ctx context.Context, address string, hello *nodepb.Hello
 	if err != nil {
 		return nil, err
 	}
-	return peer.Greet(ctx, n.dial, n.clientTLS, at, proto.CloneOf(hello))
+	return peer.Greet(ctx, n.network.dial, n.network.clientTLS, at, proto.CloneOf(hello))
 }
 
 // checkKin refuses a data directory of another cluster than most of the nodes to join are of: its node would serve what it has

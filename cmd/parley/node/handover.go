@@ -21,13 +21,13 @@ func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
 		return n.store.TransferLeader(ctx, group, to)
 	}
 	quiet, cancel := context.WithTimeout(ctx, n.config.Cluster.HandoverWait)
-	err := n.system.Drain(quiet, group)
+	err := n.shell.system.Drain(quiet, group)
 	cancel()
 	if err != nil {
 		return fmt.Errorf("hand over shard %d: %w", group, err)
 	}
 	if err := n.store.TransferLeader(ctx, group, to); err != nil {
-		n.system.Undrain(group) //nolint:contextcheck // it bounds itself, also where ctx is over
+		n.shell.system.Undrain(group) //nolint:contextcheck // it bounds itself, also where ctx is over
 		return err
 	}
 	return nil // the log tells of the lost leadership, see leaderChanged

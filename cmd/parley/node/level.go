@@ -148,7 +148,7 @@ func (n *Node) adoptLevel() error {
 	}
 	n.features.Raise(level)
 	if n.links != nil {
-		n.links.peers.SetIdentity(n.hello(n.origin))
+		n.links.peers.SetIdentity(n.hello(n.links.origin))
 	}
 	n.log.Info("feature level of the cluster", slog.Uint64("level", uint64(level)))
 	return nil

@@ -13,7 +13,6 @@ import (
 	"parley/actors/core/feature"
 	"parley/cluster"
 	"parley/cluster/balance"
-	"parley/cluster/certs"
 	"parley/cluster/membership"
 	"parley/cluster/peer"
 	"parley/cluster/placement"
@@ -23,6 +22,7 @@ import (
 // links are a node's ties to the others. A node that is alone has none.
 type links struct {
 	boot      string
+	origin    origin
 	key       []byte // of the gossip
 	peers     *peer.Transport
 	gossip    atomic.Pointer[membership.Membership] // nil until it has begun
@@ -58,7 +58,8 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	}
 	l := &links{boot: rand.Text()[:12], known: make(map[uint64]string)}
 	l.board = cluster.NewBoard(cluster.BoardConfig{Self: n.config.Node.Name, Owners: &n.owners, OnChange: l.boardChanged})
-	if err := n.loadSecrets(l); err != nil {
+	var err error
+	if l.key, err = n.network.loadSecrets(&n.config.Cluster); err != nil {
 		return err
 	}
 	listener, err := n.listenBeside(ctx, config.PeerPort)
@@ -66,7 +67,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		return err
 	}
 	l.peers, err = peer.New(peer.Config{ //nolint:contextcheck // it lives until Stop, not as long as the start
-		Hello: n.hello(origin{}), Listener: listener, Dial: n.dial, ServerTLS: n.serverTLS, ClientTLS: n.clientTLS,
+		Hello: n.hello(origin{}), Listener: listener, Dial: n.network.dial, ServerTLS: n.network.serverTLS, ClientTLS: n.network.clientTLS,
 		Address:       l.address,
 		Named:         n.recordedNode,
 		OnFrames:      n.takeFrames,
@@ -74,7 +75,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		OnDown:        n.peerDown,
 		OnReachable:   func(uint64) { l.poke() },
 		OnSnapshot: func(ctx context.Context, _ uint64, header []byte, r io.Reader) error {
-			if store := n.storeIf(); store != nil {
+			if store := n.storeIfOpen(); store != nil {
 				return store.ReceiveSnapshot(ctx, header, r)
 			}
 			return errors.New("the node is starting")
@@ -88,27 +89,11 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	l.peers.Start()
 	n.later(func(context.Context) { l.peers.Stop() })
 	n.links = l
-	if n.origin, err = n.beginnings(ctx); err != nil {
+	if n.links.origin, err = n.beginnings(ctx); err != nil {
 		return err
 	}
-	l.peers.SetIdentity(n.hello(n.origin))
+	l.peers.SetIdentity(n.hello(n.links.origin))
 	return nil
-}
-
-func (n *Node) loadSecrets(l *links) (err error) {
-	c := &n.config.Cluster
-	if c.Secured() {
-		if n.serverTLS, n.clientTLS, err = certs.Load(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
-			return err
-		}
-	}
-	switch {
-	case c.GossipKey != "":
-		l.key, err = config.DecodeGossipKey(c.GossipKey.Reveal())
-	case c.GossipKeyFile != "":
-		l.key, err = certs.GossipKey(c.GossipKeyFile)
-	}
-	return err
 }
 
 func (n *Node) listenBeside(ctx context.Context, offset int) (net.Listener, error) {
@@ -129,7 +114,7 @@ func (l *links) address(node uint64) (string, bool) {
 
 // takeFrames passes on what came from another node.
 func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
-	store := n.storeIf()
+	store := n.storeIfOpen()
 	switch {
 	case kind == peer.KindReport:
 		n.heard(from, frames)
@@ -142,13 +127,13 @@ func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
 }
 
 func (n *Node) peerUnreachable(node uint64) {
-	if store := n.storeIf(); store != nil {
+	if store := n.storeIfOpen(); store != nil {
 		store.ReportUnreachable(node)
 	}
 }
 
 func (n *Node) peerDown(node uint64) {
-	if store := n.storeIf(); store != nil {
+	if store := n.storeIfOpen(); store != nil {
 		store.ReportDown(node)
 	}
 }
@@ -182,10 +167,10 @@ func (n *Node) startLinks(ctx context.Context) error {
 		return err
 	}
 	remote, err := placement.New(placement.Config{
-		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.origin.cluster, Listen: listen,
-		ServerTLS: n.serverTLS, ClientTLS: n.clientTLS, Shards: n.shards,
+		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.links.origin.cluster, Listen: listen,
+		ServerTLS: n.network.serverTLS, ClientTLS: n.network.clientTLS, Shards: n.shards,
 		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
-		Dial: n.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
+		Dial: n.network.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
@@ -211,7 +196,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 func (n *Node) addresses() (self membership.Member, err error) {
 	at := n.config.Cluster.AdvertisedAddress()
 	self = membership.Member{
-		Name: n.config.Node.Name, Node: n.origin.node, Boot: n.links.boot, Cluster: n.origin.cluster,
+		Name: n.config.Node.Name, Node: n.links.origin.node, Boot: n.links.boot, Cluster: n.links.origin.cluster,
 		HTTPAddr: n.Addr().String(), OpsAddr: n.OpsAddr().String(), Version: peer.WireMax,
 		Level: uint32(feature.Newest),
 	}
@@ -244,7 +229,7 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 
 // recordedNode is the node that this one has on record under a name, and the version of that record; 0 = none.
 func (n *Node) recordedNode(name string) (node, version uint64) {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return 0, 0
 	}
 	record, version, err := n.nodeRecord(name)
@@ -270,7 +255,7 @@ func (n *Node) nodeOfThisName(ctx context.Context) uint64 {
 			continue
 		}
 		asking.Go(func() {
-			answer, err := peer.Greet(ctx, n.dial, n.clientTLS, m.PeerAddr, n.hello(n.origin))
+			answer, err := peer.Greet(ctx, n.network.dial, n.network.clientTLS, m.PeerAddr, n.hello(n.links.origin))
 			if err != nil {
 				n.log.Debug("no greeting", slog.String("node", m.Name), slog.Any("err", err))
 				return
@@ -337,7 +322,7 @@ func (l *links) poke() {
 func (n *Node) othersAlive() []uint64 {
 	var nodes []uint64
 	for _, m := range n.links.membersAlive() {
-		if m.Node != n.origin.node {
+		if m.Node != n.links.origin.node {
 			nodes = append(nodes, m.Node)
 		}
 	}

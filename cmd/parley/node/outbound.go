@@ -42,9 +42,9 @@ func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) e
 }
 
 // newTools makes what the agents' tools run with.
-func (n *Node) newTools(guard *deliver.Guard) (*tool.Toolbox, error) {
+func (n *Node) newTools() (*tool.Toolbox, error) {
 	box, err := tool.New(tool.Config{
-		Guard: guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
+		Guard: n.outbound.guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
 	})
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func (r *reporter) replica(s *persistence.ReplicaStatus) *nodepb.Replica {
 func (n *Node) startReports() {
 	l := n.links
 	r := &reporter{
-		name: n.config.Node.Name, boot: l.boot, node: n.origin.node, store: n.store, owners: &n.owners, board: l.board,
+		name: n.config.Node.Name, boot: l.boot, node: n.links.origin.node, store: n.store, owners: &n.owners, board: l.board,
 		members: n.othersAlive, send: l.peers.Send, cut: n.othersUnreached, level: n.acceptedLevel, log: n.log, wake: make(chan struct{}, 1),
 	}
 	l.reporter.Store(r)

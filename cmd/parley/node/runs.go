@@ -21,14 +21,13 @@ func runNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found")
 }
 
-// newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations comes to
-// tell them what they wait for. open decrypts the secrets of callbacks.
+// newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations is
+// told which of them wait for it.
 func (n *Node) newRunKinds(
-	guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
-	open func(sealed []byte, about string) ([]byte, error),
+	deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
 ) ([]actors.Kind, error) {
 	settings := n.config.Client
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: settings.CallbackTimeout, Carry: true})
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: settings.CallbackTimeout, Carry: true})
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +42,8 @@ func (n *Node) newRunKinds(
 	}
 	reach := &client{n}
 	runs, err := actors.NewRuns(run.New(limits), actors.RunsConfig{
-		Agents: versions{n.agents}, Records: n.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
-		OpenSecret: open, Logger: n.log, Registerer: n.metrics,
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
+		OpenSecret: n.directory.seal.Open, Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return nil, err

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"parley/actors/conversation"
+	"parley/actors/inference"
 	"parley/actors/machine"
 	"parley/cmd/parley/config"
 	"parley/httpedge"
+	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/gateway"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
 	"parley/httpedge/site"
@@ -141,4 +144,38 @@ func opsConfig(c *config.Config, d descriptors) opsapi.Config {
 	ops.RemotePprof, ops.RemoteAdmin = c.Ops.RemotePprof, c.Ops.RemoteAdmin
 	ops.MaxConnections, ops.Hosts = d.ops, append(ownNames(), c.HTTP.Hosts...)
 	return ops
+}
+
+func clientConfig(c *config.Config) clientapi.Config {
+	settings := clientapi.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.TurnTimeout = c.Turn.Timeout + c.HTTP.RequestTimeout
+	settings.CancelWait = c.Conversation.CancelWait
+	settings.RunWait, settings.MaxRunWait = c.Client.RunWait, c.Client.MaxRunWait
+	settings.EventPage, settings.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
+	settings.MaxFileBody = int(c.HTTP.MaxFileBody)
+	settings.Docs = c.HTTP.Docs
+	return settings
+}
+
+func gatewayConfig(c *config.Config) gateway.Config {
+	settings := gateway.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.CallTimeout = c.Gateway.RequestTimeout + gatewayMargin
+	settings.StreamTimeout = c.Gateway.StreamTimeout + gatewayMargin
+	settings.PingEvery, settings.WriteTimeout = c.SSE.Ping, c.SSE.WriteTimeout
+	settings.MaxBody = int(c.Gateway.MaxBody)
+	return settings
+}
+
+// gatewayMargin is what the edge gives a call beyond its own time, so that it is the call that says what was too slow.
+const gatewayMargin = 5 * time.Second
+
+func inferenceConfig(c *config.Config) inference.Config {
+	settings := inference.DefaultConfig()
+	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
+	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
+	settings.RetryDelay = c.Gateway.RetryDelay
+	settings.MaxConcurrent = c.Gateway.MaxConcurrent
+	return settings
 }

@@ -72,7 +72,7 @@ type StepStatus struct {
 
 // statusNow is what this node knows.
 func (n *Node) statusNow(context.Context) (any, error) {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
 	}
 	s := &Status{

@@ -22,8 +22,8 @@ func taskNotFound() *machine.Failure {
 }
 
 // newTaskKind makes background tasks an entity of the shell.
-func (n *Node) newTaskKind(guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: n.config.Tasks.CallbackTimeout})
+func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: n.config.Tasks.CallbackTimeout})
 	if err != nil {
 		return actors.Kind{}, err
 	}
@@ -35,7 +35,7 @@ func (n *Node) newTaskKind(guard *deliver.Guard, deliveries *actors.Deliveries, 
 		return actors.Kind{}, err
 	}
 	kind, err := actors.Tasks(task.New(limits), actors.TasksConfig{
-		Agents: versions{n.agents}, Records: n.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	kind.Command, kind.Missing, kind.Queries = (*taskpb.Command)(nil), taskNotFound, task.Queries()
