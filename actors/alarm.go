@@ -63,7 +63,7 @@ func (g *grain) ring(al *alarm) {
 		defer g.host.finished()
 		g.guard(func() {
 			err := g.serve(al.command)
-			if worthRetry(err) || al.command == nil && g.doubtful && al.retries < maxDoubts {
+			if worthRetry(err) || al.command == nil && g.doubt.open && al.retries < maxDoubts {
 				g.retry(al.command, al.retries+1)
 			}
 		})

@@ -48,7 +48,7 @@ func (g *grain) execute(command proto.Message) error {
 	if g.tenure.over.Load() {
 		return g.answer(nil, g.host.refusal())
 	}
-	if command == nil && g.loaded && (g.doubtful || !g.busy() || g.lost()) {
+	if command == nil && g.loaded && (g.doubt.open || !g.busy() || g.lost()) {
 		g.drop() // whoever asks for nothing knows of something open
 	}
 	for attempt := 1; ; attempt++ {
@@ -78,15 +78,15 @@ func (g *grain) lost() bool {
 	if g.kind.Lost == nil || len(g.alarms) > 0 || !g.kind.Lost(g.entity(), g.state) {
 		return false
 	}
-	if seq := g.kind.Machine.Seq(g.state); g.losses == 0 || seq != g.lostAt {
-		g.losses, g.lostAt = 0, seq
+	if seq := g.kind.Machine.Seq(g.state); g.losses.times == 0 || seq != g.losses.seq {
+		g.losses = losses{seq: seq}
 	}
-	if g.losses == maxLosses {
+	if g.losses.times == maxLosses {
 		return false
 	}
-	g.losses++
+	g.losses.times++
 	g.host.system.log.Warn("what was open is not worked on: it is begun again", slog.String("entity", g.id),
-		slog.Uint64("epoch", g.tenure.epoch), slog.Int("times", g.losses))
+		slog.Uint64("epoch", g.tenure.epoch), slog.Int("times", g.losses.times))
 	return true
 }
 
@@ -125,7 +125,7 @@ func (g *grain) activate() error {
 		return g.host.notOwner()
 	}
 	g.fresh = true
-	g.doubtful = g.doubtful && found && head.Seq == g.doubt
+	g.doubt.open = g.doubt.open && found && head.Seq == g.doubt.seq
 	if g.waiting > 0 && (!found || head.Seq != g.heard) {
 		g.settleAll(&UnknownOutcomeError{Shard: g.host.shard, Epoch: g.tenure.epoch, Moved: true})
 	}
@@ -279,7 +279,7 @@ func (g *grain) write(entry *logpb.Append) error {
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
 		g.host.prove(g.tenure, start)
-		g.doubtful = false
+		g.doubt.open = false
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
 		g.drop()
@@ -325,7 +325,7 @@ func (g *grain) unwritten(entry *logpb.Append, err error) error {
 	}
 	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.tenure.epoch),
 		slog.Any("err", err))
-	g.doubtful, g.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
+	g.doubt = doubt{open: !entry.GetCreate(), seq: entry.GetExpectedSeq()}
 	g.wake()
 	// A journal that gave up by itself has lost the shard, and this node is about to hear it.
 	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)

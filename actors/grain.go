@@ -45,11 +45,7 @@ type grain struct {
 	tenure *tenure
 	pid    *actor.PID
 
-	// The host's.
-	newer, older *grain
-	touched      uint64
-	stopping     bool
-	pending      []*ask
+	usage // owned by the host
 
 	// Written by the grain, read by the host.
 	queued  atomic.Int32 // commands in the mailbox or being handled
@@ -66,11 +62,29 @@ type grain struct {
 	alarms  []*alarm
 	next    []proto.Message // commands that effects brought up
 
-	doubtful bool   // an append whose outcome is not known may still be applied
-	doubt    uint64 // as long as the stored seq is this
-	heard    uint64 // seq of the state that was dropped last, up to which waiters were told
-	losses   int    // how often work was found lost
-	lostAt   uint64 // in the state of this seq
+	doubt  doubt
+	losses losses
+	heard  uint64 // seq of the state that was dropped last, up to which waiters were answered
+}
+
+// usage is what the host keeps about a grain: its place among those that were used before and after it, and its end.
+type usage struct {
+	newer, older *grain
+	touched      uint64 // tick of the newest command
+	stopping     bool
+	pending      []*ask // for its successor
+}
+
+// doubt is an append whose outcome is not known: it may still be applied as long as the stored seq is this one.
+type doubt struct {
+	open bool
+	seq  uint64
+}
+
+// losses is how often work outside was found lost in the state of one seq.
+type losses struct {
+	times int
+	seq   uint64
 }
 
 // engaged says that a grain must not be retired now. Only the host hands out commands, so what is not engaged stays so

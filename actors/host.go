@@ -16,27 +16,42 @@ type host struct {
 	pid    *actor.PID
 	props  *actor.Props // of grains; shared
 
-	tenure   atomic.Pointer[tenure] // under which the shard is owned; nil = not owned
-	newest   atomic.Uint64          // newest epoch ever owned here
-	past     []uint64               // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
-	inFlight atomic.Int64           // commands queued, held or being decided
-	active   atomic.Int64           // of them those that a grain has, and the grains' own
-	watched  atomic.Bool            // somebody waits for active to be 0
-	stopped  atomic.Bool            // the shard was owned when the system was stopped
+	tenure  atomic.Pointer[tenure] // under which the shard is owned; nil = not owned
+	newest  atomic.Uint64          // newest epoch ever owned here
+	past    []uint64               // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
+	stopped atomic.Bool            // the shard was owned when the system was stopped
+	load
 
 	// The rest belongs to the actor.
-	serving  *tenure           // as the actor knows it
-	holding  hold              // which commands are held
-	held     []*ask            // in the order they came
-	quiet    []chan<- struct{} // closed when active is 0
-	grains   map[string]*grain // one per active entity
-	warm     ring              // grains by use: those of the last packTicks,
-	cold     ring              // and those that have packed since
-	ticks    uint64
-	window   int      // how many may be packing or on their way out at once
+	serving *tenure           // as the actor knows it
+	holding hold              // which commands are held
+	held    []*ask            // in the order they came
+	quiet   []chan<- struct{} // closed when active is 0
+	activations
+	retirement
+}
+
+// load counts the commands of a shard.
+type load struct {
+	inFlight atomic.Int64 // commands queued, held or being decided
+	active   atomic.Int64 // of them those that a grain has, and the grains' own
+	watched  atomic.Bool  // somebody waits for active to be 0
+}
+
+// activations are the active entities of a shard, and which of them have been at rest for how long.
+type activations struct {
+	grains  map[string]*grain // by entity
+	warm    ring              // by use: those of the last packTicks,
+	cold    ring              // and those that have packed since
+	ticks   uint64
+	window  int // how many may be packing or retiring at once
+	packing int // told to pack, not yet done
+}
+
+// retirement is what is left of former epochs, and the grains that are about to end.
+type retirement struct {
 	leaving  []*grain // of a former epoch, still to be retired
 	retiring int      // told to stop, not yet gone
-	packing  int      // told to pack, not yet done
 	draining uint64   // former epoch that is being drained, 0 = none
 	done     []func() // called when drained
 }
@@ -53,7 +68,7 @@ type (
 )
 
 func newHost(s *System, shard uint32) *host {
-	h := &host{system: s, shard: shard, grains: make(map[string]*grain), window: leastHousekeeping}
+	h := &host{system: s, shard: shard, activations: activations{grains: make(map[string]*grain), window: leastHousekeeping}}
 	h.warm.init()
 	h.cold.init()
 	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} }, actor.WithDispatcher(s.workers))
