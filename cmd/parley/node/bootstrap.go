@@ -12,8 +12,7 @@ import (
 // bootstrapTimeout bounds an attempt to create the first tenant.
 const bootstrapTimeout = 30 * time.Second
 
-// startBootstrap creates the first tenant. A node that is alone has it before it serves; one of a cluster as soon as the
-// directory can be written.
+// startBootstrap creates the first tenant: on a single node before it serves, in a cluster as soon as the directory can be written.
 func (n *Node) startBootstrap(ctx context.Context) error {
 	b := &identity.Bootstrap{Accounts: n.directory.accounts.Load(), Token: n.config.BootstrapToken.Reveal(), Tier: n.config.Client.License}
 	if n.links == nil {

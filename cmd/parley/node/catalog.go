@@ -19,8 +19,8 @@ type recorded struct {
 	seal     *sealer                           // encrypts the secrets in records
 }
 
-// startDirectory opens the directory to the edge and to the runner. Before the log is recovered: what it recovers may be turns
-// of agents that are recorded here.
+// startDirectory makes the directory's records available to the edge and the runner. It runs before the log is recovered, since
+// recovered turns may be of agents that are recorded there.
 func (n *Node) startDirectory(context.Context) error {
 	records, stop := newRecords(n)
 	n.directory.records = records

@@ -54,7 +54,7 @@ func (n *Node) startHub(context.Context) error {
 	if err := n.edge.hub.Start(); err != nil {
 		return err
 	}
-	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // nothing is requested yet
+	return n.buildServer(conversations, reads, ids{n.shards}) //nolint:contextcheck // there are no requests yet
 }
 
 func (n *Node) buildServer(conversations *runtime, reads endpoint.Reader, mint ids) error {
@@ -121,8 +121,8 @@ func (n *Node) mountPage(basePath string, surface endpoint.Surface) error {
 	return n.edge.server.Mount("", page)
 }
 
-// startServer is the last step: from here on requests come in. On the way down it is the first: new commands are refused
-// while running turns finish, and their streams and waiting callers still hear it; then the streams end, then the server.
+// startServer is the last step of a start: from here on requests arrive. Its stop is the first step of a shutdown: new commands
+// are refused while running turns finish and their streams and callers still get the results; then the streams end, then the server.
 func (n *Node) startServer(context.Context) error {
 	n.later(func(ctx context.Context) {
 		n.leave(ctx)
@@ -143,7 +143,7 @@ func (n *Node) startServer(context.Context) error {
 	return n.edge.server.Start()
 }
 
-// turnsUntil leaves a fifth of the grace to what comes after the turns.
+// turnsUntil is the deadline for running turns: it leaves a fifth of the grace period to the steps after them.
 func (n *Node) turnsUntil(ctx context.Context) time.Time {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -152,7 +152,7 @@ func (n *Node) turnsUntil(ctx context.Context) time.Time {
 	return end.Add(-time.Until(end) / 5)
 }
 
-// mountClient puts the Client API and the gateway on the server. Who may use a route is decided alike for both.
+// mountClient mounts the Client API and the gateway. Both authorize their routes in the same way.
 func (n *Node) mountClient(
 	conversations *runtime, reads endpoint.Reader, mint ids, tokens *token.Authenticator, hooks endpoint.Authorizer,
 ) error {

@@ -19,13 +19,13 @@ import (
 	"parley/cmd/parley/config"
 )
 
-// links are a node's ties to the others. A node that is alone has none.
+// links are a node's connections to the others: transport, gossip, reports, placement.
 type links struct {
 	boot      string
 	origin    origin
 	key       []byte // of the gossip
 	peers     *peer.Transport
-	gossip    atomic.Pointer[membership.Membership] // nil until it has begun
+	gossip    atomic.Pointer[membership.Membership] // nil until started
 	placement atomic.Pointer[placement.System]      // the same
 	reporter  atomic.Pointer[reporter]              // the same
 	board     *cluster.Board
@@ -35,7 +35,7 @@ type links struct {
 	known map[uint64]string // peer addresses by node
 }
 
-// membersKnown are all nodes heard of since the start, those that are gone with their last addresses.
+// membersKnown are all nodes seen since the start, also those that are gone, with their last addresses.
 func (l *links) membersKnown() []membership.Member {
 	if m := l.gossip.Load(); m != nil {
 		return m.Known()
@@ -43,7 +43,7 @@ func (l *links) membersKnown() []membership.Member {
 	return nil
 }
 
-// membersAlive are the nodes that gossip says are there, this one included.
+// membersAlive are the live nodes according to the gossip, including this one.
 func (l *links) membersAlive() []membership.Member {
 	if m := l.gossip.Load(); m != nil {
 		return m.Members()
@@ -51,7 +51,7 @@ func (l *links) membersAlive() []membership.Member {
 	return nil
 }
 
-// joinCluster opens the connections to the other nodes and learns which cluster this one belongs to.
+// joinCluster opens the transport to the other nodes and determines the cluster of this one.
 func (n *Node) joinCluster(ctx context.Context) error {
 	if !n.config.Cluster.Enabled() {
 		return nil
@@ -112,7 +112,7 @@ func (l *links) address(node uint64) (string, bool) {
 	return at, known
 }
 
-// takeFrames passes on what came from another node.
+// takeFrames dispatches messages of another node.
 func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
 	store := n.storeIfOpen()
 	switch {
@@ -138,7 +138,7 @@ func (n *Node) peerDown(node uint64) {
 	}
 }
 
-// logTransport is the peers as the store's logs use them.
+// logTransport implements persistence.Transport over the peers.
 type logTransport struct{ peers *peer.Transport }
 
 // Send implements persistence.Transport.
@@ -149,10 +149,10 @@ func (t logTransport) SendSnapshot(ctx context.Context, to uint64, header []byte
 	return t.peers.SendSnapshot(ctx, to, header, write)
 }
 
-// messageBytes bounds what one node answers another: the largest page of messages is larger than all else.
+// messageBytes bounds an answer between nodes. The largest is a full page of messages.
 const messageBytes = 64 << 20
 
-// startLinks makes this node known to the others, and the others to it.
+// startLinks starts calls, reports and gossip between the nodes.
 func (n *Node) startLinks(ctx context.Context) error {
 	l := n.links
 	if l == nil {
@@ -192,7 +192,7 @@ func (n *Node) startLinks(ctx context.Context) error {
 	return n.startGossip(ctx, addresses)
 }
 
-// addresses says where the others reach this node.
+// addresses returns this node as a member, with the addresses at which others reach it.
 func (n *Node) addresses() (self membership.Member, err error) {
 	at := n.config.Cluster.AdvertisedAddress()
 	self = membership.Member{
@@ -227,7 +227,7 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 	return nil
 }
 
-// recordedNode is the node that this one has on record under a name, and the version of that record; 0 = none.
+// recordedNode returns the node id recorded under a name in this node's copy of the directory, and the record's version; 0 = none.
 func (n *Node) recordedNode(name string) (node, version uint64) {
 	if n.storeIfOpen() == nil {
 		return 0, 0
@@ -240,8 +240,8 @@ func (n *Node) recordedNode(name string) (node, version uint64) {
 	return record.Node, version
 }
 
-// nodeOfThisName asks the other nodes which node is on record under this one's name: the newest record of all counts,
-// since this node may have been stopped or cut off, and whoever has lost its name is not told anything else.
+// nodeOfThisName asks the other nodes for the node id recorded under this node's name. The newest record counts, since this node
+// may have been stopped or cut off while another took its name.
 func (n *Node) nodeOfThisName(ctx context.Context) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -280,7 +280,7 @@ func (l *links) actorMembers() []placement.Member {
 	return members
 }
 
-// membersChanged tells every part that addresses nodes.
+// membersChanged passes the gossip's members on to every part that addresses nodes.
 func (n *Node) membersChanged() {
 	l := n.links
 	l.mu.Lock()
@@ -296,7 +296,7 @@ func (n *Node) membersChanged() {
 	l.poke()
 }
 
-// boardMembers tells the board who is there.
+// boardMembers passes the live members to the board.
 func (n *Node) boardMembers() {
 	alive := n.links.membersAlive()
 	members := make([]cluster.Member, len(alive))
@@ -318,7 +318,7 @@ func (l *links) poke() {
 	}
 }
 
-// othersAlive are the live nodes without this one.
+// othersAlive are the other live nodes.
 func (n *Node) othersAlive() []uint64 {
 	var nodes []uint64
 	for _, m := range n.links.membersAlive() {

@@ -1,6 +1,6 @@
-// Package node is the composition root: it builds the parts of a node, joins them and says in which order they start
-// and stop. It is the only package that imports across the four sides. It holds no rules: what it adds are adapters
-// between one side's concrete type and the small interface that another side declares.
+// Package node is the composition root: it builds the parts of a node, connects them and defines the order in which
+// they start and stop. It is the only package that imports all four sides. It holds no rules, only adapters from one side's
+// concrete type to the small interface that another side declares.
 package node
 
 import (
@@ -31,7 +31,7 @@ type Node struct {
 	descriptors descriptors
 	network     network
 	links       *links        // nil on a node that is alone
-	features    *feature.Gate // what all nodes of the cluster have
+	features    *feature.Gate // what all nodes of the cluster support
 	owners      cluster.Owners
 	shards      shard.Map
 	router      *cluster.Router
@@ -44,8 +44,8 @@ type Node struct {
 	firstToken  firstToken
 }
 
-// Run starts a node, hands it to started (nil is fine), serves until ctx ends or a part fails, and stops it within the
-// configured grace. The error says what failed.
+// Run starts a node, calls started with it (may be nil), serves until ctx ends or a part fails, and stops the node within the
+// configured grace period. It returns the error of the part that failed.
 func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*Node)) error {
 	n, err := Start(ctx, c, log)
 	if err != nil {
@@ -67,13 +67,13 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, started func(*
 	return errors.Join(failed, n.Stop(grace))
 }
 
-// Start opens the data directory and the listeners and returns when the node serves. What was started is stopped again
-// when a later step fails.
+// Start opens the data directory and the listeners and returns once the node serves. When a step fails, the steps before it
+// are undone.
 func Start(ctx context.Context, c *config.Config, log *slog.Logger) (*Node, error) {
 	return start(ctx, c, log, nil)
 }
 
-// start is Start with another network to the other nodes; nil is TCP.
+// start is Start with a dial function for connections to other nodes; nil = TCP.
 func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.DialFunc) (_ *Node, err error) {
 	n := &Node{
 		lifecycle: lifecycle{failed: make(chan error, 1)}, network: network{dial: dial},
@@ -121,11 +121,11 @@ func start(ctx context.Context, c *config.Config, log *slog.Logger, dial peer.Di
 // Addr is the address of the API.
 func (n *Node) Addr() net.Addr { return n.network.listener.Addr() }
 
-// OpsAddr is the address of the operations surface.
+// OpsAddr is the address of the operations listener.
 func (n *Node) OpsAddr() net.Addr { return n.network.opsListener.Addr() }
 
-// Stop stops the node gracefully: no new requests, turns may finish, streams end cleanly, data is flushed. When ctx
-// ends, what is left is left to recovery, as after a crash. It is safe twice.
+// Stop stops the node gracefully: it takes no new requests, lets turns finish, ends streams cleanly and flushes data. What has
+// not finished when ctx ends is recovered at the next start, as after a crash. Further calls do nothing.
 func (n *Node) Stop(ctx context.Context) error {
 	if !n.beginStop() {
 		return nil
@@ -135,7 +135,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	return nil
 }
 
-// unready says why the node should get no traffic, or nil.
+// unready returns why the node should get no traffic, nil if it should.
 func (n *Node) unready() error {
 	if err := n.serving(); err != nil {
 		return err

@@ -21,7 +21,7 @@ func runNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found")
 }
 
-// newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations is
+// newRunKinds makes the kinds of background runs and of the projects' run queues. The kind of conversations is
 // told which of them wait for it.
 func (n *Node) newRunKinds(
 	deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
@@ -60,14 +60,14 @@ func (n *Node) newRunKinds(
 	return []actors.Kind{kind, queue.New(lines, reach, granting)}, nil
 }
 
-// queues is the client as the shell's actors.Queues.
+// queues implements actors.Queues.
 type queues struct {
 	entity.Client
 
 	ids ids
 }
 
-// Queue asks the owner of a project's queue.
+// Queue sends a command to a project's queue.
 func (q queues) Queue(
 	ctx context.Context, tenantID, projectID string, command *runpb.QueueCommand,
 ) (*runpb.QueueReply, error) {
@@ -76,7 +76,7 @@ func (q queues) Queue(
 	return entity.Ask[*runpb.QueueReply](ctx, q, command.GetQueueId(), command)
 }
 
-// Run gives a command to a run.
+// Run sends a command to a run.
 func (q queues) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
 	return entity.Ask[*runpb.Reply](ctx, q, command.GetRunId(), command)
 }

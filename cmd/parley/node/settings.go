@@ -22,8 +22,7 @@ import (
 	"parley/persistence"
 )
 
-// What follows gives each part its own settings out of the one tree of config. What the tree does not name keeps the
-// part's default.
+// The functions below derive each part's settings from the configuration. What that does not name keeps the part's default.
 
 func storeOptions(c *config.Config, d descriptors) persistence.Options {
 	return persistence.Options{
@@ -43,9 +42,9 @@ func storeOptions(c *config.Config, d descriptors) persistence.Options {
 	}
 }
 
-// rememberedOutcomes is how many of a conversation's newest commands are answered when they come again. Only the way to
-// the owner repeats a command, within seconds, and a conversation takes one turn at a time; each costs about 100 bytes
-// in every head write.
+// rememberedOutcomes is how many outcomes of its newest commands a conversation keeps, to answer repeated ones. Only the router
+// repeats commands, within seconds, and a conversation takes one turn at a time; each outcome adds about 100 bytes to every write
+// of the head.
 const rememberedOutcomes = 6
 
 func conversationLimits(c *config.Config) conversation.Limits {
@@ -90,7 +89,7 @@ func apiConfig(c *config.Config) convapi.Config {
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
-	// Whom the application's own hook did not name, a body does not either.
+	// With a context hook of the application, only that names the user.
 	api.UserIDFromBody = slices.Contains(c.Auth.ResolveUserID, "body") && c.Hooks.ResolveContext.URL == ""
 	api.Docs = c.HTTP.Docs
 	return api
@@ -120,7 +119,7 @@ func httpConfig(c *config.Config, d descriptors) httpedge.Config {
 	return http
 }
 
-// ownNames are the names of this machine.
+// ownNames are the host names of this machine.
 func ownNames() []string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -130,7 +129,7 @@ func ownNames() []string {
 }
 
 // corsHeaders are the configured headers and the one that carries the token: without it no page of another origin could
-// be anybody.
+// authenticate.
 func corsHeaders(c *config.Config) []string {
 	carries := func(name string) bool { return strings.EqualFold(name, c.Auth.HeaderName) }
 	if slices.ContainsFunc(c.HTTP.CORS.Headers, carries) {
@@ -168,7 +167,7 @@ func gatewayConfig(c *config.Config) gateway.Config {
 	return settings
 }
 
-// gatewayMargin is what the edge gives a call beyond its own time, so that it is the call that says what was too slow.
+// gatewayMargin is how much longer the edge waits than the call's own timeout, so that the call reports what was too slow.
 const gatewayMargin = 5 * time.Second
 
 func inferenceConfig(c *config.Config) inference.Config {

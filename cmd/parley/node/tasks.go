@@ -21,7 +21,7 @@ func taskNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_NOT_FOUND, "task not found")
 }
 
-// newTaskKind makes background tasks an entity of the shell.
+// newTaskKind makes the kind of background tasks.
 func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
 	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: n.config.Tasks.CallbackTimeout})
 	if err != nil {
@@ -42,10 +42,10 @@ func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits
 	return kind, err
 }
 
-// turnTimeout bounds a read for a task that is driven.
+// turnTimeout bounds a read of a turn's result for a task.
 const turnTimeout = 10 * time.Second
 
-// Turn reads how an ended turn ended, with its answer; of one that waits for a person what it has said so far.
+// Turn reads the result of an ended turn with its answer, or the partial answer of one that waits for a person.
 func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = view.Close() }() // the same
+	defer func() { _ = view.Close() }() // closing a snapshot loses nothing
 	state, err := decodeState(head.Value)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if err = errors.Join(err, proto.Unmarshal(row, answer)); err != nil {
 		return nil, readFault("read message", err)
 	}
-	if found && answer.GetRunId() == runID { // else it was replaced since
+	if found && answer.GetRunId() == runID { // else it has been replaced
 		turn.Response = answer
 	}
 	return turn, nil
