@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/definition"
+	"parley/actors/core/money"
 	"parley/actors/turn/tool"
 	"parley/cmd/parley/config"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
-	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 )
 
@@ -110,7 +110,7 @@ func withMetadata(agent *agentpb.Agent, from *source) error {
 	}
 	agent.Background = known.Background != nil && known.Background.Enabled
 	if budget := known.SessionBudget; budget != nil {
-		if nano, ok := conversationpb.NanoUSD(budget.MaxCostUSD); ok {
+		if nano, ok := money.FromUSD(budget.MaxCostUSD); ok {
 			agent.DefaultBudget = &agentpb.Budget{MaxCostNanoUsd: nano, OnReach: cmp.Or(budget.OnReach, "pause")}
 			agent.BudgetBinds = true
 		}
