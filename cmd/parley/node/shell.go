@@ -45,8 +45,8 @@ func (n *Node) startActors(context.Context) error {
 		return fmt.Errorf("%d shards", n.store.Identity().Shards)
 	}
 	n.shell.reads = &reader{store: n.store, shards: shards}
-	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
-	kinds, err := n.newKinds(feeds)
+	streams := actors.NewLiveStreams(actors.LiveStreamsConfig{Registerer: n.metrics})
+	kinds, err := n.newKinds(streams)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	n.shell.system, err = actors.New(actors.Config{
-		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
+		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, LiveStreams: streams,
 		Kinds:         kinds,
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
@@ -71,7 +71,7 @@ func (n *Node) startActors(context.Context) error {
 }
 
 // newKinds makes the kinds of entities that the shell runs. Conversations come first: the others work in them.
-func (n *Node) newKinds(feeds *actors.Feeds) ([]actors.Kind, error) {
+func (n *Node) newKinds(streams *actors.LiveStreams) ([]actors.Kind, error) {
 	limits := conversationLimits(n.config)
 	if err := limits.Validate(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (n *Node) newKinds(feeds *actors.Feeds) ([]actors.Kind, error) {
 	if err := n.openOutbound(); err != nil {
 		return nil, err
 	}
-	runner, err := n.newRunner(feeds)
+	runner, err := n.newRunner(streams)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (n *Node) newKinds(feeds *actors.Feeds) ([]actors.Kind, error) {
 		return nil, err
 	}
 	n.later(listener.stop)
-	conversations := actors.Conversations(conversation.New(limits), runner, feeds, listener)
+	conversations := actors.Conversations(conversation.New(limits), runner, streams, listener)
 	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics})
 	if err != nil {
 		return nil, err
@@ -118,13 +118,13 @@ func (n *Node) openOutbound() error {
 }
 
 // newRunner makes what runs turns.
-func (n *Node) newRunner(feeds *actors.Feeds) (*turn.Runner, error) {
+func (n *Node) newRunner(streams *actors.LiveStreams) (*turn.Runner, error) {
 	box, err := n.newTools()
 	if err != nil {
 		return nil, err
 	}
 	return turn.New(turn.Config{
-		Agents: versions{n.directory.agents}, History: n.shell.reads, Providers: n.outbound.providers, Publisher: feeds,
+		Agents: versions{n.directory.agents}, History: n.shell.reads, Providers: n.outbound.providers, Publisher: streams,
 		Tools: box, Files: turnFiles{n}, Documents: document.Text, Open: n.directory.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
