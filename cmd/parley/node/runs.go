@@ -22,14 +22,13 @@ func runNotFound() *machine.Failure {
 	return failure.New(failurepb.Code_RUN_NOT_FOUND, failure.RunNotFound)
 }
 
-// newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations comes to
-// tell them what they wait for. open decrypts the secrets of callbacks.
+// newRunKinds makes the kinds of background runs and of the projects' run queues. The kind of conversations is
+// told which of them wait for it.
 func (n *Node) newRunKinds(
-	guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
-	open func(sealed []byte, about string) ([]byte, error),
+	deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
 ) ([]actors.Kind, error) {
 	settings := n.config.Client
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: settings.CallbackTimeout, Carry: true})
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: settings.CallbackTimeout, Carry: true})
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +43,8 @@ func (n *Node) newRunKinds(
 	}
 	reach := &client{n}
 	runs, err := actors.NewRuns(run.New(limits), actors.RunsConfig{
-		Agents: versions{n.agents}, Records: n.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
-		OpenSecret: open, Logger: n.log, Registerer: n.metrics,
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
+		OpenSecret: n.directory.seal.Open, Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -62,14 +61,14 @@ func (n *Node) newRunKinds(
 	return []actors.Kind{kind, queue.New(lines, reach, granting)}, nil
 }
 
-// queues is the client as the shell's actors.Queues.
+// queues implements actors.Queues.
 type queues struct {
 	entity.Client
 
 	ids ids
 }
 
-// Queue asks the owner of a project's queue.
+// Queue sends a command to a project's queue.
 func (q queues) Queue(
 	ctx context.Context, tenantID, projectID string, command *runpb.QueueCommand,
 ) (*runpb.QueueReply, error) {
@@ -78,7 +77,7 @@ func (q queues) Queue(
 	return entity.Ask[*runpb.QueueReply](ctx, q, command.GetQueueId(), command)
 }
 
-// Run gives a command to a run.
+// Run sends a command to a run.
 func (q queues) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
 	return entity.Ask[*runpb.Reply](ctx, q, command.GetRunId(), command)
 }
