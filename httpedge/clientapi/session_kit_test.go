@@ -51,7 +51,7 @@ type sessionKit struct {
 	url     string
 	host    *host
 	records *collectiontest.Records
-	sealer  *endpointtest.Sealer
+	sealer  *collectiontest.Sealer
 	files   *endpointtest.Files
 	routes  routers.Router
 	client  *http.Client
@@ -121,7 +121,7 @@ func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
-		t: t, host: newHost(t.Context(), ids, files), records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
+		t: t, host: newHost(t.Context(), ids, files), records: &collectiontest.Records{}, sealer: &collectiontest.Sealer{}, files: files,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}, hooks: &strictHooks{},
 	}
 	k.record(catalog.Agents, catalog.Key("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})

@@ -22,7 +22,7 @@ func (n *Node) startDirectory(context.Context) error {
 	records, stop := newRecords(n)
 	n.records = records
 	n.later(stop)
-	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open), n.log)
+	n.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.seal.Open, n.log))
 	n.accounts.Store(identity.New(records, identity.Env{NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom}))
 	return nil
 }
@@ -32,7 +32,7 @@ func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runt
 
 func (n *Node) newCatalog() *catalog.Catalog {
 	return catalog.New(n.records, catalog.Env{
-		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.CheckAgent,
+		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.seal.Seal, CheckAgent: n.agents.recorded.checkAgent,
 		Configured: func(projectID, key string) bool { _, is := n.agents.configured(projectID, key); return is },
 	})
 }
