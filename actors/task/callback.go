@@ -28,47 +28,45 @@ func withDelivery(c *taskpb.Callback, d *deliverypb.Delivery) *taskpb.Callback {
 
 // callBack begins to tell the task's address where the task is now, if it has one. What was not delivered of before is
 // not told any more.
-func (r *request) callBack() []machine.Effect {
-	state := r.after()
+func (r *request) callBack() {
+	state := r.State()
 	switch state.GetStatus() {
 	case taskpb.Status_COMPLETED, taskpb.Status_FAILED, taskpb.Status_WAITING_FOR_INPUT:
 	default:
-		return nil
+		return
 	}
 	if state.GetCallbackUrl() == "" {
-		return nil
+		return
 	}
 	callback := &taskpb.Callback{Status: state.GetStatus(), Error: state.GetError()}
-	return r.attempt(withDelivery(callback, delivery.New(r.env.NewID("evt"), "", r.now)))
+	r.attempt(withDelivery(callback, delivery.New(r.Env.NewID("evt"), "", r.Now)))
 }
 
 // attempt makes the attempt that is next, if one is left.
-func (r *request) attempt(callback *taskpb.Callback) []machine.Effect {
-	return r.callStep(callback, r.limits.callbacks().Begin(deliveryOf(callback), r.now))
+func (r *request) attempt(callback *taskpb.Callback) {
+	r.callStep(callback, r.limits.callbacks().Begin(deliveryOf(callback), r.Now))
 }
 
 // callStep stores what becomes of the callback, and has its attempt made.
-func (r *request) callStep(callback *taskpb.Callback, step delivery.Step) []machine.Effect {
+func (r *request) callStep(callback *taskpb.Callback, step delivery.Step) {
 	if step.Next == nil {
-		r.emit(&taskpb.Event{Body: &taskpb.Event_CallbackOver{CallbackOver: &taskpb.CallbackOver{Delivered: step.Delivered}}})
-		return nil
+		r.Emit(&taskpb.Event{Body: &taskpb.Event_CallbackOver{CallbackOver: &taskpb.CallbackOver{Delivered: step.Delivered}}})
+		return
 	}
-	r.emit(&taskpb.Event{Body: &taskpb.Event_CallbackDue{
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_CallbackDue{
 		CallbackDue: &taskpb.CallbackDue{Callback: withDelivery(callback, step.Next)},
 	}})
-	if step.Attempt == nil {
-		return nil
+	if step.Attempt != nil {
+		state := r.State()
+		r.Effect(Post{TaskID: state.GetId(), URL: state.GetCallbackUrl(), Callback: withDelivery(callback, step.Attempt)})
 	}
-	return []machine.Effect{Post{
-		TaskID: r.state.GetId(), URL: r.state.GetCallbackUrl(), Callback: withDelivery(callback, step.Attempt),
-	}}
 }
 
 // reported takes what came of an attempt.
-func (r *request) reported(report *deliverypb.Report) machine.Decision {
-	callback := r.state.GetCallback()
-	if step, known := r.limits.callbacks().Report(deliveryOf(callback), report, r.now); known {
+func (r *request) reported(report *deliverypb.Report) *machine.Failure {
+	callback := r.Before.GetCallback()
+	if step, known := r.limits.callbacks().Report(deliveryOf(callback), report, r.Now); known {
 		r.callStep(callback, step)
 	}
-	return r.decide()
+	return nil
 }

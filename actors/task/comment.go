@@ -14,67 +14,69 @@ import (
 // addComment takes what a person says, and makes the task pending again whatever it was (document 5, section 5). While a
 // run is open the comment waits for its end; else it is said at once: as the answer to the agent's question when there is
 // one, as a new message otherwise.
-func (r *request) addComment(c *taskpb.AddComment) (machine.Decision, *machine.Failure) {
+func (r *request) addComment(c *taskpb.AddComment) *machine.Failure {
 	if f := r.allowed(); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	if first := r.outcome(); first != nil {
 		return r.repeatComment(first, c)
 	}
 	if f := checkText(failurepb.Code_INVALID_REQUEST, "content", c.GetContent(), r.limits.CommentBytes); f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	metadata, f := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
 	said := &taskpb.Prompt{Text: c.GetContent(), Answers: answersOf(metadata)}
-	all := join(append(slices.Clone(r.state.GetQueued()), said))
+	all := join(append(slices.Clone(r.Before.GetQueued()), said))
 	switch {
-	case r.state.GetComments() >= uint64(r.limits.Comments):
-		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "a task takes at most %d comments", r.limits.Comments)
+	case r.Before.GetComments() >= uint64(r.limits.Comments):
+		return machine.Fail(failurepb.Code_VALIDATION, "a task takes at most %d comments", r.limits.Comments)
 	case len(all.GetText()) > r.limits.InputBytes:
-		return machine.Decision{}, machine.Fail(failurepb.Code_CONVERSATION_BUSY, "too much was commented while the task runs")
+		return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "too much was commented while the task runs")
 	}
 	comment := r.comment(taskpb.Role_USER, c.GetContent(), metadata)
-	r.emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{
-		Comment: comment, Queued: said, CommandId: r.command.GetCommandId(),
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{
+		Comment: comment, Queued: said, CommandId: r.Command.GetCommandId(),
 	}}})
-	decision := r.decide(r.openNext()...)
-	decision.Reply = &taskpb.Reply{Task: r.after(), Comment: comment}
-	return decision, nil
+	r.openNext()
+	r.Decision.Reply = &taskpb.Reply{Task: r.State(), Comment: comment}
+	return nil
 }
 
-func (r *request) repeatComment(first *taskpb.Outcome, c *taskpb.AddComment) (machine.Decision, *machine.Failure) {
+func (r *request) repeatComment(first *taskpb.Outcome, c *taskpb.AddComment) *machine.Failure {
 	if first.GetComment() == 0 {
-		return machine.Decision{}, usedOtherwise()
+		return usedOtherwise()
 	}
 	metadata, _ := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes) // it was taken before
-	return machine.Decision{Reply: &taskpb.Reply{Task: r.state, Comment: &taskpb.Comment{
+	r.Decision.Reply = &taskpb.Reply{Task: r.Before, Comment: &taskpb.Comment{
 		Id: first.GetCommentId(), Number: first.GetComment(), Role: taskpb.Role_USER, Content: c.GetContent(),
 		Metadata: metadata, CreatedAt: first.GetCreatedAt(),
-	}}}, nil
+	}}
+	return nil
 }
 
 // comment makes the next comment. Its id names its time, as clients know it.
 func (r *request) comment(role taskpb.Role, content string, metadata []byte) *taskpb.Comment {
-	_, random, _ := strings.Cut(r.env.NewID("comment"), "_")
+	_, random, _ := strings.Cut(r.Env.NewID("comment"), "_")
 	return &taskpb.Comment{
-		Id:     fmt.Sprintf("comment_%d_%s", r.now, random),
-		Number: r.state.GetComments() + 1, Role: role, Content: content, Metadata: metadata, CreatedAt: r.now,
+		Id:     fmt.Sprintf("comment_%d_%s", r.Now, random),
+		Number: r.Before.GetComments() + 1, Role: role, Content: content, Metadata: metadata, CreatedAt: r.Now,
 	}
 }
 
-// openNext opens a run for what is queued, unless one is open.
-func (r *request) openNext() []machine.Effect {
-	now := r.after()
+// openNext opens a run for what is queued, unless one is open. False: it does not.
+func (r *request) openNext() bool {
+	now := r.State()
 	if now.GetRun() != nil || len(now.GetQueued()) == 0 {
-		return nil
+		return false
 	}
-	r.emit(&taskpb.Event{Body: &taskpb.Event_RunOpened{RunOpened: &taskpb.RunOpened{Run: &taskpb.Run{
-		Number: now.GetRuns() + 1, Prompt: join(now.GetQueued()), Waiting: now.GetWaiting(), OpenedAt: r.now,
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunOpened{RunOpened: &taskpb.RunOpened{Run: &taskpb.Run{
+		Number: now.GetRuns() + 1, Prompt: join(now.GetQueued()), Waiting: now.GetWaiting(), OpenedAt: r.Now,
 	}}}})
-	return []machine.Effect{Drive{Task: r.after()}}
+	r.drive()
+	return true
 }
 
 // join makes one prompt of several.

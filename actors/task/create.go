@@ -5,8 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -19,37 +17,33 @@ const (
 	maxFiles  = 100
 )
 
-// create makes a task and opens its first run (document 5, section 5). A repeat of the command is answered with the task
-// as it is now.
-func (r *request) create(c *taskpb.Create) (machine.Decision, *machine.Failure) {
-	if r.state != nil {
-		if f := r.allowed(); f != nil {
-			return machine.Decision{}, f
-		}
-		if r.outcome() != nil {
-			return r.decide(), nil
-		}
-		return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the task exists")
-	}
+// create makes a task and opens its first run (document 5, section 5).
+func (r *request) create(c *taskpb.Create) *machine.Failure {
 	state, f := r.newTask(c)
 	if f != nil {
-		return machine.Decision{}, f
+		return f
 	}
-	created := &taskpb.Event{CreatedAt: r.now, Body: &taskpb.Event_Created{Created: &taskpb.Created{State: state}}}
-	return machine.Decision{
-		Create: true, Events: []proto.Message{created}, Reply: &taskpb.Reply{Task: state},
-		Effects: []machine.Effect{Drive{Task: state}},
-	}, nil
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_Created{Created: &taskpb.Created{State: state}}})
+	r.drive()
+	return nil
+}
+
+// again is a create of a task that exists. A repeat of the command is answered with the task as it is now.
+func (r *request) again(*taskpb.Create) *machine.Failure {
+	if f := r.allowed(); f != nil || r.outcome() != nil {
+		return f
+	}
+	return machine.Fail(failurepb.Code_ALREADY_EXISTS, "the task exists")
 }
 
 func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
-	caller := r.command.GetCaller()
+	caller := r.Command.GetCaller()
 	metadata, f := r.checkCreate(c)
 	if f != nil {
 		return nil, f
 	}
 	state := &taskpb.State{
-		Id:             r.command.GetTaskId(),
+		Id:             r.Command.GetTaskId(),
 		TenantId:       caller.GetTenantId(),
 		ProjectId:      caller.GetProjectId(),
 		UserId:         caller.GetUserId(),
@@ -60,14 +54,14 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 		CallbackUrl:    c.GetCallbackUrl(),
 		Metadata:       metadata,
 		Status:         taskpb.Status_PENDING,
-		CreatedAt:      r.now,
-		CreatedMicros:  r.env.Now.UnixMicro(),
-		UpdatedAt:      r.now,
+		CreatedAt:      r.Now,
+		CreatedMicros:  r.Env.Now.UnixMicro(),
+		UpdatedAt:      r.Now,
 		ConversationId: c.GetConversationId(),
 		Runs:           1,
-		Run:            &taskpb.Run{Number: 1, OpenedAt: r.now},
+		Run:            &taskpb.Run{Number: 1, OpenedAt: r.Now},
 	}
-	if id := r.command.GetCommandId(); id != "" {
+	if id := r.Command.GetCommandId(); id != "" {
 		state.Outcomes = []*taskpb.Outcome{{CommandId: id}}
 	}
 	return state, nil
@@ -77,9 +71,9 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 	invalid := func(format string, args ...any) ([]byte, *machine.Failure) {
 		return nil, machine.Fail(failurepb.Code_VALIDATION, format, args...)
 	}
-	user := r.command.GetCaller().GetUserId()
+	user := r.Command.GetCaller().GetUserId()
 	switch {
-	case r.command.GetTaskId() == "" || c.GetConversationId() == "":
+	case r.Command.GetTaskId() == "" || c.GetConversationId() == "":
 		return invalid("a task needs an id and a conversation")
 	case c.GetAgentId() == "":
 		return invalid("agentId is required")

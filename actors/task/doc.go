@@ -3,7 +3,7 @@
 //
 // pending, running, then completed, failed, canceled, or waiting_for_input when the agent asks. A user's comment makes a
 // task pending again from any state, and it runs anew: the comment answers the agent's question, or is the next message.
-// What comes while a run is open is said when that has ended. At most one run is open.
+// What comes while a run is open is said when that has ended. At most one run is open. states.md is the state table.
 //
 // A run is a turn of the conversation. The rules open it; a driver (effect Drive) creates the conversation, sends the
 // message or answers the question, waits for the turn and tells the rules (Started, Ended). Its commands have ids made of

@@ -9,19 +9,18 @@ import (
 
 // due does what its time has come for: an attempt to call back, and a look at the turn of a task that waits. Its person
 // may have acted on the conversation instead of commenting on the task, or its action have expired.
-func (r *request) due() machine.Decision {
-	var effects []machine.Effect
-	if callback := r.state.GetCallback(); callback != nil && callback.GetNextAt() <= r.now {
-		effects = append(effects, r.attempt(callback)...)
+func (r *request) due(*taskpb.Due) *machine.Failure {
+	if callback := r.Before.GetCallback(); callback != nil && callback.GetNextAt() <= r.Now {
+		r.attempt(callback)
 	}
-	if waiting := r.state.GetWaiting(); waiting != nil && waiting.GetCheckAt() <= r.now {
+	if waiting := r.Before.GetWaiting(); waiting != nil && waiting.GetCheckAt() <= r.Now {
 		looked := &taskpb.Waiting{Checks: waiting.GetChecks() + 1, Pending: waiting.GetPending()}
-		r.emit(&taskpb.Event{Body: &taskpb.Event_Checked{
+		r.Emit(&taskpb.Event{Body: &taskpb.Event_Checked{
 			Checked: &taskpb.Checked{Checks: looked.GetChecks(), CheckAt: r.checkAt(looked)},
 		}})
-		effects = append(effects, Drive{Task: r.after()})
+		r.drive()
 	}
-	return r.decide(effects...)
+	return nil
 }
 
 // checkAt is when to look at a paused turn next: ever more rarely, and right after its first action expires.
@@ -30,9 +29,9 @@ func (r *request) checkAt(waiting *taskpb.Waiting) int64 {
 	if checks := waiting.GetChecks(); checks < 16 {
 		pause = min(r.limits.CheckEvery<<checks, pause)
 	}
-	at := r.now + pause.Milliseconds()
+	at := r.Now + pause.Milliseconds()
 	for _, action := range waiting.GetPending() {
-		if expired := action.GetExpiresAt() + time.Second.Milliseconds(); expired > r.now && expired < at {
+		if expired := action.GetExpiresAt() + time.Second.Milliseconds(); expired > r.Now && expired < at {
 			at = expired
 		}
 	}

@@ -1,70 +1,81 @@
 package task
 
 import (
-	"google.golang.org/protobuf/proto"
-
+	"parley/actors/kit"
 	"parley/actors/machine"
-	"parley/proto/failurepb"
 	"parley/proto/taskpb"
 )
 
-// Machine is the rules of tasks. It holds no state and is safe for concurrent use.
-type Machine struct {
-	limits Limits
+// Phases of a task. A run is open in pending, running and cancelling.
+const (
+	pending    kit.Phase = "pending" // also while an earlier run ends, or is cancelled, for which a comment has come
+	running    kit.Phase = "running"
+	waiting    kit.Phase = "waiting"    // for a person
+	cancelling kit.Phase = "cancelling" // canceled for its readers, but its turn has not ended yet
+	ended      kit.Phase = "ended"      // until somebody comments
+)
+
+func phaseOf(s *taskpb.State) kit.Phase {
+	switch {
+	case s.GetStatus() == taskpb.Status_RUNNING:
+		return running
+	case s.GetStatus() == taskpb.Status_PENDING:
+		return pending
+	case s.GetRun() != nil:
+		return cancelling
+	case s.GetWaiting() != nil:
+		return waiting
+	}
+	return ended
 }
 
-var _ machine.Machine = (*Machine)(nil)
+type (
+	step  = kit.Step[*taskpb.State, *taskpb.Command, *taskpb.Event]
+	row   = kit.Transition[*taskpb.State, *taskpb.Command, *taskpb.Event]
+	table = kit.Rules[*taskpb.State, *taskpb.Command, *taskpb.Event]
+)
 
-// New returns the rules under the given limits, which must be valid.
-func New(limits Limits) *Machine { return &Machine{limits: limits} }
-
-// Kind is the prefix of task ids.
-func (*Machine) Kind() string { return "task" }
-
-// NewState returns an empty taskpb.State.
-func (*Machine) NewState() proto.Message { return new(taskpb.State) }
-
-// Seq returns the number of the newest event.
-func (*Machine) Seq(state proto.Message) uint64 {
-	s, _ := state.(*taskpb.State)
-	return s.GetLastSeq()
+// New returns the rules of tasks under the given limits, which must be valid.
+func New(limits Limits) machine.Machine {
+	return table{
+		Prefix:      "task",
+		Phases:      []kit.Phase{pending, running, waiting, cancelling, ended},
+		Phase:       phaseOf,
+		Transitions: transitions(limits),
+		Missing:     notFound,
+		Apply:       limits.apply,
+		Project:     project,
+		Reply:       replyOf,
+		Recover: func(s *taskpb.State) *taskpb.Command {
+			if s.GetRun() == nil {
+				return nil
+			}
+			return &taskpb.Command{TaskId: s.GetId(), Body: &taskpb.Command_Recover{Recover: &taskpb.Recover{}}}
+		},
+	}.Machine()
 }
 
-// OnActivate asks for recovery when a run was open as the task was last written.
-func (*Machine) OnActivate(state proto.Message, _ machine.Env) proto.Message {
-	s, _ := state.(*taskpb.State)
-	if s.GetRun() == nil {
-		return nil
+// transitions is the state table. A repeat of a command changes nothing.
+func transitions(l Limits) []row {
+	exists := []kit.Phase{pending, running, waiting, cancelling, ended}
+	return []row{
+		kit.On((*taskpb.Command).GetCreate, on(l, (*request).create)).From(kit.Absent).To(pending),
+		kit.On((*taskpb.Command).GetCreate, on(l, (*request).again)).From(exists...),
+		kit.On((*taskpb.Command).GetAddComment, on(l, (*request).addComment)).From(exists...).To(pending, kit.Same),
+		kit.On((*taskpb.Command).GetCancel, on(l, (*request).cancel)).From(pending, running, waiting).To(cancelling, kit.Same),
+		kit.On((*taskpb.Command).GetCancel, on(l, (*request).cancel)).From(cancelling, ended),
+		kit.On((*taskpb.Command).GetStarted, on(l, (*request).started)).From(pending).To(pending, running),
+		kit.On((*taskpb.Command).GetStarted, on(l, (*request).started)).From(running, waiting, cancelling, ended),
+		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(pending, running, waiting).To(waiting, ended, kit.Same),
+		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(cancelling).To(ended, kit.Same),
+		kit.On((*taskpb.Command).GetEnded, on(l, (*request).ended)).From(ended),
+		kit.On((*taskpb.Command).GetRecover, on(l, (*request).recover)).From(exists...),
+		kit.On((*taskpb.Command).GetDue, on(l, (*request).due)).From(exists...),
+		kit.On((*taskpb.Command).GetReported, on(l, (*request).reported)).From(exists...),
 	}
-	return &taskpb.Command{TaskId: s.GetId(), Body: &taskpb.Command_Recover{Recover: &taskpb.Recover{}}}
 }
 
-// Decide applies the rule of the command.
-func (m *Machine) Decide(state, command proto.Message, env machine.Env) (machine.Decision, *machine.Failure) {
-	s, _ := state.(*taskpb.State)
-	c, _ := command.(*taskpb.Command)
-	r := &request{Machine: m, state: s, command: c, env: env, now: env.Now.UnixMilli()}
-	if create, is := c.GetBody().(*taskpb.Command_Create); is {
-		return r.create(create.Create)
-	}
-	if s == nil {
-		return machine.Decision{}, notFound()
-	}
-	switch body := c.GetBody().(type) {
-	case *taskpb.Command_AddComment:
-		return r.addComment(body.AddComment)
-	case *taskpb.Command_Cancel:
-		return r.cancel()
-	case *taskpb.Command_Started:
-		return r.started(body.Started), nil
-	case *taskpb.Command_Ended:
-		return r.ended(body.Ended), nil
-	case *taskpb.Command_Recover:
-		return r.recover(), nil
-	case *taskpb.Command_Due:
-		return r.due(), nil
-	case *taskpb.Command_Reported:
-		return r.reported(body.Reported), nil
-	}
-	return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of a task")
+// on is a rule under the limits.
+func on[B any](l Limits, rule func(*request, B) *machine.Failure) func(*step, B) *machine.Failure {
+	return func(s *step, body B) *machine.Failure { return rule(&request{step: s, limits: l}, body) }
 }

@@ -10,10 +10,8 @@ import (
 	"parley/proto/taskpb"
 )
 
-// Project adds the rows that change: comments, the result, and the task's places in lists.
-func (*Machine) Project(before, after proto.Message, events []proto.Message, into *logpb.Append) {
-	was, _ := before.(*taskpb.State)
-	is, _ := after.(*taskpb.State)
+// project adds the rows that change: comments, the result, and the task's places in lists.
+func project(was, is *taskpb.State, events []proto.Message, into *logpb.Append) {
 	projectItems(was, is, events, into)
 	machine.Relist(into, ListRunning, is.GetId(), was.GetRun().GetOpenedAt(), is.GetRun().GetOpenedAt())
 	machine.Relist(into, ListDue, is.GetId(), dueAt(was), dueAt(is))

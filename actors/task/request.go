@@ -14,35 +14,18 @@ import (
 // maxCommandID is in bytes.
 const maxCommandID = 128
 
-// request is one command on its way through its rule.
+// request is one command on its way through its rule. Before is nil when there is no task.
 type request struct {
-	*Machine
+	*step
 
-	state   *taskpb.State // nil = there is none
-	command *taskpb.Command
-	env     machine.Env
-	now     int64 // Unix milliseconds
-	events  []proto.Message
+	limits Limits
 }
 
-// emit adds an event and gives it its number and time.
-func (r *request) emit(event *taskpb.Event) {
-	event.Seq = r.state.GetLastSeq() + uint64(len(r.events)) + 1
-	event.CreatedAt = r.now
-	r.events = append(r.events, event)
-}
+// drive has the run of the task worked on, or looked after.
+func (r *request) drive() { r.Effect(Drive{Task: r.State()}) }
 
-// after is the state after the events emitted so far.
-func (r *request) after() *taskpb.State { return r.evolve(r.state, r.events) }
-
-// decide makes the decision of what was emitted, answered with the task as it then is.
-func (r *request) decide(effects ...machine.Effect) machine.Decision {
-	state := r.state
-	if len(r.events) > 0 {
-		state = r.after()
-	}
-	return machine.Decision{Events: r.events, Effects: effects, Reply: &taskpb.Reply{Task: state}}
-}
+// replyOf answers with the task as it is afterwards.
+func replyOf(after *taskpb.State) proto.Message { return &taskpb.Reply{Task: after} }
 
 func notFound() *machine.Failure { return machine.Fail(failurepb.Code_NOT_FOUND, "task not found") }
 
@@ -52,7 +35,7 @@ func usedOtherwise() *machine.Failure {
 
 // allowed refuses a caller who may not touch the task, and an id that could not be stored with the outcome.
 func (r *request) allowed() *machine.Failure {
-	switch r.state.AccessOf(r.command.GetCaller()) {
+	switch r.Before.AccessOf(r.Command.GetCaller()) {
 	case conversationpb.AccessGranted:
 	case conversationpb.AccessDenied:
 		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
@@ -63,7 +46,7 @@ func (r *request) allowed() *machine.Failure {
 }
 
 func (r *request) checkCommandID() *machine.Failure {
-	if id := r.command.GetCommandId(); len(id) > maxCommandID || !utf8.ValidString(id) {
+	if id := r.Command.GetCommandId(); len(id) > maxCommandID || !utf8.ValidString(id) {
 		return machine.Fail(failurepb.Code_VALIDATION, "a command id is text of at most %d bytes", maxCommandID)
 	}
 	return nil
@@ -71,11 +54,11 @@ func (r *request) checkCommandID() *machine.Failure {
 
 // outcome finds what the command did when it came before.
 func (r *request) outcome() *taskpb.Outcome {
-	id := r.command.GetCommandId()
+	id := r.Command.GetCommandId()
 	if id == "" {
 		return nil
 	}
-	for _, o := range r.state.GetOutcomes() {
+	for _, o := range r.Before.GetOutcomes() {
 		if o.GetCommandId() == id {
 			return o
 		}

@@ -18,53 +18,54 @@ const (
 )
 
 // recover has a run driven that was open when the task was loaded.
-func (r *request) recover() machine.Decision {
-	if r.state.GetRun() == nil {
-		return r.decide()
+func (r *request) recover(*taskpb.Recover) *machine.Failure {
+	if r.Before.GetRun() != nil {
+		r.drive()
 	}
-	return r.decide(Drive{Task: r.state})
+	return nil
 }
 
 // started notes that the turn of a run was accepted.
-func (r *request) started(c *taskpb.Started) machine.Decision {
-	run := r.state.GetRun()
+func (r *request) started(c *taskpb.Started) *machine.Failure {
+	run := r.Before.GetRun()
 	if run.GetNumber() != c.GetNumber() || run.GetRunId() == c.GetRunId() || c.GetRunId() == "" {
-		return r.decide()
+		return nil
 	}
-	r.emit(&taskpb.Event{Body: &taskpb.Event_RunStarted{
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunStarted{
 		RunStarted: &taskpb.RunStarted{Number: c.GetNumber(), RunId: c.GetRunId()},
 	}})
-	return r.decide()
+	return nil
 }
 
 // ended settles a run whose turn ended or paused. It may also be about a run that waits: somebody has acted on its
 // conversation.
-func (r *request) ended(c *taskpb.Ended) machine.Decision {
-	run, waiting := r.state.GetRun(), r.state.GetWaiting()
+func (r *request) ended(c *taskpb.Ended) *machine.Failure {
+	run, waiting := r.Before.GetRun(), r.Before.GetWaiting()
 	switch {
 	case run != nil && run.GetNumber() == c.GetNumber():
 	case waiting != nil && waiting.GetNumber() == c.GetNumber():
 	default:
-		return r.decide() // of a run that was settled before
+		return nil // of a run that was settled before
 	}
 	if c.GetTurn().GetStopReason() == conversationpb.StopReason_REQUIRES_ACTION {
-		if run.GetCancelling() {
-			return r.decide() // it is being cancelled in its conversation
+		if !run.GetCancelling() { // else it is being cancelled in its conversation
+			r.paused(c)
 		}
-		return r.paused(c)
+		return nil
 	}
 	ended := &taskpb.RunEnded{Number: c.GetNumber()}
 	ended.Status, ended.Error = r.howEnded(c)
 	if ended.GetStatus() == taskpb.Status_COMPLETED {
 		ended.Result = r.result(c.GetTurn(), c.GetTurn().GetResponse().GetContent(), nil)
 	}
-	r.emit(&taskpb.Event{Body: &taskpb.Event_RunEnded{RunEnded: ended}})
-	return r.next()
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunEnded{RunEnded: ended}})
+	r.next()
+	return nil
 }
 
 func (r *request) howEnded(c *taskpb.Ended) (taskpb.Status, string) {
 	switch turn := c.GetTurn(); {
-	case r.state.GetRun().GetCancelling():
+	case r.Before.GetRun().GetCancelling():
 		return taskpb.Status_CANCELED, ""
 	case c.GetError() != "" || turn == nil:
 		return taskpb.Status_FAILED, clean(c.GetError(), errorFailed)
@@ -79,19 +80,18 @@ func (r *request) howEnded(c *taskpb.Ended) (taskpb.Status, string) {
 }
 
 // next opens the next run when something was said meanwhile; else who waits for the task is told.
-func (r *request) next() machine.Decision {
-	if effects := r.openNext(); len(effects) > 0 {
-		return r.decide(effects...)
+func (r *request) next() {
+	if !r.openNext() {
+		r.callBack()
 	}
-	return r.decide(r.callBack()...)
 }
 
 // paused makes the task wait for input, unless that is known. What was said before the agent asked is no answer: it is the
 // next message.
-func (r *request) paused(c *taskpb.Ended) machine.Decision {
+func (r *request) paused(c *taskpb.Ended) {
 	turn := c.GetTurn()
-	if known := r.state.GetWaiting(); known != nil && slices.EqualFunc(known.GetPending(), turn.GetPending(), sameAction) {
-		return r.decide()
+	if known := r.Before.GetWaiting(); known != nil && slices.EqualFunc(known.GetPending(), turn.GetPending(), sameAction) {
+		return
 	}
 	waiting := &taskpb.Waiting{Number: c.GetNumber(), RunId: turn.GetRunId()}
 	for _, action := range turn.GetPending() {
@@ -100,18 +100,18 @@ func (r *request) paused(c *taskpb.Ended) machine.Decision {
 		})
 	}
 	waiting.CheckAt = r.checkAt(waiting)
-	overtaken := len(r.state.GetQueued()) > 0
+	overtaken := len(r.Before.GetQueued()) > 0
 	asked := ask(turn)
 	if !overtaken {
 		waiting.Questions = questionsOf(turn.GetPending())
-		r.emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{
+		r.Emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{
 			Comment: r.comment(taskpb.Role_AGENT, asked, r.about(turn, waiting)),
 		}}})
 	}
-	r.emit(&taskpb.Event{Body: &taskpb.Event_RunPaused{RunPaused: &taskpb.RunPaused{
+	r.Emit(&taskpb.Event{Body: &taskpb.Event_RunPaused{RunPaused: &taskpb.RunPaused{
 		Waiting: waiting, Result: r.result(turn, asked, waiting),
 	}}})
-	return r.next()
+	r.next()
 }
 
 func sameAction(x, y *conversationpb.PendingAction) bool { return x.GetId() == y.GetId() }
@@ -119,8 +119,8 @@ func sameAction(x, y *conversationpb.PendingAction) bool { return x.GetId() == y
 // result is what a run leaves, or has asked.
 func (r *request) result(turn *conversationpb.TurnResult, content string, waiting *taskpb.Waiting) *taskpb.Result {
 	return &taskpb.Result{
-		Id: r.env.NewID("taskres"), Content: strings.ToValidUTF8(content, "\uFFFD"), Metadata: r.about(turn, waiting),
-		Usage: turn.GetUsage(), CreatedAt: r.now,
+		Id: r.Env.NewID("taskres"), Content: strings.ToValidUTF8(content, "\uFFFD"), Metadata: r.about(turn, waiting),
+		Usage: turn.GetUsage(), CreatedAt: r.Now,
 	}
 }
 
@@ -134,7 +134,7 @@ func (r *request) about(turn *conversationpb.TurnResult, waiting *taskpb.Waiting
 		Waiting        bool     `json:"waitingForInput,omitempty"`
 		Actions        []string `json:"pendingActionIds,omitempty"`
 	}{
-		ConversationID: r.state.GetConversationId(), RunID: turn.GetRunId(), MessageID: turn.GetResponse().GetId(),
+		ConversationID: r.Before.GetConversationId(), RunID: turn.GetRunId(), MessageID: turn.GetResponse().GetId(),
 		StopReason: strings.ToLower(turn.GetStopReason().String()), Waiting: waiting != nil,
 	}
 	for _, action := range waiting.GetPending() {

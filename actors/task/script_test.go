@@ -29,7 +29,10 @@ func suite() machinetest.Suite {
 
 // prepare makes a script's command one of Ann's on task_1 unless it says otherwise.
 func prepare(message proto.Message) {
-	command, _ := message.(*taskpb.Command)
+	command, is := message.(*taskpb.Command)
+	if !is {
+		return
+	}
 	if command.TaskId == "" {
 		command.TaskId = "task_1"
 	}
@@ -39,3 +42,5 @@ func prepare(message proto.Message) {
 }
 
 func TestScripts(t *testing.T) { suite().Scripts(t, "testdata") }
+
+func TestTable(t *testing.T) { suite().Table(t, "states.md") }

@@ -6,32 +6,14 @@ import (
 	"parley/proto/taskpb"
 )
 
-// Evolve folds events into the state.
-func (m *Machine) Evolve(state proto.Message, events []proto.Message) proto.Message {
-	s, _ := state.(*taskpb.State)
-	return m.evolve(s, events)
-}
-
-func (m *Machine) evolve(s *taskpb.State, events []proto.Message) *taskpb.State {
-	next := proto.CloneOf(s)
-	for _, message := range events {
-		event, _ := message.(*taskpb.Event)
-		if created := event.GetCreated(); created != nil {
-			next = proto.CloneOf(created.GetState())
-			continue
-		}
-		m.apply(next, event)
-		next.LastSeq = event.GetSeq()
-	}
-	return next
-}
-
-// apply changes the state, which is its own.
-func (m *Machine) apply(next *taskpb.State, event *taskpb.Event) {
+// apply folds an event into a state, which is its own.
+func (l Limits) apply(next *taskpb.State, event *taskpb.Event) *taskpb.State {
 	at := event.GetCreatedAt()
 	switch body := event.GetBody().(type) {
+	case *taskpb.Event_Created:
+		return proto.CloneOf(body.Created.GetState())
 	case *taskpb.Event_Commented:
-		m.commented(next, at, body.Commented)
+		l.commented(next, at, body.Commented)
 	case *taskpb.Event_RunOpened:
 		next.Run, next.Runs = proto.CloneOf(body.RunOpened.GetRun()), body.RunOpened.GetRun().GetNumber()
 		next.Waiting, next.Queued, next.Callback, next.HasResult = nil, nil, nil, false
@@ -48,7 +30,7 @@ func (m *Machine) apply(next *taskpb.State, event *taskpb.Event) {
 		next.Run, next.Waiting, next.HasResult = nil, nil, body.RunEnded.GetResult() != nil
 		over(next, at, body.RunEnded.GetStatus(), body.RunEnded.GetError())
 	case *taskpb.Event_Canceled:
-		m.canceled(next, at, body.Canceled)
+		l.canceled(next, at, body.Canceled)
 	case *taskpb.Event_Checked:
 		next.Waiting.Checks, next.Waiting.CheckAt = body.Checked.GetChecks(), body.Checked.GetCheckAt()
 	case *taskpb.Event_CallbackDue:
@@ -56,6 +38,7 @@ func (m *Machine) apply(next *taskpb.State, event *taskpb.Event) {
 	case *taskpb.Event_CallbackOver:
 		next.Callback = nil
 	}
+	return next
 }
 
 func reopen(next *taskpb.State, at int64) {
@@ -69,34 +52,34 @@ func over(next *taskpb.State, at int64, status taskpb.Status, why string) {
 	}
 }
 
-func (m *Machine) commented(next *taskpb.State, at int64, commented *taskpb.Commented) {
+func (l Limits) commented(next *taskpb.State, at int64, commented *taskpb.Commented) {
 	comment := commented.GetComment()
 	next.Comments, next.UpdatedAt = comment.GetNumber(), at
 	if queued := commented.GetQueued(); queued != nil {
 		next.Queued = append(next.GetQueued(), queued)
 		reopen(next, at)
 	}
-	m.remember(next, &taskpb.Outcome{
+	l.remember(next, &taskpb.Outcome{
 		CommandId: commented.GetCommandId(), CommentId: comment.GetId(), Comment: comment.GetNumber(), CreatedAt: at,
 	})
 }
 
 // canceled leaves a run to be driven until its turn is cancelled.
-func (m *Machine) canceled(next *taskpb.State, at int64, canceled *taskpb.Canceled) {
+func (l Limits) canceled(next *taskpb.State, at int64, canceled *taskpb.Canceled) {
 	if waiting := next.GetWaiting(); waiting != nil {
 		next.Run = &taskpb.Run{Number: waiting.GetNumber(), RunId: waiting.GetRunId(), OpenedAt: at}
 	}
 	next.Run.Cancelling = true
 	next.Waiting, next.Queued, next.Callback = nil, nil, nil
 	over(next, at, taskpb.Status_CANCELED, "")
-	m.remember(next, &taskpb.Outcome{CommandId: canceled.GetCommandId()})
+	l.remember(next, &taskpb.Outcome{CommandId: canceled.GetCommandId()})
 }
 
 // remember adds what a command did and forgets the oldest.
-func (m *Machine) remember(next *taskpb.State, outcome *taskpb.Outcome) {
+func (l Limits) remember(next *taskpb.State, outcome *taskpb.Outcome) {
 	if outcome.GetCommandId() == "" {
 		return
 	}
 	outcomes := append(next.GetOutcomes(), outcome)
-	next.Outcomes = outcomes[max(0, len(outcomes)-m.limits.Outcomes):]
+	next.Outcomes = outcomes[max(0, len(outcomes)-l.Outcomes):]
 }
