@@ -135,16 +135,16 @@ func (a *recordedAgents) compileAgent(read catalog.ReadRecord, name versionName)
 }
 
 func (a *recordedAgents) compileModel(read catalog.ReadRecord, name recordName) (compiledModel, bool) {
-	model, record := a.compiler.Model(read, name.project, name.key)
-	return compiledModel{model, record}, record != nil
+	compiled, record := a.compiler.Model(read, name.project, name.key)
+	return compiledModel{compiled, record}, record != nil
 }
 
 // checkAgent says why an agent with this config could not be run.
-func (a *recordedAgents) checkAgent(projectID string, config *definition.Config) error {
+func (a *recordedAgents) checkAgent(projectID string, agent *definition.Config) error {
 	return a.compiler.CheckAgent(func(name, key string) []byte {
 		record, _ := a.records.Get(name, key)
 		return record.Value
-	}, projectID, config)
+	}, projectID, agent)
 }
 
 func newCompiler(c *config.Config, open func(sealed []byte, about string) ([]byte, error), log *slog.Logger) *catalog.Compiler {

@@ -17,20 +17,23 @@ import (
 type Records struct {
 	collectiontest.Records
 	Sealer collectiontest.Sealer
-	t      testing.TB
+	tb     testing.TB
 }
 
 // New returns an empty directory.
-func New(t testing.TB) *Records { return &Records{t: t} }
+func New(tb testing.TB) *Records {
+	tb.Helper()
+	return &Records{tb: tb}
+}
 
 // Store writes a message under a key, whatever is there.
 func (r *Records) Store(name, key string, message proto.Message) {
-	r.t.Helper()
+	r.tb.Helper()
 	value, err := proto.Marshal(message)
-	require.NoError(r.t, err)
+	require.NoError(r.tb, err)
 	stored, _ := r.Get(name, key)
-	_, err = r.Put(r.t.Context(), name, key, stored.Version, value)
-	require.NoError(r.t, err)
+	_, err = r.Put(r.tb.Context(), name, key, stored.Version, value)
+	require.NoError(r.tb, err)
 }
 
 // Read is a catalog.ReadRecord.
@@ -41,7 +44,7 @@ func (r *Records) Read(name, key string) []byte {
 
 // PutAgent stores an active agent with a config; change, which may be nil, edits the record before.
 func (r *Records) PutAgent(key, config string, change func(*directorypb.Agent)) {
-	r.t.Helper()
+	r.tb.Helper()
 	agent := &directorypb.Agent{
 		Id: "agt_" + key, TenantId: "default", ProjectId: "default", Key: key, Status: catalog.AgentActive,
 		Draft: r.Define("default/"+key, config),
@@ -54,7 +57,7 @@ func (r *Records) PutAgent(key, config string, change func(*directorypb.Agent)) 
 
 // PutVersion stores a published version of an agent.
 func (r *Records) PutVersion(key string, version int64, config string) {
-	r.t.Helper()
+	r.tb.Helper()
 	r.Store(catalog.AgentVersions, catalog.VersionKey("default/"+key, version), &directorypb.AgentVersion{
 		Version: version, Definition: r.Define("default/"+key, config),
 	})
@@ -62,17 +65,17 @@ func (r *Records) PutVersion(key string, version int64, config string) {
 
 // Define reads a config and seals its secrets for the agent with a record key.
 func (r *Records) Define(record, config string) *directorypb.Definition {
-	r.t.Helper()
+	r.tb.Helper()
 	draft, failure := definition.Read([]byte(config))
-	require.Nil(r.t, failure)
+	require.Nil(r.tb, failure)
 	sealed, err := draft.Seal(record, definition.Stored{}, r.Sealer.Seal)
-	require.NoError(r.t, err)
+	require.NoError(r.tb, err)
 	return &directorypb.Definition{Name: "Agent", Config: draft.Config, Sealed: sealed.Encode()}
 }
 
 // PutModel stores a model of a provider, with settings and prices.
 func (r *Records) PutModel(key, provider string) {
-	r.t.Helper()
+	r.tb.Helper()
 	r.Store(catalog.Models, "default/"+key, &directorypb.Model{
 		ProjectId: "default", Key: key, ProviderKey: provider, ModelId: "big-1", Category: "llm",
 		Settings: []byte(`{"contextTokens":9000,"maxRetries":0,"totalTimeoutMs":5000,"temperature":0.9}`),
@@ -83,15 +86,15 @@ func (r *Records) PutModel(key, provider string) {
 // PutProvider stores a provider with the OpenAI driver, the API key sk-1 and settings, a JSON object. "" = at https://a.test/v1,
 // with a header.
 func (r *Records) PutProvider(key, status, settings string) {
-	r.t.Helper()
+	r.tb.Helper()
 	if settings == "" {
 		settings = `{"baseUrl":"https://a.test/v1","headers":{"X-A":"h"}}`
 	}
 	secret := "sk-1"
 	draft, failure := definition.ReadProvider([]byte(settings), map[string]*string{"apiKey": &secret}, nil)
-	require.Nil(r.t, failure)
+	require.Nil(r.tb, failure)
 	sealed, err := draft.Seal(definition.ProviderRecordKey("default", key), nil, r.Sealer.Seal)
-	require.NoError(r.t, err)
+	require.NoError(r.tb, err)
 	r.Store(catalog.Providers, "default/"+key, &directorypb.Provider{
 		ProjectId: "default", Key: key, Driver: "openai", Status: status, Settings: draft.Settings, Sealed: sealed.Encode(),
 	})
