@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 )
 
@@ -87,13 +89,113 @@ func TestPackageNames(t *testing.T) {
 	}
 }
 
-// TestRulesStayPure looks at what a rule package brings in by itself and through others.
+// rulesPackages lists the packages with rules and what all sides share besides actors/core, which is all pure. A new one is added
+// here and to path-except and depguard in .golangci.yml: TestRulesAreListed says so.
+func rulesPackages() []string {
+	return []string{
+		"actors/conversation", "actors/delivery", "actors/idempotency", "actors/machine", "actors/queue", "actors/run", "actors/schema", "actors/task",
+		"cluster/shard",
+	}
+}
+
+// coordinated lists packages that are pure in what they import, but keep the time for workers.
+func coordinated() []string { return []string{"actors/kit"} }
+
+func isPure(path string) bool {
+	dir := strings.TrimPrefix(path, "parley/")
+	return strings.HasPrefix(dir, "actors/core/") || slices.Contains(rulesPackages(), dir) || slices.Contains(coordinated(), dir)
+}
+
+// hasRules reports whether a package implements machine.Machine, by itself or as a table of package kit.
+func hasRules(files []*ast.File) bool {
+	found := false
+	for _, file := range files {
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncDecl:
+				found = found || n.Recv != nil && n.Name.Name == "Decide" && n.Type.Results.NumFields() == 2 &&
+					selected(n.Type.Results.List[0].Type, "machine") == "Decision"
+			case *ast.SelectorExpr:
+				found = found || selected(n, "kit") == "Rules"
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// TestRulesAreListed: whatever has rules is held to be pure by TestRulesStayPure and by the linters; nothing is listed that is gone.
+func TestRulesAreListed(t *testing.T) {
+	lint, err := os.ReadFile(".golangci.yml")
+	require.NoError(t, err)
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string `yaml:"files"`
+					} `yaml:"rules"`
+				} `yaml:"depguard"`
+			} `yaml:"settings"`
+			Exclusions struct {
+				Rules []struct {
+					PathExcept string `yaml:"path-except"`
+				} `yaml:"rules"`
+			} `yaml:"exclusions"`
+		} `yaml:"linters"`
+	}
+	require.NoError(t, yaml.Unmarshal(lint, &config))
+	at := slices.IndexFunc(config.Linters.Exclusions.Rules, func(rule struct {
+		PathExcept string `yaml:"path-except"`
+	},
+	) bool {
+		return rule.PathExcept != ""
+	})
+	require.GreaterOrEqual(t, at, 0)
+	clockless, err := regexp.Compile(config.Linters.Exclusions.Rules[at].PathExcept)
+	require.NoError(t, err)
+	guarded := config.Linters.Settings.Depguard.Rules["pure-no-io"].Files
+
+	packages := map[string][]*ast.File{}
+	for path, file := range sources(t, false) {
+		packages[filepath.ToSlash(filepath.Dir(path))] = append(packages[filepath.ToSlash(filepath.Dir(path))], file)
+	}
+	for dir, files := range packages {
+		if hasRules(files) && !slices.Contains(coordinated(), dir) && dir != "actors/machine/machinetest" {
+			require.Containsf(t, rulesPackages(), dir, "%s has rules: list it in rulesPackages", dir)
+		}
+		if strings.HasPrefix(dir, "actors/core/") || slices.Contains(rulesPackages(), dir) {
+			require.Truef(t, clockless.MatchString(dir+"/x.go"), "%s is missing in path-except of .golangci.yml", dir)
+		}
+	}
+	for _, dir := range slices.Concat(rulesPackages(), coordinated()) {
+		require.NotEmptyf(t, packages[dir], "%s is listed, but gone", dir)
+	}
+	for _, dir := range rulesPackages() {
+		require.Containsf(t, guarded, "**/"+dir+"/*.go", "%s is missing in pure-no-io of .golangci.yml", dir)
+	}
+	for _, pattern := range slices.Concat(guarded, config.Linters.Settings.Depguard.Rules["pure-machines"].Files) {
+		if dir, is := strings.CutPrefix(pattern, "**/"); is {
+			dir, _, _ = strings.Cut(dir, "/*")
+			require.DirExistsf(t, dir, "%s in .golangci.yml names nothing", pattern)
+		}
+	}
+	alternatives := regexp.MustCompile(`[a-z]+(/\([a-z|]+\)|/[a-z]+)`).FindAllString(clockless.String(), -1)
+	require.NotEmpty(t, alternatives)
+	for _, alternative := range alternatives {
+		root, names, _ := strings.Cut(alternative, "/")
+		for _, name := range strings.Split(strings.Trim(names, "()"), "|") {
+			require.DirExistsf(t, root+"/"+name, "path-except in .golangci.yml names nothing")
+		}
+	}
+}
+
+// TestRulesStayPure looks at what a pure package brings in by itself and through others.
 func TestRulesStayPure(t *testing.T) {
-	pure := []string{"parley/actors/machine", "parley/actors/core/access", "parley/actors/core/expected", "parley/actors/core/failure", "parley/actors/core/feature", "parley/actors/schema", "parley/actors/conversation", "parley/actors/delivery", "parley/cluster/shard"}
 	engines := []string{"asynkron/protoactor-go", "cockroachdb/pebble", "valyala/fasthttp", "net/http", "os/exec", "go.etcd.io/raft", "log/slog"}
 	seen := 0
 	for _, p := range packages(t) {
-		if !slices.Contains(pure, p.ImportPath) {
+		if !isPure(p.ImportPath) {
 			continue
 		}
 		seen++
@@ -103,11 +205,12 @@ func TestRulesStayPure(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, pure, seen)
+	require.Greater(t, seen, len(rulesPackages())+len(coordinated()))
 }
 
-// TestSidesMeetInNode: the four sides never import each other; only cmd/parley/node joins them.
-func TestSidesMeetInNode(t *testing.T) {
+// TestSidesMeetInPurePackages: the four sides never import each other's machinery. What several need is pure and lies in
+// actors/core, or is a package with rules that is named here; the rest is joined in cmd/parley/node.
+func TestSidesMeetInPurePackages(t *testing.T) {
 	sides := []string{"parley/httpedge", "parley/actors", "parley/cluster", "parley/persistence"}
 	side := func(path string) string {
 		for _, s := range sides {
@@ -117,6 +220,7 @@ func TestSidesMeetInNode(t *testing.T) {
 		}
 		return ""
 	}
+	shared := []string{"parley/actors/machine", "parley/actors/machine/rawjson"}
 	for _, p := range packages(t) {
 		from := side(p.ImportPath)
 		if from == "" {
@@ -124,13 +228,41 @@ func TestSidesMeetInNode(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			to := side(imported)
-			shared := strings.HasPrefix(imported, "parley/actors/core/") || // pure, for every side
-				imported == "parley/actors/machine" || imported == "parley/actors/machine/rawjson"
-			if to == "" || to == from || shared {
+			pure := strings.HasPrefix(imported, "parley/actors/core/") || slices.Contains(shared, imported)
+			if to == "" || to == from || pure {
 				continue
 			}
 			require.Failf(t, "sides meet", "%s imports %s", p.ImportPath, imported)
 		}
+	}
+}
+
+// TestSurfacesDoNotMeet: no surface imports another one. What two of them need lies beside them in httpedge, or in actors/core.
+func TestSurfacesDoNotMeet(t *testing.T) {
+	surfaces := []string{"parley/httpedge/clientapi", "parley/httpedge/convapi", "parley/httpedge/gateway", "parley/httpedge/opsapi"}
+	surface := func(path string) string {
+		for _, s := range surfaces {
+			if path == s || strings.HasPrefix(path, s+"/") {
+				return s
+			}
+		}
+		return ""
+	}
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		from := surface(p.ImportPath)
+		seen[from] = true
+		for _, imported := range p.Imports {
+			if to := surface(imported); from != "" && to != "" {
+				require.Equalf(t, from, to, "%s imports %s", p.ImportPath, imported)
+			}
+			if strings.HasPrefix(p.ImportPath, "parley/httpedge/") && from == "" {
+				require.Emptyf(t, surface(imported), "%s is for all surfaces and imports %s", p.ImportPath, imported)
+			}
+		}
+	}
+	for _, s := range surfaces {
+		require.Truef(t, seen[s], "%s is gone", s)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -61,6 +61,6 @@ func (s *System) releaseAsk(a *ask) {
 // forget tells a host that a caller of an entity has given up, so that it need not be kept as a waiter.
 type forget struct{ id string }
 
-func unavailable(why string) *machine.Failure {
-	return machine.Fail(failurepb.Code_UNAVAILABLE, "%s", why)
+func unavailable(why failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_UNAVAILABLE, why)
 }

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -67,7 +69,7 @@ func (g *grain) execute(command proto.Message) error {
 			return err
 		}
 		if attempt == maxAttempts {
-			return g.answer(nil, unavailable("the entity changed at the same time"))
+			return g.answer(nil, unavailable(failure.EntityChanged))
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (g *grain) activate() error {
 	state := g.kind.Machine.NewState()
 	if err := proto.Unmarshal(head.State, state); err != nil {
 		s.log.Error("head record is unreadable", slog.String("entity", g.id), slog.Any("err", err))
-		return failed(failurepb.Code_INTERNAL, "the stored state is unreadable")
+		return failure.New(failurepb.Code_INTERNAL, failure.StateUnreadable)
 	}
 	g.state, g.loaded = state, true
 	if g.kind.OnLoad != nil {
@@ -166,8 +168,8 @@ func (g *grain) revive() error {
 		return nil
 	case errors.Is(err, errBehind):
 		g.loaded = false
-		return unavailable("the entity changed at the same time")
-	case worthRetry(err), isNotOwner(err):
+		return unavailable(failure.EntityChanged)
+	case worthRetry(err), follow.IsNotOwner(err):
 		g.loaded = false
 		return err
 	}
@@ -197,15 +199,15 @@ func (g *grain) env() machine.Env {
 // step decides a command and carries the decision out. errBehind: nothing was done, the state must be read again.
 func (g *grain) step(command proto.Message) error {
 	rules := g.kind.Machine
-	decision, failure := rules.Decide(g.state, command, g.env())
-	if failure != nil {
+	decision, refused := rules.Decide(g.state, command, g.env())
+	if refused != nil {
 		if err := g.confirm(); err != nil {
 			return g.answer(nil, err)
 		}
-		return g.answer(nil, failure)
+		return g.answer(nil, refused)
 	}
 	if decision.Wait != "" && g.sender != nil && !g.roomToWait() {
-		return g.answer(nil, unavailable("too many callers wait for this"))
+		return g.answer(nil, unavailable(failure.TooManyWaiters))
 	}
 	g.perform(decision.Urgent)
 	before := g.state
@@ -222,7 +224,7 @@ func (g *grain) step(command proto.Message) error {
 	entry, err := g.entry(&decision, after)
 	if err != nil {
 		g.host.system.log.Error("entry cannot be encoded", slog.String("entity", g.id), slog.Any("err", err))
-		return g.answer(nil, failed(failurepb.Code_INTERNAL, "the change could not be encoded"))
+		return g.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.ChangeNotEncoded))
 	}
 	switch err := g.write(entry); {
 	case err == nil:
@@ -306,16 +308,16 @@ func (g *grain) unwritten(entry *logpb.Append, err error) error {
 		return g.host.notOwner()
 	case errors.Is(err, ErrFull):
 		count("full")
-		return failed(failurepb.Code_STORAGE_FULL, "the disk is full: nothing was written")
+		return failure.New(failurepb.Code_STORAGE_FULL, failure.DiskFull)
 	case errors.Is(err, ErrFailed):
 		count("failed")
-		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed and refuses writes")
+		return failure.New(failurepb.Code_STORAGE_FAILED, failure.StoreFailed)
 	case errors.Is(err, ErrTooLarge):
 		count("too_large")
-		return failed(failurepb.Code_TOO_LARGE, "the change is too large to be stored")
+		return failure.New(failurepb.Code_TOO_LARGE, failure.ChangeTooLarge)
 	case errors.Is(err, ErrBusy):
 		count("busy")
-		return unavailable("storage is busy: nothing was written")
+		return unavailable(failure.StorageBusy)
 	}
 	count("unknown")
 	g.drop()
@@ -361,10 +363,10 @@ func (g *grain) unread(err error) error {
 	case errors.Is(err, ErrNotOwner):
 		return g.host.notOwner()
 	case errors.Is(err, ErrFailed):
-		return failed(failurepb.Code_STORAGE_FAILED, "the store has failed")
+		return failure.New(failurepb.Code_STORAGE_FAILED, failure.StoreBroken)
 	}
 	g.host.system.log.Warn("shard could not be read", slog.String("entity", g.id), slog.Any("err", err))
-	return unavailable("the stored state could not be read in time")
+	return unavailable(failure.StateNotRead)
 }
 
 // conclude does all that waits for durability: answer, settle, tell followers, run effects.
@@ -378,7 +380,7 @@ func (g *grain) conclude(decision *machine.Decision, commit *Commit) error {
 		g.settle(settlement)
 	}
 	if decision.Delete {
-		g.settleAll(failed(failurepb.Code_NOT_FOUND, "it was deleted"))
+		g.settleAll(failure.New(failurepb.Code_NOT_FOUND, failure.EntityDeleted))
 	}
 	if commit != nil && g.kind.OnCommit != nil {
 		g.kind.OnCommit(*commit)
@@ -433,12 +435,5 @@ func worthRetry(err error) bool { return kit.WorthRetry(err) }
 // surelyUnwritten says of a fault of an append that this node still owns the shard and that nothing was written.
 func surelyUnwritten(err error) bool {
 	var unknown *UnknownOutcomeError
-	return !isNotOwner(err) && !errors.As(err, &unknown)
+	return !follow.IsNotOwner(err) && !errors.As(err, &unknown)
 }
-
-func isNotOwner(err error) bool {
-	var notOwner *NotOwnerError
-	return errors.As(err, &notOwner)
-}
-
-func failed(code failurepb.Code, why string) *machine.Failure { return machine.Fail(code, "%s", why) }

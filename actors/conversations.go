@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/conversation"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
@@ -160,7 +161,7 @@ func fromTurn(ctx context.Context, at Entity, command *conversationpb.Command) (
 	switch {
 	case err == nil:
 		return reply, nil
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		return nil, fmt.Errorf("%w: %w", turn.ErrFenced, err)
 	case !errors.As(err, &failure) || worthRetry(err):
 		return nil, err

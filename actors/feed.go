@@ -9,19 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
-
-// Sink hears what happens on a followed conversation. The calls never overlap and must not block: they run under the
-// feed's lock, on the goroutine of whoever makes the news.
-type Sink = interface {
-	Change(change *conversationpb.Change)
-	// Closed says that the follow ended, and why: NotOwnerError, or a failure. It is called at most once, and nothing
-	// follows it.
-	Closed(reason error)
-}
 
 // FeedsConfig is what Feeds needs. Zero values mean the defaults.
 type FeedsConfig struct {
@@ -100,7 +92,7 @@ type feed struct {
 // follower is one subscription. It hears nothing until it is ready: its snapshot covers what was before.
 type follower struct {
 	feed   *feed
-	sink   Sink
+	sink   follow.Sink
 	ready  bool
 	cursor uint64 // newest event it knows of
 	reason error  // why it was closed
@@ -185,11 +177,11 @@ func (fd *feed) removeIfIdleLocked() {
 }
 
 // register adds a follower that hears nothing yet.
-func (f *Feeds) register(shard uint32, id string, sink Sink) (*follower, error) {
+func (f *Feeds) register(shard uint32, id string, sink follow.Sink) (*follower, error) {
 	fd := f.lock(shard, id)
 	defer fd.unlock()
 	if len(fd.followers) >= f.max {
-		return nil, unavailable("too many followers")
+		return nil, unavailable(failure.TooManyFollowers)
 	}
 	fl := &follower{feed: fd, sink: sink}
 	fd.followers = append(fd.followers, fl)
@@ -244,7 +236,7 @@ func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
 		return
 	}
 	if commit.After == nil {
-		fd.closeLocked(machine.Fail(failurepb.Code_NOT_FOUND, "the conversation was deleted"))
+		fd.closeLocked(failure.New(failurepb.Code_NOT_FOUND, failure.FollowedConversationDeleted))
 		return
 	}
 	if len(events) == 0 {
@@ -318,7 +310,7 @@ func (f *Feeds) reload(id string, head *conversationpb.State) {
 	}
 }
 
-func errMissed() error { return unavailable("events were missed: follow again") }
+func errMissed() error { return unavailable(failure.EventsMissed) }
 
 // closeLocked ends every follow and takes the feed out of the registry. A turn that still runs streams to nobody.
 func (fd *feed) closeLocked(reason error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/actors/turn"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -28,7 +29,7 @@ func newScene(t *testing.T) *scene {
 	return &scene{NewFeeds(FeedsConfig{MaxFollowers: 3}), t}
 }
 
-func (s *scene) register(sink Sink) *follower {
+func (s *scene) register(sink follow.Sink) *follower {
 	fl, err := s.Feeds.register(1, testID, sink)
 	require.NoError(s.t, err)
 	return fl

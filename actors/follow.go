@@ -10,6 +10,7 @@ import (
 
 	"parley/actors/core/expected"
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -18,7 +19,7 @@ import (
 // seq above the snapshot's and every piece of text after the snapshot's; the first of them may come before Follow has
 // returned. Ctx bounds the set-up only; cancel ends the follow, from anywhere and more than once. Following does not
 // activate the conversation, which need not exist yet where that is expected (package expected). NotOwnerError where another node might own the shard by now.
-func (s *System) Follow(ctx context.Context, shard uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if s.stopping.Load() {
 		return nil, nil, s.stoppingAnswer(shard)
 	}
@@ -65,9 +66,9 @@ func (s *System) readHead(ctx context.Context, t *tenure, shard uint32, id strin
 	case ctx.Err() != nil, errors.Is(err, ErrNotOwner):
 		return nil, fmt.Errorf("read head: %w", err)
 	case errors.Is(err, ErrFailed):
-		return nil, fmt.Errorf("read head: %w: %w", failed(failurepb.Code_STORAGE_FAILED, "the store has failed"), err)
+		return nil, fmt.Errorf("read head: %w: %w", failure.New(failurepb.Code_STORAGE_FAILED, failure.StoreBroken), err)
 	default:
-		return nil, fmt.Errorf("read head: %w: %w", unavailable("the stored state could not be read in time"), err)
+		return nil, fmt.Errorf("read head: %w: %w", unavailable(failure.StateNotRead), err)
 	}
 	if !found {
 		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)

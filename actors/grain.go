@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -107,7 +108,7 @@ func (g *grain) guard(run func()) {
 				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
 			g.drop()
 			g.next = nil
-			_ = g.answer(nil, failed(failurepb.Code_INTERNAL, "the command could not be handled"))
+			_ = g.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.CommandNotHandled))
 		}
 		g.sender = nil
 	}()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/core/failure"
 )
 
 // host is the permanent actor of one shard: the only one that knows its grains. Commands for a grain that is being
@@ -131,7 +133,7 @@ func (h *host) route(a *ask) {
 		return
 	case g.stopping:
 		if len(g.pending) >= h.system.config.MaxQueued {
-			h.refuse(a, unavailable("too many commands are waiting"))
+			h.refuse(a, unavailable(failure.TooManyCommands))
 			return
 		}
 		g.pending = append(g.pending, a)
@@ -142,7 +144,7 @@ func (h *host) route(a *ask) {
 
 func (h *host) forward(g *grain, a *ask) {
 	if g.queued.Load() >= int32(h.system.config.MaxQueued) {
-		h.refuse(a, unavailable("too many commands are waiting"))
+		h.refuse(a, unavailable(failure.TooManyCommands))
 		return
 	}
 	g.queued.Add(1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/proto/logpb"
 )
 
@@ -92,5 +93,5 @@ func (e *UnknownOutcomeError) Lost() bool { return e.Moved }
 
 // Unwrap is what a client is told when nobody sends it again.
 func (e *UnknownOutcomeError) Unwrap() error {
-	return unavailable("outcome unknown: the command may have been applied, repeat it with the same id")
+	return unavailable(failure.OutcomeUnknown)
 }

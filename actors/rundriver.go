@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -41,7 +43,7 @@ func (d *runDriver) drive(ctx context.Context) {
 		if err == nil && report != nil {
 			err = d.report(report)
 		}
-		if err != nil && ctx.Err() == nil && !isNotOwner(err) {
+		if err != nil && ctx.Err() == nil && !follow.IsNotOwner(err) {
 			d.runs.config.Logger.Warn("a run is not driven any further", slog.String("run", d.at.ID), slog.Any("err", err))
 		}
 		if err != nil || report == nil || d.run == nil {
@@ -91,9 +93,9 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
 	switch {
 	case !found:
-		err = failed(failurepb.Code_AGENT_NOT_FOUND, "Agent not found")
+		err = failure.New(failurepb.Code_AGENT_NOT_FOUND, failure.AgentMissing)
 	case len(d.run.GetOpening().GetFiles()) > 0 && tooOld(d.run.GetCreatedAt()):
-		err = failed(failurepb.Code_UNAVAILABLE, "the files of the run were not kept")
+		err = failure.New(failurepb.Code_UNAVAILABLE, failure.RunFilesLost)
 	default:
 		_, err = d.tell("hold", &conversationpb.Command{
 			Opening: d.run.GetOpening(), Body: &conversationpb.Command_Hold{Hold: &conversationpb.Hold{
@@ -131,13 +133,13 @@ func (d *runDriver) refuse(refusal *machine.Failure) (*runpb.Command, error) {
 }
 
 // refused is the report of a run that is not admitted. Whose conversation it is, and whether there is one, is not said.
-func refused(failure *machine.Failure) *runpb.Command {
-	switch failure.Code {
+func refused(refused *machine.Failure) *runpb.Command {
+	switch refused.Code {
 	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
-		failure = failed(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
+		refused = failure.New(failurepb.Code_SESSION_NOT_FOUND, failure.SessionNotFound)
 	default:
 	}
-	e, _ := failure.Encode() // the details must marshal, by contract
+	e, _ := refused.Encode() // the details must marshal, by contract
 	told := &conversationpb.Refused{
 		Code: e.Code, Message: e.Message, Details: e.Details, Reason: e.Reason, Field: e.Field, Params: e.Params,
 	}

@@ -134,6 +134,7 @@ func (r *Runs) stop(ctx context.Context) {
 	r.drain(ctx)
 	r.config.Deliveries.lanes.Stop()
 }
+
 func (r *Runs) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case run.Drive:

@@ -13,7 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -184,7 +184,7 @@ func (s *System) Ask(ctx context.Context, shard uint32, id string, command proto
 	return s.ask(ctx, shard, outside(id, command))
 }
 
-func errStopping() error { return unavailable("the node is stopping") }
+func errStopping() error { return unavailable(failure.NodeStopping) }
 
 // stoppingAnswer refuses what comes while the system stops: what belongs elsewhere is sent there.
 func (s *System) stoppingAnswer(shard uint32) error {
@@ -202,7 +202,7 @@ func (s *System) ask(ctx context.Context, shard uint32, q question) (proto.Messa
 	prefix, _, _ := strings.Cut(q.id, "_")
 	kind := s.kinds[prefix]
 	if kind == nil {
-		return nil, machine.Fail(failurepb.Code_NOT_FOUND, "there is no such entity")
+		return nil, failure.New(failurepb.Code_NOT_FOUND, failure.EntityNotFound)
 	}
 	h := s.hostIf(shard)
 	if h == nil {
@@ -213,7 +213,7 @@ func (s *System) ask(ctx context.Context, shard uint32, q question) (proto.Messa
 	}
 	if h.inFlight.Add(1) > int64(s.config.MaxInFlight) {
 		h.inFlight.Add(-1)
-		return nil, unavailable("too many commands are waiting")
+		return nil, unavailable(failure.TooManyCommands)
 	}
 	a := s.newAsk(kind, q)
 	s.root.Send(h.pid, a)

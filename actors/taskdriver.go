@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -60,7 +62,7 @@ func (d *taskDriver) run(ctx context.Context) {
 		ended.Number = d.number()
 		err = d.report(&taskpb.Command{Body: &taskpb.Command_Ended{Ended: ended}})
 	}
-	if err != nil && d.ctx.Err() == nil && !isNotOwner(err) {
+	if err != nil && d.ctx.Err() == nil && !follow.IsNotOwner(err) {
 		d.tasks.config.Logger.Warn("a task is not driven any further", slog.String("task", d.task.GetId()), slog.Any("err", err))
 	}
 }
@@ -90,7 +92,7 @@ func (d *taskDriver) carryOut(run *taskpb.Run) (*taskpb.Ended, error) {
 func (d *taskDriver) begin(run *taskpb.Run) (string, error) {
 	agent, found := d.tasks.config.Agents.Agent(d.task.GetProjectId(), d.task.GetAgentId(), 0)
 	if !found {
-		return "", failed(failurepb.Code_NOT_FOUND, "The agent of this task does not exist any more.")
+		return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskAgentGone)
 	}
 	if len(run.GetWaiting().GetQuestions()) > 0 {
 		if answered, err := d.answer(run, agent); err != nil || answered {
@@ -170,7 +172,7 @@ func (d *taskDriver) send(run *taskpb.Run, agent *agentpb.Agent) (string, error)
 	command := &conversationpb.Command{Body: &conversationpb.Command_Send{Send: message}}
 	if run.GetNumber() == 1 {
 		if len(d.task.GetStored()) > 0 && tooOld(d.task.GetCreatedAt()) {
-			return "", failed(failurepb.Code_NOT_FOUND, "The files of this task were not kept. Create it again.")
+			return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskFilesLost)
 		}
 		command.Opening = d.opening(agent)
 		message.Content = d.task.GetInput()

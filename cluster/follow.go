@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -20,10 +22,10 @@ type Subscription struct {
 
 // Follow subscribes to a conversation at its owner, with the guarantees of Local.Follow. A follow does not move: when the owner
 // changes the sink is closed, and the subscriber follows again.
-func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*Subscription, error) {
+func (r *Router) Follow(ctx context.Context, id string, sink follow.Sink) (*Subscription, error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
-		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+		return nil, r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	made := &Subscription{}
 	node, err := r.route(ctx, in, func(ctx context.Context, to Owner) error {
@@ -51,7 +53,7 @@ func (r *Router) Follow(ctx context.Context, id string, sink Sink) (*Subscriptio
 
 // guard closes a sink when the shard changes owners. A previous owner that is cut off or stopped would not do so.
 type guard struct {
-	sink Sink
+	sink follow.Sink
 
 	mu     sync.Mutex // held while the sink is called, so that nothing follows Closed
 	closed bool

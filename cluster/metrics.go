@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/actors/core/follow"
+)
 
 // metrics counts the router's calls.
 type metrics struct {
@@ -42,7 +46,7 @@ func (m *metrics) retry(asked bool, err error) {
 	switch {
 	case !asked:
 		m.noOwner.Inc()
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		m.notOwner.Inc()
 	default:
 		m.lost.Inc()

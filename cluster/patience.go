@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"parley/actors/core/follow"
 )
 
 // Patience is the remaining time that a call may spend without an owner that answers. It is not safe for concurrent use.
@@ -28,7 +30,7 @@ func (p *Patience) Over() bool { return p.left <= 0 }
 // have been waiting for its successor.
 func (p *Patience) Spend(took time.Duration, err error) {
 	var silent interface{ Silent() time.Duration }
-	refused, idle := isNotOwner(err), time.Duration(0)
+	refused, idle := follow.IsNotOwner(err), time.Duration(0)
 	switch {
 	case refused:
 		idle = took

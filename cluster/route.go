@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
 )
@@ -35,7 +37,7 @@ func (r *Router) route(ctx context.Context, in shard.ID, call func(ctx context.C
 		r.metrics.retry(asked, err)
 		if p.Over() {
 			r.metrics.gaveUp.Inc()
-			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, "the conversation has no owner right now")
+			return "", r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.ConversationWithoutOwner)
 		}
 		if err := p.Wait(ctx, now.over.Done(), asked); err != nil {
 			return "", err
@@ -75,17 +77,7 @@ func (r *Router) learn(err error, asked ...shard.ID) {
 func (r *Router) reachable(node string) bool { return node == r.config.Node || r.config.Remote != nil }
 
 // again reports whether a call that failed like this may be repeated.
-func again(err error) bool { return err != nil && (isNotOwner(err) || isLost(err)) }
-
-func isNotOwner(err error) bool {
-	var notOwner interface{ NotOwner() (uint32, uint64) }
-	return errors.As(err, &notOwner)
-}
-
-func isLost(err error) bool {
-	var lost interface{ Lost() bool }
-	return errors.As(err, &lost) && lost.Lost()
-}
+func again(err error) bool { return err != nil && (follow.IsNotOwner(err) || follow.IsLost(err)) }
 
 // lostError means that a call may have been carried out and that no answer will come.
 type lostError struct{ error }

@@ -8,16 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
-
-// Sink receives the changes of a followed conversation.
-type Sink = interface {
-	Change(change *conversationpb.Change)
-	Closed(reason error)
-}
 
 // Local is the shell of this node. It serves a call or answers "not the owner"; it never forwards one. Its errors may carry
 // more information, by methods anywhere in their chain:
@@ -34,7 +30,7 @@ type Local interface {
 	Call(ctx context.Context, from string, request proto.Message) (proto.Message, error)
 	// Follow subscribes to an entity. The changes continue the state in the snapshot. ctx bounds the call only; the follow
 	// lasts until it is cancelled or its sink is closed.
-	Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
+	Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
 // Remote reaches the shells of the other nodes over the network. It answers as Local does. A node that cannot be reached at all
@@ -43,7 +39,7 @@ type Remote interface {
 	Ask(ctx context.Context, to Owner, id string, command proto.Message) (proto.Message, error)
 	Read(ctx context.Context, to Owner, query proto.Message) (proto.Message, error)
 	Call(ctx context.Context, node string, request proto.Message) (proto.Message, error)
-	Follow(ctx context.Context, to Owner, id string, sink Sink) (*conversationpb.Snapshot, func(), error)
+	Follow(ctx context.Context, to Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error)
 }
 
 // Config configures a Router. Zero values mean the defaults; Node, Shards, Local, Owners and Refuse are required.
@@ -57,7 +53,7 @@ type Config struct {
 	Remote Remote
 	Owners *Owners
 	// Refuse builds the failure that the edge returns to its caller.
-	Refuse func(code failurepb.Code, message string) error
+	Refuse func(code failurepb.Code, reason failure.Reason) error
 	// OwnerWait bounds the total time that a call waits for its shard to have an owner that answers, within the caller's own
 	// deadline. Time in which an owner works on the call does not count. A longer wait survives slower elections, a shorter one
 	// answers the client sooner. Default 2 s.
@@ -103,7 +99,7 @@ func (r *Router) Shard(id string) (shard.ID, bool) { return r.config.Shards.Of(i
 func (r *Router) Ask(ctx context.Context, id string, command proto.Message) (reply proto.Message, servedBy string, err error) {
 	in, valid := r.config.Shards.Of(id)
 	if !valid {
-		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, "not found")
+		return nil, "", r.config.Refuse(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
 	servedBy, err = r.route(ctx, in, func(ctx context.Context, to Owner) (failed error) {
 		if to.Node == r.config.Node {
@@ -150,7 +146,7 @@ func (r *Router) Call(ctx context.Context, node string, request proto.Message) (
 	case node == r.config.Node:
 		return r.config.Local.Call(ctx, node, request)
 	case r.config.Remote == nil:
-		return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "the node cannot be reached: this one is alone")
+		return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.NodeAlone)
 	}
 	return r.config.Remote.Call(ctx, node, request)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -43,10 +45,10 @@ func (r refusal) Error() string { return r.code.String() }
 type node struct {
 	mu      sync.Mutex
 	calls   []string
-	answers []error // of the next calls; then nil
-	hang    bool    // calls hang until their context ends
-	sink    Sink    // of the newest follow
-	gone    int     // follows that were cancelled
+	answers []error     // of the next calls; then nil
+	hang    bool        // calls hang until their context ends
+	sink    follow.Sink // of the newest follow
+	gone    int         // follows that were cancelled
 }
 
 func (n *node) answer(ctx context.Context, call string) error {
@@ -67,7 +69,7 @@ func (n *node) answer(ctx context.Context, call string) error {
 	return err
 }
 
-func (n *node) follow(ctx context.Context, call string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (n *node) follow(ctx context.Context, call string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if err := n.answer(ctx, call); err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +103,7 @@ func (n *node) Call(ctx context.Context, from string, _ proto.Message) (proto.Me
 	return &nodepb.Done{}, n.answer(ctx, "call from "+from)
 }
 
-func (n *node) Follow(ctx context.Context, in uint32, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (n *node) Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	return n.follow(ctx, fmt.Sprint("follow ", in, " ", id), sink)
 }
 
@@ -119,7 +121,7 @@ func (f *far) Call(ctx context.Context, node string, _ proto.Message) (proto.Mes
 	return &nodepb.Done{}, f.answer(ctx, "call "+node)
 }
 
-func (f *far) Follow(ctx context.Context, to Owner, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (f *far) Follow(ctx context.Context, to Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	return f.follow(ctx, fmt.Sprint("follow ", to.Node, " ", to.Epoch, " ", id), sink)
 }
 
@@ -140,7 +142,7 @@ func newFixture(t *testing.T) *fixture {
 	var err error
 	f.Router, err = New(Config{
 		Node: "n1", Shards: shards, Local: f.local, Remote: f.remote, Owners: f.owners,
-		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
+		Refuse: func(code failurepb.Code, _ failure.Reason) error { return refusal{code} },
 	})
 	require.NoError(t, err)
 	f.owned("n1", 1)
@@ -559,7 +561,7 @@ func BenchmarkForwarded(b *testing.B) {
 	remote := &quiet{}
 	r, err := New(Config{
 		Node: "n1", Shards: shards, Local: &node{}, Remote: remote, Owners: owners,
-		Refuse: func(code failurepb.Code, _ string) error { return refusal{code} },
+		Refuse: func(code failurepb.Code, _ failure.Reason) error { return refusal{code} },
 	})
 	require.NoError(b, err)
 	id := shards.MintIn("conv", 5, &[24]byte{})

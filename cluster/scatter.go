@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
 )
@@ -45,7 +46,7 @@ func (r *Router) ReadAll(ctx context.Context, shards []shard.ID, query func(of [
 		}
 		if p.Over() {
 			r.metrics.gaveUp.Inc()
-			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, "some conversations have no owner right now")
+			return nil, r.config.Refuse(failurepb.Code_UNAVAILABLE, failure.SomeWithoutOwner)
 		}
 		// Waiting for one of them is enough: the next round looks at all.
 		if err := p.Wait(ctx, r.config.Owners.term(missing[0]).over.Done(), again != nil); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 )
 
@@ -78,7 +79,7 @@ func New(config Config, parts Parts) (*Server, error) {
 	})
 	bounds := bounds{connections: config.MaxConnections, sockets: config.MaxSockets, streams: s.mux.Streams}
 	s.listener = newListener(parts.Listener, parts.Logger, bounds, func(dst []byte) []byte {
-		return s.mux.AppendUnavailable(dst, "too many connections")
+		return s.mux.AppendUnavailable(dst, failure.TooManyConnections)
 	})
 	s.metrics = newMetrics(parts.Registerer, s)
 	// Connections are counted by the listener; this only has to be out of its way, also for those that streams have

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -50,14 +51,14 @@ func (r *request) answeredActions(outputs []*conversationpb.ToolCall) ([]*conver
 			if r.state.GetLease() != nil {
 				return nil, r.notRunning()
 			}
-			return nil, machine.Fail(failurepb.Code_ACTION_NOT_PENDING, "no function call %s waits for an output", clean(output.GetId()[:min(len(output.GetId()), maxCommandID)]))
+			return nil, failure.New(failurepb.Code_ACTION_NOT_PENDING, failure.NoSuchOpenCall).Param("call", clean(output.GetId()[:min(len(output.GetId()), maxCommandID)]))
 		case max(len(output.GetResult()), len(output.GetError())) > r.limits.ClientToolOutputBytes:
-			return nil, machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, "the output is larger than %d bytes", r.limits.ClientToolOutputBytes)
+			return nil, failure.New(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, failure.OutputTooLarge).In("output").Param("most", r.limits.ClientToolOutputBytes)
 		}
 		actions = append(actions, r.state.GetPending()[at])
 	}
 	if len(actions) == 0 {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "there is no output of a function call in it")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.NoOutputs)
 	}
 	return actions, nil
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -49,11 +51,11 @@ func checkAnswers(action *conversationpb.PendingAction, answers []byte) *machine
 	}
 	var given map[string]json.RawMessage
 	if json.Unmarshal(answers, &given) != nil {
-		return invalidAnswers("answers are a JSON object: question to answer")
+		return invalidAnswers(failure.BadAnswers).In("answers")
 	}
 	for key := range given {
 		if !slices.ContainsFunc(asked.Questions, func(q question) bool { return q.named(key) }) {
-			return invalidAnswers("answers name a question that was not asked: %.80q", key)
+			return invalidAnswers(failure.AnswerToNoQuestion).In("answers").Param("question", brief(key))
 		}
 	}
 	free := asked.AllowFreeText == nil || *asked.AllowFreeText
@@ -70,8 +72,19 @@ func checkAnswers(action *conversationpb.PendingAction, answers []byte) *machine
 	return nil
 }
 
-func invalidAnswers(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+func invalidAnswers(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason)
+}
+
+// brief is the beginning of a text that came from outside, for a failure's words.
+func brief(text string) string {
+	const most = 80
+	for at := range text {
+		if most == utf8.RuneCountInString(text[:at]) {
+			return text[:at]
+		}
+	}
+	return text
 }
 
 // named says whether an answer's key means the question.
@@ -80,17 +93,17 @@ func (q *question) named(key string) bool { return key == q.Question || key == q
 func (q *question) check(a answer, free bool) *machine.Failure {
 	switch {
 	case a.empty() && (q.Required == nil || *q.Required):
-		return invalidAnswers("the question %.80q must be answered", q.Question)
+		return invalidAnswers(failure.QuestionUnanswered).In("answers").Param("question", brief(q.Question))
 	case len(q.Options) == 0:
 		return nil
 	case len(a.values) > 1 && !q.MultiSelect:
-		return invalidAnswers("the question %.80q takes one answer", q.Question)
+		return invalidAnswers(failure.QuestionTakesOne).In("answers").Param("question", brief(q.Question))
 	case free:
 		return nil
 	}
 	for _, value := range append(slices.Clone(a.values), a.free...) {
 		if !slices.ContainsFunc(q.Options, func(o option) bool { return value == o.Value || value == o.Label }) {
-			return invalidAnswers("the answer to %.80q must be one of its options", q.Question)
+			return invalidAnswers(failure.AnswerNoOption).In("answers").Param("question", brief(q.Question))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -15,11 +16,11 @@ func (r *request) awaitRun(c *conversationpb.AwaitRun) (machine.Decision, *machi
 	run := c.GetRunId()
 	switch {
 	case run == "":
-		return refuse(failurepb.Code_VALIDATION, "runId is required")
+		return refuse(failure.New(failurepb.Code_VALIDATION, failure.Required).In("runId"))
 	case r.state.GetLease().GetRunId() == run:
 		return machine.Decision{Wait: run}, nil
 	case r.state.GetLastRunId() == run:
 		return machine.Decision{Reply: r.knownResult(run)}, nil
 	}
-	return refuse(failurepb.Code_NOT_FOUND, "no such run is active")
+	return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.RunNotActive))
 }

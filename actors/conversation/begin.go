@@ -43,7 +43,7 @@ const sealing = 2
 // checkContext bounds a runtime context. What is in it is the edge's business, which has sealed it.
 func (r *request) checkContext(sealed []byte) *machine.Failure {
 	if limit := sealing * r.limits.ContextBytes; len(sealed) > limit {
-		return machine.Fail(failurepb.Code_VALIDATION, "runtimeContext is larger than %d bytes", limit).With("maxBytes", limit)
+		return failure.New(failurepb.Code_VALIDATION, failure.TooLarge).In("runtimeContext").With("maxBytes", limit)
 	}
 	return nil
 }
@@ -83,11 +83,11 @@ func (r *request) current(target *conversationpb.Target) *machine.Failure {
 	message := target.GetMessage()
 	switch {
 	case message.GetId() == "":
-		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+		return failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 	case target.GetAsOf() < r.state.GetRewritten():
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.ConversationChanged)
 	case message.GetNumber() == 0 || message.GetNumber() >= r.state.GetNextMessage():
-		return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+		return failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package conversation
 
 import (
-	"math"
-
+	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -14,8 +14,6 @@ const (
 	onReachStop  = conversationpb.OnReachStop
 )
 
-const nanoPerUSD = 1e9
-
 // checkBudget completes and checks a budget against what was spent and against what the agent can price.
 func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agent) (*conversationpb.Budget, *machine.Failure) {
 	onReach := budget.GetOnReach()
@@ -23,15 +21,15 @@ func checkBudget(budget *conversationpb.Budget, spent int64, agent *agentpb.Agen
 		onReach = onReachPause
 	}
 	if onReach != onReachPause && onReach != onReachStop {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "onReach is %s or %s", onReachPause, onReachStop)
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.BadOnReach).In("onReach")
 	}
 	limit := budget.GetMaxCostNanoUsd()
 	if limit <= 0 {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above 0")
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.NotPositive).In("maxCostUsd")
 	}
 	if limit <= spent {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, "maxCostUsd must be above what was spent").
-			With("spentUsd", usd(spent)).With("maxCostUsd", usd(limit))
+		return nil, failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetAlreadySpent).In("maxCostUsd").
+			With("spentUsd", money.USD(spent)).With("maxCostUsd", money.USD(limit))
 	}
 	if f := priced(agent); f != nil {
 		return nil, f
@@ -44,7 +42,7 @@ func priced(agent *agentpb.Agent) *machine.Failure {
 	if agent == nil || agent.GetModel().GetPrice() != nil {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_BUDGET_UNAVAILABLE, "the agent's model has no price, so no budget can be kept")
+	return failure.New(failurepb.Code_BUDGET_UNAVAILABLE, failure.ModelWithoutPrice)
 }
 
 // affordable refuses a new turn once the budget is used up (document 2, "Errors", 402): spent, or reached by a turn that
@@ -55,23 +53,10 @@ func (r *request) affordable(agent *agentpb.Agent) *machine.Failure {
 		return nil
 	}
 	if limit := budget.GetMaxCostNanoUsd(); spent >= limit || r.state.GetReachedNanoUsd() >= limit {
-		return machine.Fail(failurepb.Code_BUDGET_REACHED, "the conversation's budget is used up").
-			With("spentUsd", usd(spent)).
-			With("maxCostUsd", usd(budget.GetMaxCostNanoUsd())).
+		return failure.New(failurepb.Code_BUDGET_REACHED, failure.BudgetUsedUp).
+			With("spentUsd", money.USD(spent)).
+			With("maxCostUsd", money.USD(budget.GetMaxCostNanoUsd())).
 			With("onReach", budget.GetOnReach())
 	}
 	return priced(agent)
-}
-
-func usd(nano int64) float64 { return float64(nano) / nanoPerUSD }
-
-// spend adds a cost and stays at the largest number rather than wrap. What was spent never falls.
-func spend(spent, cost int64) int64 {
-	if cost <= 0 {
-		return spent
-	}
-	if spent > math.MaxInt64-cost {
-		return math.MaxInt64
-	}
-	return spent + cost
 }

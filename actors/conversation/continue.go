@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -38,7 +39,7 @@ func (r *request) continuable(agent *agentpb.Agent) *machine.Failure {
 		return f
 	}
 	if !r.state.GetContinuable() || r.state.GetPaused() == nil {
-		return machine.Fail(failurepb.Code_NOTHING_TO_CONTINUE, "no turn waits to be continued")
+		return failure.New(failurepb.Code_NOTHING_TO_CONTINUE, failure.NothingToContinue)
 	}
 	return r.affordable(agent)
 }

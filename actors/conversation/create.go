@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -29,7 +30,7 @@ func (r *request) create(c *conversationpb.Create) (machine.Decision, *machine.F
 		if r.outcome() != nil {
 			return machine.Decision{Reply: stateReply(r.state)}, nil
 		}
-		return refuse(failurepb.Code_ALREADY_EXISTS, "the conversation exists")
+		return refuse(failure.New(failurepb.Code_ALREADY_EXISTS, failure.ConversationExists))
 	}
 	state, f := r.newConversation(c)
 	if f != nil {
@@ -48,13 +49,13 @@ func validUserID(id string) bool {
 func (r *request) newConversation(c *conversationpb.Create) (*conversationpb.State, *machine.Failure) {
 	caller, agent := r.command.GetCaller(), c.GetAgent()
 	if r.command.GetConversationId() == "" {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a conversation needs an id")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.ConversationNeedsID)
 	}
 	if agent.GetId() == "" {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "agentId is required")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.Required).In("agentId")
 	}
 	if !validUserID(caller.GetUserId()) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a user id is text of at most %d bytes without control characters", maxUserID)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BadName).In("userId").Param("what", "a user id").Param("most", maxUserID)
 	}
 	if f := r.checkCommandID(); f != nil {
 		return nil, f

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -18,7 +19,7 @@ func (r *request) edit(c *conversationpb.Edit) (machine.Decision, *machine.Failu
 		return r.repeat(first, c.GetWait())
 	}
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetEdit() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow editing")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.EditDisabled))
 	}
 	if f := r.checkContent(c.GetContent()); f != nil {
 		return machine.Decision{}, f
@@ -31,7 +32,7 @@ func (r *request) edit(c *conversationpb.Edit) (machine.Decision, *machine.Failu
 	}
 	old := c.GetTarget().GetMessage()
 	if old.GetRole() != conversationpb.Role_USER {
-		return refuse(failurepb.Code_INVALID_MESSAGE_TARGET, "only a user message can be edited")
+		return refuse(failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.OnlyUserMessagesEdited))
 	}
 	files := old.GetFiles()
 	if c.GetSetFiles() {

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/money"
 	"parley/proto/conversationpb"
 )
 
@@ -53,7 +54,7 @@ func partial(next *conversationpb.State, cut *conversationpb.Partial) {
 // charge adds what model calls cost to the turn, which is the caller's own copy, and to the conversation.
 func charge(next *conversationpb.State, turn *conversationpb.Lease, usage *conversationpb.Usage) {
 	turn.Usage = addUsage(turn.GetUsage(), usage)
-	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	next.SpentNanoUsd = money.Add(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 }
 

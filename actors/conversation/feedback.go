@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -33,7 +34,7 @@ func (r *request) rate(c *conversationpb.Rate) (machine.Decision, *machine.Failu
 	}
 	experience := c.GetAgent().GetExperience()
 	if experience != nil && !experience.GetFeedbackEnabled() {
-		return refuse(failurepb.Code_FEEDBACK_DISABLED, "the agent takes no feedback")
+		return refuse(failure.New(failurepb.Code_FEEDBACK_DISABLED, failure.FeedbackDisabled))
 	}
 	feedback, f := rating(c, experience)
 	if f != nil {
@@ -82,25 +83,25 @@ func (r *request) ratable(target *conversationpb.Target) *machine.Failure {
 	}
 	message := target.GetMessage()
 	if message.GetRole() != conversationpb.Role_ASSISTANT {
-		return machine.Fail(failurepb.Code_INVALID_MESSAGE_TARGET, "only an answer can be rated")
+		return failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.OnlyAnswersRated)
 	}
 	run := message.GetRunId()
 	if run != "" && (run == r.state.GetLease().GetRunId() || run == r.state.GetPaused().GetRunId()) {
-		return machine.Fail(failurepb.Code_INVALID_MESSAGE_TARGET, "the answer is not complete yet")
+		return failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.AnswerIncomplete)
 	}
 	return nil
 }
 
 // rating checks what was said against what the agent takes.
 func rating(c *conversationpb.Rate, experience *agentpb.Experience) (*conversationpb.Feedback, *machine.Failure) {
-	bad := func(format string, args ...any) (*conversationpb.Feedback, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_INVALID_FEEDBACK, format, args...)
+	bad := func(reason failure.Reason) *failure.Failure {
+		return failure.New(failurepb.Code_INVALID_FEEDBACK, reason)
 	}
 	if value := c.GetRating(); value != ratingUp && value != ratingDown && value != "" {
-		return bad("rating is %s, %s or null", ratingUp, ratingDown)
+		return nil, bad(failure.BadRating).In("rating")
 	}
 	if len(c.GetReasons()) > 0 && c.GetRating() != ratingDown {
-		return bad("reasons go with the rating %s only", ratingDown)
+		return nil, bad(failure.ReasonsWithoutDown).In("reasons")
 	}
 	allowed := experience.GetFeedbackReasons()
 	if len(allowed) == 0 {
@@ -109,7 +110,7 @@ func rating(c *conversationpb.Rate, experience *agentpb.Experience) (*conversati
 	var reasons []string
 	for _, reason := range c.GetReasons() {
 		if !slices.Contains(allowed, reason) || !utf8.ValidString(reason) {
-			return bad("reasons are of: %s", clean(strings.Join(allowed, ", ")))
+			return nil, bad(failure.UnknownFeedbackReason).In("reasons").Param("allowed", clean(strings.Join(allowed, ", ")))
 		}
 		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
@@ -123,13 +124,13 @@ func rating(c *conversationpb.Rate, experience *agentpb.Experience) (*conversati
 	switch {
 	case comment == "":
 	case c.GetRating() == "":
-		return bad("a comment needs a rating")
+		return nil, bad(failure.CommentWithoutRating).In("comment")
 	case experience != nil && !experience.GetFeedbackComments():
-		return bad("the agent takes no comments")
+		return nil, bad(failure.CommentsDisabled).In("comment")
 	case !utf8.ValidString(comment):
-		return bad("comment is not valid UTF-8")
+		return nil, bad(failure.NotUTF8).In("comment")
 	case utf8.RuneCountInString(comment) > longest:
-		return bad("comment is longer than %d characters", longest)
+		return nil, bad(failure.TooManyCharacters).In("comment").Param("most", longest)
 	}
 	return &conversationpb.Feedback{Rating: c.GetRating(), Reasons: reasons, Comment: comment}, nil
 }

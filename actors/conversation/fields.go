@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -91,7 +93,7 @@ func (r *request) patchBudget(c *conversationpb.Update, patch *conversationpb.Pa
 		return nil
 	}
 	if asked.GetRemoveBudget() {
-		return machine.Fail(failurepb.Code_INVALID_BUDGET, "a budget cannot be set and removed at once")
+		return failure.New(failurepb.Code_INVALID_BUDGET, failure.BudgetSetAndRemoved).In("budget")
 	}
 	budget, f := checkBudget(asked.GetBudget(), r.state.GetSpentNanoUsd(), c.GetAgent())
 	if f == nil && !proto.Equal(budget, current) {
@@ -121,7 +123,7 @@ func updated(next *conversationpb.State, event *conversationpb.Event, change *co
 		next.Budget, next.ReachedNanoUsd = nil, 0
 	}
 	usage := change.GetUsage()
-	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	next.SpentNanoUsd = money.Add(next.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }

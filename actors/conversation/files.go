@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/attachment"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -15,7 +17,6 @@ import (
 )
 
 const (
-	defaultMaxFiles = 10
 	// maxFileIDs bounds what a message may name, before what it names is looked for.
 	maxFileIDs = 1000
 	// File records are part of every head write.
@@ -86,79 +87,46 @@ func fileReply(file *conversationpb.File) *conversationpb.Reply {
 func (r *request) attachable(file *conversationpb.File, agent *agentpb.Agent) *machine.Failure {
 	rules := agent.GetCapabilities().GetAttachments()
 	if !rules.GetEnabled() {
-		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent takes no files")
+		return failure.New(failurepb.Code_ATTACHMENTS_DISABLED, failure.FilesNotTaken)
 	}
 	name, kind := file.GetName(), file.GetMimeType()
 	switch {
 	case file.GetId() == "":
-		return machine.Fail(failurepb.Code_VALIDATION, "a file needs an id")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutID)
 	case strings.TrimSpace(name) == "":
-		return machine.Fail(failurepb.Code_VALIDATION, "a file needs a name")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutName).In("name")
 	case len(name) > maxFileName || !utf8.ValidString(name):
-		return machine.Fail(failurepb.Code_VALIDATION, "a file's name is text of at most %d bytes", maxFileName)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("name").Param("what", "a file's name").Param("most", maxFileName)
 	case len(kind) > maxFileTypeBytes || !utf8.ValidString(kind):
-		return machine.Fail(failurepb.Code_VALIDATION, "a file's type is text of at most %d bytes", maxFileTypeBytes)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("mimeType").Param("what", "a file's type").Param("most", maxFileTypeBytes)
 	case file.GetSize() < 0:
-		return machine.Fail(failurepb.Code_VALIDATION, "a file has a size")
+		return failure.New(failurepb.Code_VALIDATION, failure.FileWithoutSize).In("size")
 	case rules.GetMaxFileSize() > 0 && file.GetSize() > rules.GetMaxFileSize():
-		return machine.Fail(failurepb.Code_VALIDATION, "the file is larger than %d bytes", rules.GetMaxFileSize()).
+		return failure.New(failurepb.Code_VALIDATION, failure.FileTooLarge).
 			With("maxFileSize", rules.GetMaxFileSize())
-	case !typeAllowed(kind, rules.GetAllowedMimeTypes()):
-		return machine.Fail(failurepb.Code_UNSUPPORTED_FILE_TYPE, "the agent takes no files of type %s", kind).
+	case !attachment.Accepts(rules.GetAllowedMimeTypes(), kind):
+		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotTaken).In("mimeType").Param("type", kind).
 			With("allowedMimeTypes", rules.GetAllowedMimeTypes())
 	}
-	most := int(rules.GetMaxFiles())
-	if most <= 0 {
-		most = defaultMaxFiles
-	}
-	held := 0
-	for _, file := range r.state.GetFiles() {
-		if !expired(file, r.now) {
-			held++
-		}
-	}
-	if held >= most {
-		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "the conversation has %d files already", most).With("maxFiles", most)
+	most := attachment.MaxFiles(rules)
+	if len(attachment.Kept(r.state.GetFiles(), r.now)) >= most {
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.FilesFull).With("maxFiles", most)
 	}
 	return nil
 }
 
-// typeAllowed compares media types without their parameters; image/* allows every image, no list allows everything.
-func typeAllowed(kind string, allowed []string) bool {
-	if len(allowed) == 0 {
-		return true
-	}
-	essence := func(text string) string {
-		text, _, _ = strings.Cut(text, ";")
-		return strings.ToLower(strings.TrimSpace(text))
-	}
-	kind = essence(kind)
-	return slices.ContainsFunc(allowed, func(pattern string) bool {
-		pattern = essence(pattern)
-		if pattern == "*" || pattern == "*/*" {
-			return true
-		}
-		family, any := strings.CutSuffix(pattern, "/*")
-		return kind == pattern || any && strings.HasPrefix(kind, family+"/")
-	})
-}
-
 // file is the file of the conversation with the id, nil if there is none, or it has expired.
 func (r *request) file(id string) *conversationpb.File {
-	if file := r.known(id); !expired(file, r.now) {
+	if file := r.known(id); !attachment.Expired(file, r.now) {
 		return file
 	}
 	return nil
 }
 
-func expired(file *conversationpb.File, now int64) bool {
-	return file.GetExpiresAt() != 0 && file.GetExpiresAt() <= now
-}
-
 // fileRefs is what a message says of the files it names, each once.
 func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Failure) {
 	if len(ids) > maxFileIDs {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a message names at most %d files", maxFileIDs)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.TooManyFileIDs).In("fileIds").Param("most", maxFileIDs)
 	}
 	var refs []*conversationpb.FileRef
 	for _, id := range ids {
@@ -167,7 +135,7 @@ func (r *request) fileRefs(ids []string) ([]*conversationpb.FileRef, *machine.Fa
 		}
 		file := r.file(id)
 		if file == nil {
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "file not found").With("fileId", clean(id))
+			return nil, failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound).With("fileId", clean(id))
 		}
 		refs = append(refs, file.Ref())
 	}
@@ -180,7 +148,7 @@ func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *m
 		return machine.Decision{}, f
 	}
 	if r.file(c.GetFileId()) == nil {
-		return refuse(failurepb.Code_NOT_FOUND, "file not found")
+		return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound))
 	}
 	r.filesGo(filesDeleted, c.GetFileId())
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil
@@ -190,7 +158,7 @@ func (r *request) removeFile(c *conversationpb.RemoveFile) (machine.Decision, *m
 func (r *request) expireFiles() {
 	var ids []string
 	for _, file := range r.state.GetFiles() {
-		if expired(file, r.now) {
+		if attachment.Expired(file, r.now) {
 			ids = append(ids, file.GetId())
 		}
 	}

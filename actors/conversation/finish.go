@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -66,7 +67,7 @@ func (r *request) moreToSpend(c *conversationpb.Finish, usage *conversationpb.Us
 	case budget == nil:
 		return true
 	}
-	return r.limit < limit && spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()) < limit
+	return r.limit < limit && money.Add(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()) < limit
 }
 
 // goOn has a turn that a former budget cut start anew behind what it has said (document 2, "Limits": raising a budget takes
@@ -95,7 +96,7 @@ func (r *request) end(
 			AgentMessage: &conversationpb.AgentMessage{Message: answer},
 		}})
 	}
-	spent := spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd())
+	spent := money.Add(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd())
 	r.settled(run, usage)
 	r.reached(run, ended.GetStopReason(), spent)
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnEnded{TurnEnded: ended}})

@@ -3,6 +3,7 @@ package conversation
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -19,15 +20,15 @@ const (
 // checkGiven bounds what comes along with a message.
 func (r *request) checkGiven(c *conversationpb.Send) *machine.Failure {
 	if len(c.GetEarlier()) > maxEarlier || len(c.GetGiven()) > maxGiven {
-		return machine.Fail(failurepb.Code_VALIDATION, "at most %d earlier messages and %d rounds of tool calls come with a message", maxEarlier, maxGiven)
+		return failure.New(failurepb.Code_VALIDATION, failure.TooManyEarlierMessages).Param("messages", maxEarlier).Param("rounds", maxGiven)
 	}
 	size := 0
 	for _, message := range c.GetEarlier() {
 		if len(message.GetContent()) > r.limits.MessageBytes {
-			return machine.Fail(failurepb.Code_VALIDATION, "an earlier message is longer than %d bytes", r.limits.MessageBytes)
+			return failure.New(failurepb.Code_VALIDATION, failure.EarlierMessageTooLong).Param("most", r.limits.MessageBytes)
 		}
 		if message.GetRole() != conversationpb.Role_USER && message.GetRole() != conversationpb.Role_ASSISTANT {
-			return machine.Fail(failurepb.Code_VALIDATION, "an earlier message is of the user or the assistant")
+			return failure.New(failurepb.Code_VALIDATION, failure.BadEarlierRole)
 		}
 		if f := r.checkGivenCalls(message.GetToolCalls()); f != nil {
 			return f
@@ -36,7 +37,7 @@ func (r *request) checkGiven(c *conversationpb.Send) *machine.Failure {
 	}
 	for _, use := range c.GetGiven() {
 		if len(use.GetCalls()) == 0 {
-			return machine.Fail(failurepb.Code_VALIDATION, "a round of tool calls that came along has none")
+			return failure.New(failurepb.Code_VALIDATION, failure.EmptyToolRound)
 		}
 		if f := r.checkGivenCalls(use.GetCalls()); f != nil {
 			return f
@@ -44,7 +45,7 @@ func (r *request) checkGiven(c *conversationpb.Send) *machine.Failure {
 		size += proto.Size(use)
 	}
 	if size > maxGivenBytes {
-		return machine.Fail(failurepb.Code_VALIDATION, "what comes along with a message is larger than %d bytes", maxGivenBytes)
+		return failure.New(failurepb.Code_VALIDATION, failure.EarlierMessagesTooLarge).Param("most", maxGivenBytes)
 	}
 	return checkOptions(c.GetOptions())
 }
@@ -52,10 +53,10 @@ func (r *request) checkGiven(c *conversationpb.Send) *machine.Failure {
 func (r *request) checkGivenCalls(calls []*conversationpb.ToolCall) *machine.Failure {
 	for _, call := range calls {
 		if call.GetId() == "" || call.GetName() == "" {
-			return machine.Fail(failurepb.Code_VALIDATION, "a tool call that came along has no id or no name")
+			return failure.New(failurepb.Code_VALIDATION, failure.ToolCallUnnamed)
 		}
 		if limit := r.limits.ClientToolOutputBytes; max(len(call.GetResult()), len(call.GetError()), len(call.GetArguments())) > limit {
-			return machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, "the arguments or the output of a tool call are larger than %d bytes", limit)
+			return failure.New(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, failure.ToolCallTooLarge).Param("most", limit)
 		}
 	}
 	return nil
@@ -64,9 +65,9 @@ func (r *request) checkGivenCalls(calls []*conversationpb.ToolCall) *machine.Fai
 func checkOptions(options *conversationpb.TurnOptions) *machine.Failure {
 	switch encoded, err := proto.Marshal(options); {
 	case err != nil:
-		return machine.Fail(failurepb.Code_VALIDATION, "the settings of the turn are not valid UTF-8")
+		return failure.New(failurepb.Code_VALIDATION, failure.TurnSettingsNotUTF8)
 	case len(encoded) > maxOptionsBytes:
-		return machine.Fail(failurepb.Code_VALIDATION, "instructions, tools and format are larger than %d bytes together", maxOptionsBytes)
+		return failure.New(failurepb.Code_VALIDATION, failure.TurnSettingsTooLarge).Param("most", maxOptionsBytes)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -26,7 +27,7 @@ func (r *request) hold(c *conversationpb.Hold) (machine.Decision, *machine.Failu
 	}
 	run := c.GetRunId()
 	if run == "" || len(run) > maxCommandID || !utf8.ValidString(run) {
-		return refuse(failurepb.Code_VALIDATION, "a run id is text of at most %d bytes", maxCommandID)
+		return refuse(failure.New(failurepb.Code_VALIDATION, failure.BadText).In("runId").Param("what", "a run id").Param("most", maxCommandID))
 	}
 	if r.state.GetBackgroundRun() == run {
 		return machine.Decision{Reply: stateReply(r.state)}, nil
@@ -79,7 +80,7 @@ func (r *request) held() *machine.Failure {
 	if run == "" {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a background run holds the conversation").With("activeRunId", run)
+	return failure.New(failurepb.Code_CONVERSATION_BUSY, failure.ConversationHeld).With("activeRunId", run)
 }
 
 // unheld refuses a command that would begin a turn while a background run holds the conversation on whose behalf it is
@@ -94,7 +95,7 @@ func (r *request) unheld() *machine.Failure {
 	if f := r.held(); f != nil {
 		return f
 	}
-	return machine.Fail(failurepb.Code_STALE_TURN, "the background run does not hold the conversation")
+	return failure.New(failurepb.Code_STALE_TURN, failure.ConversationNotHeld)
 }
 
 // handed notes for whom the conversation is kept. To let go needs no memory: it can be said again.

@@ -3,6 +3,7 @@ package conversation
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -109,5 +110,5 @@ func (r *request) carryOut() (machine.Decision, *machine.Failure) {
 	case *conversationpb.Command_Hold:
 		return r.hold(body.Hold)
 	}
-	return refuse(failurepb.Code_VALIDATION, "this is no command of a conversation")
+	return refuse(failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a conversation"))
 }

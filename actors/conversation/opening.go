@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -20,7 +21,7 @@ func (r *request) open(opening *conversationpb.Opening) (events []proto.Message,
 	switch r.command.GetBody().(type) {
 	case *conversationpb.Command_Send, *conversationpb.Command_Edit, *conversationpb.Command_Hold:
 	default:
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "this command neither makes a conversation nor adds files to it")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.OpeningNotAllowed)
 	}
 	if r.state == nil && opening.GetCreate() != nil {
 		state, f := r.newConversation(opening.GetCreate())

@@ -27,7 +27,7 @@ func (r *request) progress(c *conversationpb.Progress) (machine.Decision, *machi
 		return r.doubt(c, body.Doubt), nil
 	}
 	if c.GetStep() != r.state.GetLease().GetSteps()+1 {
-		return refuse(failurepb.Code_STALE_TURN, "the step does not follow the last one")
+		return refuse(failure.New(failurepb.Code_STALE_TURN, failure.StepOutOfOrder))
 	}
 	switch body := c.GetBody().(type) {
 	case *conversationpb.Progress_Use:
@@ -35,7 +35,7 @@ func (r *request) progress(c *conversationpb.Progress) (machine.Decision, *machi
 	case *conversationpb.Progress_Results:
 		return r.journalResults(c, body.Results), nil
 	}
-	return refuse(failurepb.Code_VALIDATION, "there is no progress in it")
+	return refuse(failure.New(failurepb.Code_VALIDATION, failure.EmptyProgress))
 }
 
 // holds refuses a runner whose run is not, or not any more, the one under way.
@@ -45,7 +45,7 @@ func (r *request) holds(run string, epoch uint64) *machine.Failure {
 	}
 	lease := r.state.GetLease()
 	if lease == nil || lease.GetRunId() != run || epoch != 0 && epoch != lease.GetEpoch() {
-		return machine.Fail(failurepb.Code_STALE_TURN, "the run does not hold the turn lease")
+		return failure.New(failurepb.Code_STALE_TURN, failure.TurnLeaseLost)
 	}
 	return nil
 }
@@ -74,17 +74,17 @@ func (r *request) journalled(c *conversationpb.Progress) *conversationpb.Reply {
 func (r *request) journalUse(c *conversationpb.Progress, use *conversationpb.ToolUse) (machine.Decision, *machine.Failure) {
 	calls, usage := cleanCalls(use.GetCalls()), sane(use.GetUsage())
 	if len(calls) == 0 || len(calls) != len(use.GetOpen()) {
-		return refuse(failurepb.Code_VALIDATION, "a tool use says of each call what it needs")
+		return refuse(failure.New(failurepb.Code_VALIDATION, failure.ToolUseIncomplete))
 	}
 	for _, call := range r.state.GetLease().GetCalls() {
 		if !call.GetDone() { // its result would have no place any more
-			return refuse(failurepb.Code_VALIDATION, "calls of the last tool use have no result yet")
+			return refuse(failure.New(failurepb.Code_VALIDATION, failure.ToolCallsOpen))
 		}
 	}
 	open := make([]*conversationpb.OpenCall, len(calls))
 	for i, call := range calls {
 		if open[i] = r.opened(call, use.GetOpen()[i]); open[i] == nil {
-			return refuse(failurepb.Code_VALIDATION, "a new call needs to be run, or a person")
+			return refuse(failure.New(failurepb.Code_VALIDATION, failure.BadNewCall))
 		}
 	}
 	run := c.GetRunId()

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -30,7 +31,7 @@ func Missing() *machine.Failure {
 }
 
 func missingMessage() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "message not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.MessageNotFound)
 }
 
 // readMessages returns a page of messages and the head of the same moment.

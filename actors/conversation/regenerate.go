@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -26,7 +27,7 @@ func (r *request) regenerate(c *conversationpb.Regenerate) (machine.Decision, *m
 		return r.repeat(first, c.GetWait())
 	}
 	if experience := c.GetAgent().GetExperience(); experience != nil && !experience.GetRegenerate() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow regenerating")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.RegenerateDisabled))
 	}
 	metadata, f := machine.ClientObject("metadata", c.GetMetadata(), r.limits.MetadataBytes)
 	if f != nil {
@@ -51,8 +52,7 @@ func (r *request) regenerated(c *conversationpb.Regenerate) (message, replaces *
 		return nil, nil, f
 	}
 	target := c.GetTarget().GetMessage()
-	wrong := machine.Fail(failurepb.Code_INVALID_MESSAGE_TARGET,
-		"only the newest answer can be regenerated, or the newest user message if it has none")
+	wrong := failure.New(failurepb.Code_INVALID_MESSAGE_TARGET, failure.NotNewestAnswer)
 	answer := r.newestAnswer()
 	if answer == 0 {
 		if target.GetRole() != conversationpb.Role_USER || target.GetNumber() != r.state.GetLastUserMessage() {

@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -22,7 +23,7 @@ func (r *request) roomToRemember(tool string) *machine.Failure {
 	if remembered := r.state.GetRememberedTools(); len(remembered) < r.limits.RememberedTools || slices.Contains(remembered, tool) {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_VALIDATION, "no more than %d tools can be remembered", r.limits.RememberedTools)
+	return failure.New(failurepb.Code_VALIDATION, failure.TooManyRememberedTools).Param("most", r.limits.RememberedTools)
 }
 
 // forget takes a remembered approval back (document 2, DELETE /conversations/:id/remembered-tools/:tool).
@@ -35,7 +36,7 @@ func (r *request) forget(c *conversationpb.Forget) (machine.Decision, *machine.F
 		return machine.Decision{Reply: toolsReply(r.state)}, nil
 	}
 	if !known {
-		return refuse(failurepb.Code_NOT_FOUND, "the tool is not remembered")
+		return refuse(failure.New(failurepb.Code_NOT_FOUND, failure.ToolNotRemembered))
 	}
 	r.emit("", &conversationpb.Event{Body: &conversationpb.Event_ToolRemembered{
 		ToolRemembered: &conversationpb.ToolRemembered{Tool: c.GetTool(), Forgotten: true},

@@ -26,9 +26,7 @@ type request struct {
 	limit   int64  // the budget's limit that a turn has reached, 0 = the one in force
 }
 
-func refuse(code failurepb.Code, format string, args ...any) (machine.Decision, *machine.Failure) {
-	return machine.Decision{}, machine.Fail(code, format, args...)
-}
+func refuse(f *failure.Failure) (machine.Decision, *machine.Failure) { return machine.Decision{}, f }
 
 // emit adds an event and gives it its number and time.
 func (r *request) emit(runID string, event *conversationpb.Event) {
@@ -49,7 +47,7 @@ func (r *request) access() *machine.Failure {
 	case conversationpb.AccessGranted:
 		return nil
 	case conversationpb.AccessDenied:
-		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.AccessDenied)
 	default:
 		return conversationNotFound()
 	}
@@ -104,18 +102,18 @@ func (r *request) forgotten() *machine.Failure {
 	if !r.command.GetRepeated() || r.state.GetForgottenAt() == 0 || r.command.GetIssuedAt() > r.state.GetForgottenAt() {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_UNAVAILABLE, "not answered in time; whether it was carried out is not known any more")
+	return failure.New(failurepb.Code_UNAVAILABLE, failure.OutcomeForgotten)
 }
 
 func (*request) usedOtherwise() (machine.Decision, *machine.Failure) {
-	return refuse(failurepb.Code_VALIDATION, "the command id was used for another command")
+	return refuse(failure.New(failurepb.Code_VALIDATION, failure.CommandIDReused))
 }
 
 // checkCommandID refuses an id that could not be stored with the outcome.
 func (r *request) checkCommandID() *machine.Failure {
 	id := r.command.GetCommandId()
 	if len(id) > maxCommandID || !utf8.ValidString(id) {
-		return machine.Fail(failurepb.Code_VALIDATION, "a command id is text of at most %d bytes", maxCommandID)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("commandId").Param("what", "a command id").Param("most", maxCommandID)
 	}
 	return nil
 }
@@ -144,7 +142,7 @@ func (r *request) vacant() *machine.Failure {
 }
 
 func (r *request) actionPending() *machine.Failure {
-	return machine.Fail(failurepb.Code_ACTION_PENDING, "the conversation waits for a person to act").
+	return failure.New(failurepb.Code_ACTION_PENDING, failure.ActionPending).
 		With("pendingActionIds", pendingIDs(r.state))
 }
 
@@ -153,7 +151,7 @@ func (r *request) notRunning() *machine.Failure {
 	if lease == nil {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "a turn is running").With("activeRunId", lease.GetRunId())
+	return failure.New(failurepb.Code_CONVERSATION_BUSY, failure.TurnRunning).With("activeRunId", lease.GetRunId())
 }
 
 func pendingIDs(s *conversationpb.State) []string {

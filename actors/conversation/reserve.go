@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -33,8 +34,8 @@ func (r *request) settled(run string, usage *conversationpb.Usage) {
 		return
 	}
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
-		Usage: usage, SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()),
-		TurnCostNanoUsd: spend(turnOf(r.state).GetUsage().GetCostNanoUsd(), usage.GetCostNanoUsd()),
+		Usage: usage, SpentNanoUsd: money.Add(r.state.GetSpentNanoUsd(), usage.GetCostNanoUsd()),
+		TurnCostNanoUsd: money.Add(turnOf(r.state).GetUsage().GetCostNanoUsd(), usage.GetCostNanoUsd()),
 	}}})
 }
 

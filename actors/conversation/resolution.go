@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/actors/schema"
 	"parley/proto/conversationpb"
@@ -54,18 +55,18 @@ func (r *request) decide(
 			return r.decideClient(action, given.Client)
 		}
 	}
-	return nil, machine.Fail(failurepb.Code_VALIDATION, "the action is resolved by a resolution of type %s", action.GetKind())
+	return nil, failure.New(failurepb.Code_VALIDATION, failure.OtherResolutionType).Param("type", action.GetKind())
 }
 
 func (r *request) decideApproval(
 	action *conversationpb.PendingAction, given *conversationpb.ToolApproval,
 ) (*conversationpb.ActionClosed, *machine.Failure) {
 	if len(given.GetComment()) > maxComment || !utf8.ValidString(given.GetComment()) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "a comment is text of at most %d bytes", maxComment)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BadText).In("comment").Param("what", "a comment").Param("most", maxComment)
 	}
 	if !given.GetAllow() {
 		if len(given.GetApprovedArgs()) > 0 {
-			return nil, machine.Fail(failurepb.Code_VALIDATION, "approvedArgs go with the decision allow only")
+			return nil, failure.New(failurepb.Code_VALIDATION, failure.ArgsWithoutAllow).In("approvedArgs")
 		}
 		tell := tellDenied
 		if action.GetUnknownOutcome() {
@@ -99,21 +100,21 @@ func (r *request) approvedArgs(action *conversationpb.PendingAction, given []byt
 	if len(given) == 0 {
 		return nil, nil
 	}
-	fail := func(format string, args ...any) ([]byte, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_INVALID_APPROVED_ARGS, format, args...)
+	fail := func(reason failure.Reason) *failure.Failure {
+		return failure.New(failurepb.Code_INVALID_APPROVED_ARGS, reason)
 	}
 	if action.GetUnknownOutcome() {
-		return fail("the arguments of a call that may have run cannot be changed")
+		return nil, fail(failure.ArgsOfCallThatRan).In("approvedArgs")
 	}
 	if len(given) > r.limits.ActionArgsBytes {
-		return fail("approvedArgs are larger than %d bytes", r.limits.ActionArgsBytes)
+		return nil, fail(failure.ValuesTooLarge).In("approvedArgs").Param("most", r.limits.ActionArgsBytes)
 	}
 	args := compact(given)
 	if len(args) == 0 || args[0] != '{' || !utf8.Valid(given) {
-		return fail("approvedArgs are not a JSON object")
+		return nil, fail(failure.ValuesNotAnObject).In("approvedArgs")
 	}
 	if err := schema.Validate(action.GetSchema(), args); err != nil {
-		return fail("approvedArgs: %s", err)
+		return nil, fail(failure.ArgsAgainstSchema).In("approvedArgs").Param("problem", err)
 	}
 	return args, nil
 }
@@ -126,10 +127,10 @@ func (r *request) decideAnswers(
 	}
 	answers := compact(given.GetAnswers())
 	if len(given.GetAnswers()) > r.limits.ClientToolOutputBytes {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are larger than %d bytes", r.limits.ClientToolOutputBytes)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.ValuesTooLarge).In("answers").Param("most", r.limits.ClientToolOutputBytes)
 	}
 	if len(answers) == 0 || answers[0] != '{' || !utf8.Valid(given.GetAnswers()) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "answers are a JSON object: question to answer")
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BadAnswers).In("answers")
 	}
 	if f := checkAnswers(action, answers); f != nil {
 		return nil, f
@@ -140,18 +141,18 @@ func (r *request) decideAnswers(
 func (r *request) decideClient(
 	action *conversationpb.PendingAction, given *conversationpb.ClientResult,
 ) (*conversationpb.ActionClosed, *machine.Failure) {
-	fail := func(format string, args ...any) (*conversationpb.ActionClosed, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, format, args...)
+	fail := func(reason failure.Reason) *failure.Failure {
+		return failure.New(failurepb.Code_INVALID_CLIENT_TOOL_RESULT, reason)
 	}
 	if limit := r.limits.ClientToolOutputBytes; max(len(given.GetOutput()), len(given.GetError())) > limit {
-		return fail("the output is larger than %d bytes", limit)
+		return nil, fail(failure.OutputTooLarge).In("output").Param("most", limit)
 	}
 	if !utf8.ValidString(given.GetError()) {
-		return fail("the error is not valid UTF-8")
+		return nil, fail(failure.ErrorNotUTF8).In("error")
 	}
 	output := compact(given.GetOutput())
 	if len(output) == 0 && (given.GetError() == "" || len(given.GetOutput()) > 0) || !utf8.Valid(given.GetOutput()) {
-		return fail("the output is not a JSON value")
+		return nil, fail(failure.OutputNotJSON).In("output")
 	}
 	told := resolution{Type: conversationpb.KindClient, Output: output, Error: given.GetError()}
 	return closedWith(action, told, plain(output), given.GetError()), nil

@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -53,11 +54,11 @@ func (r *request) pendingAction(id string) (*conversationpb.PendingAction, *mach
 	if expired {
 		return nil, actionExpired()
 	}
-	return nil, machine.Fail(failurepb.Code_ACTION_NOT_PENDING, "the action is not pending")
+	return nil, failure.New(failurepb.Code_ACTION_NOT_PENDING, failure.ActionNotPending)
 }
 
 func actionExpired() *machine.Failure {
-	return machine.Fail(failurepb.Code_ACTION_EXPIRED, "the action has expired")
+	return failure.New(failurepb.Code_ACTION_EXPIRED, failure.ActionExpired)
 }
 
 // resolveTooLate carries out the lapse that the sweep has not got to yet, and refuses: what is stored comes first, so

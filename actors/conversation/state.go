@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/money"
 	"parley/proto/conversationpb"
 )
 
@@ -178,7 +179,7 @@ func turnEnded(next *conversationpb.State, event *conversationpb.Event, ended *c
 	next.StopReason = ended.GetStopReason()
 	next.Continuable = ended.GetContinuable()
 	next.TakenOver = ended.GetTakenOver()
-	next.SpentNanoUsd = spend(next.GetSpentNanoUsd(), usage.GetCostNanoUsd()-turn.GetUsage().GetCostNanoUsd())
+	next.SpentNanoUsd = money.Add(next.GetSpentNanoUsd(), usage.GetCostNanoUsd()-turn.GetUsage().GetCostNanoUsd())
 	next.SpentUnknown = next.GetSpentUnknown() || usage.GetModelCalls() > 0 && !usage.GetPriced()
 	next.UpdatedAt = max(next.GetUpdatedAt(), event.GetCreatedAt())
 }

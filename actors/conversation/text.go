@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -20,8 +21,7 @@ func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
 		bad = bad || !strings.HasPrefix(key, machine.ServerKeyPrefix)
 	}
 	if bad {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "server metadata is a JSON object of at most %d bytes and keys that begin with %s",
-			limit, machine.ServerKeyPrefix)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.BadServerMetadata).Param("most", limit).Param("prefix", machine.ServerKeyPrefix)
 	}
 	return machine.OneLine(raw), nil
 }
@@ -30,10 +30,10 @@ func serverObject(raw []byte, limit int) ([]byte, *machine.Failure) {
 func (m *Machine) title(text string) (string, *machine.Failure) {
 	text = strings.TrimSpace(text)
 	if !utf8.ValidString(text) {
-		return "", machine.Fail(failurepb.Code_VALIDATION, "title is not valid UTF-8")
+		return "", failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In("title")
 	}
 	if len(text) > m.limits.TitleRunes && utf8.RuneCountInString(text) > m.limits.TitleRunes {
-		return "", machine.Fail(failurepb.Code_VALIDATION, "title is longer than %d characters", m.limits.TitleRunes)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.TooManyCharacters).In("title").Param("most", m.limits.TitleRunes)
 	}
 	return text, nil
 }
@@ -41,14 +41,14 @@ func (m *Machine) title(text string) (string, *machine.Failure) {
 // checkContent checks the text of a message. It is stored as it came.
 func (m *Machine) checkContent(text string) *machine.Failure {
 	if len(text) > m.limits.MessageBytes {
-		return machine.Fail(failurepb.Code_VALIDATION, "message is longer than %d bytes", m.limits.MessageBytes).
+		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In("message").
 			With("maxBytes", m.limits.MessageBytes)
 	}
 	if !utf8.ValidString(text) {
-		return machine.Fail(failurepb.Code_VALIDATION, "message is not valid UTF-8")
+		return failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In("message")
 	}
 	if strings.TrimSpace(text) == "" {
-		return machine.Fail(failurepb.Code_VALIDATION, "message is required")
+		return failure.New(failurepb.Code_VALIDATION, failure.Required).In("message")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -41,7 +42,7 @@ func (r *request) setTitle(c *conversationpb.SetTitle) (machine.Decision, *machi
 	r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_Updated{Updated: updated}})
 	if c.GetUsage().GetPriced() {
 		r.emit(c.GetRunId(), &conversationpb.Event{Body: &conversationpb.Event_SessionUsage{SessionUsage: &conversationpb.SessionUsage{
-			Usage: c.GetUsage(), SpentNanoUsd: spend(r.state.GetSpentNanoUsd(), c.GetUsage().GetCostNanoUsd()),
+			Usage: c.GetUsage(), SpentNanoUsd: money.Add(r.state.GetSpentNanoUsd(), c.GetUsage().GetCostNanoUsd()),
 		}}})
 	}
 	return machine.Decision{Events: r.events, Reply: stateReply(r.after())}, nil

@@ -3,6 +3,7 @@ package conversation
 import (
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -23,13 +24,13 @@ func (r *request) update(c *conversationpb.Update) (machine.Decision, *machine.F
 	}
 	asked, experience := c.GetPatch(), c.GetAgent().GetExperience()
 	if asked == nil {
-		return refuse(failurepb.Code_VALIDATION, "a patch is required")
+		return refuse(failure.New(failurepb.Code_VALIDATION, failure.PatchMissing))
 	}
 	if asked.Title != nil && experience != nil && !experience.GetRename() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow renaming")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.RenameDisabled))
 	}
 	if asked.Pinned != nil && experience != nil && !experience.GetPin() {
-		return refuse(failurepb.Code_ACTION_DISABLED, "the agent does not allow pinning")
+		return refuse(failure.New(failurepb.Code_ACTION_DISABLED, failure.PinDisabled))
 	}
 	patch := &conversationpb.Patch{}
 	for _, rule := range []func(asked, patch *conversationpb.Patch) *machine.Failure{

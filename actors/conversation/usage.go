@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"unicode/utf8"
 
+	"parley/actors/core/money"
 	"parley/proto/conversationpb"
 )
 
@@ -36,10 +37,10 @@ func addUsage(a, b *conversationpb.Usage) *conversationpb.Usage {
 		return a
 	}
 	return &conversationpb.Usage{
-		InputTokens:       spend(a.GetInputTokens(), b.GetInputTokens()),
-		OutputTokens:      spend(a.GetOutputTokens(), b.GetOutputTokens()),
-		CachedInputTokens: spend(a.GetCachedInputTokens(), b.GetCachedInputTokens()),
-		CostNanoUsd:       spend(a.GetCostNanoUsd(), b.GetCostNanoUsd()),
+		InputTokens:       money.Add(a.GetInputTokens(), b.GetInputTokens()),
+		OutputTokens:      money.Add(a.GetOutputTokens(), b.GetOutputTokens()),
+		CachedInputTokens: money.Add(a.GetCachedInputTokens(), b.GetCachedInputTokens()),
+		CostNanoUsd:       money.Add(a.GetCostNanoUsd(), b.GetCostNanoUsd()),
 		Priced:            (a.GetPriced() || a.GetModelCalls() == 0) && (b.GetPriced() || b.GetModelCalls() == 0) && (a.GetPriced() || b.GetPriced()),
 		ModelCalls:        a.GetModelCalls() + b.GetModelCalls(),
 		Model:             cmp.Or(b.GetModel(), a.GetModel()),

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -76,13 +77,13 @@ func rules(maxAnswer int) table {
 }
 
 func notTheRequests() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "the key is not this request's")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.IdempotencyKeyOfAnother)
 }
 
 // take has the key stand for the request.
 func take(s *step, c *idempotencypb.Begin) *machine.Failure {
-	if failure := check(s, c); failure != nil {
-		return failure
+	if refused := check(s, c); refused != nil {
+		return refused
 	}
 	s.Emit(&idempotencypb.Event{Body: &idempotencypb.Event_Begun{Begun: &idempotencypb.State{
 		Id: s.Command.GetId(), Request: c.GetRequest(), Seed: s.Env.NewID("seed"), CreatedAt: s.Now, ExpiresAt: s.Now + c.GetKeepMs(),
@@ -93,22 +94,21 @@ func take(s *step, c *idempotencypb.Begin) *machine.Failure {
 
 func check(s *step, c *idempotencypb.Begin) *machine.Failure {
 	if len(c.GetRequest()) != sha256.Size || c.GetKeepMs() <= 0 || s.Command.GetId() == "" {
-		return machine.Fail(failurepb.Code_VALIDATION, "a key needs an id, the SHA-256 of a request and a time to keep it")
+		return failure.New(failurepb.Code_VALIDATION, failure.IncompleteKey)
 	}
 	return nil
 }
 
 // again answers a request whose key is taken: by the same request, or by another.
 func again(s *step, c *idempotencypb.Begin) *machine.Failure {
-	if failure := check(s, c); failure != nil {
-		return failure
+	if refused := check(s, c); refused != nil {
+		return refused
 	}
 	switch known := s.Before; {
 	case !bytes.Equal(known.GetRequest(), c.GetRequest()):
-		return machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT, "the Idempotency-Key was used for another request")
+		return failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyReused)
 	case known.GetAnswer() == nil && c.GetHolder() != "" && c.GetHolder() != known.GetHolder():
-		return machine.Fail(failurepb.Code_IDEMPOTENCY_CONFLICT,
-			"a request with this Idempotency-Key is under way, or was, and its answer is not kept; it is not carried out twice")
+		return failure.New(failurepb.Code_IDEMPOTENCY_CONFLICT, failure.IdempotencyKeyInUse)
 	}
 	return answer(s)
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/logpb"
@@ -153,11 +154,11 @@ func (m *Machine[S, C, E]) Decide(state, message proto.Message, env machine.Env)
 		if phase == Absent && m.rules.Missing != nil {
 			return machine.Decision{}, m.rules.Missing()
 		}
-		return machine.Decision{}, machine.Fail(failurepb.Code_VALIDATION, "this is no command of a %s", m.rules.Prefix)
+		return machine.Decision{}, failure.New(failurepb.Code_VALIDATION, failure.UnknownCommand).Param("entity", "a "+m.rules.Prefix)
 	}
 	if row.do != nil {
-		if failure := row.do(step); failure != nil {
-			return machine.Decision{}, failure
+		if refused := row.do(step); refused != nil {
+			return machine.Decision{}, refused
 		}
 	}
 	return step.decision(), nil

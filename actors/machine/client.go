@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -22,11 +23,11 @@ func ClientObject(name string, raw []byte, limit int) ([]byte, *Failure) {
 		return nil, nil
 	}
 	if len(raw) > limit {
-		return nil, Fail(failurepb.Code_VALIDATION, "%s is larger than %d bytes", name, limit).With("maxBytes", limit)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.TooLarge).In(name).With("maxBytes", limit)
 	}
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return nil, Fail(failurepb.Code_VALIDATION, "%s is not a JSON object", name)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.NotAnObject).In(name)
 	}
 	owned := false
 	for key := range fields {

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
@@ -56,7 +57,7 @@ func (l Limits) place(s *step, run string, since int64) *runpb.Place {
 func (l Limits) join(s *step, c *runpb.Join) *machine.Failure {
 	run := c.GetRunId()
 	if run == "" || len(run) > maxRunID {
-		return machine.Fail(failurepb.Code_VALIDATION, "a run id is text of at most %d bytes", maxRunID)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("runId").Param("what", "a run id").Param("most", maxRunID)
 	}
 	if !s.Exists() {
 		s.Emit(&runpb.QueueEvent{Body: &runpb.QueueEvent_Opened{Opened: &runpb.QueueOpened{Id: s.Command.GetQueueId()}}})
@@ -70,8 +71,8 @@ func (l Limits) join(s *step, c *runpb.Join) *machine.Failure {
 	case find(now.GetWaiting(), run) >= 0:
 		l.renew(s, now.GetWaiting(), run)
 	default:
-		if failure := l.enter(s, run); failure != nil {
-			return failure
+		if refused := l.enter(s, run); refused != nil {
+			return refused
 		}
 	}
 	l.grant(s) // what has lapsed
@@ -91,7 +92,7 @@ func (l Limits) enter(s *step, run string) *machine.Failure {
 	now := s.State()
 	free := len(now.GetPlaces()) < l.Concurrency
 	if !free && len(now.GetWaiting()) >= l.MaxQueued {
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "too many background runs are queued in this project").With("maxQueued", l.MaxQueued)
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.QueueFull).With("maxQueued", l.MaxQueued)
 	}
 	s.Emit(&runpb.QueueEvent{Body: &runpb.QueueEvent_Joined{Joined: &runpb.Joined{Place: l.place(s, run, s.Now), Waits: !free}}})
 	return nil

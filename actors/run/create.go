@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -35,7 +36,7 @@ func (r *request) again(*runpb.Create) (machine.Decision, *machine.Failure) {
 	}
 	switch {
 	case r.state.GetCommandId() != r.command.GetCommandId() || r.state.GetCommandId() == "":
-		return machine.Decision{}, machine.Fail(failurepb.Code_ALREADY_EXISTS, "the run exists")
+		return machine.Decision{}, failure.New(failurepb.Code_ALREADY_EXISTS, failure.RunExists)
 	case r.state.GetAdmitted() || r.state.Over():
 		return r.decide(), nil
 	}
@@ -80,25 +81,25 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 		{"a response id", c.GetPreviousResponseId()},
 	} {
 		if len(name.text) > maxID || !utf8.ValidString(name.text) || strings.ContainsFunc(name.text, unicode.IsControl) {
-			return invalid("%s is text of at most %d bytes without control characters", name.name, maxID)
+			return invalid(failure.BadName).Param("what", name.name).Param("most", maxID)
 		}
 	}
 	id := r.command.GetCommandId()
 	switch {
 	case r.command.GetRunId() == "" || c.GetConversationId() == "" || c.GetAgentId() == "":
-		return invalid("a run needs an id, a conversation and an agent")
+		return invalid(failure.IncompleteRun)
 	case len(id) > maxCommandID || !utf8.ValidString(id):
-		return invalid("a command id is text of at most %d bytes", maxCommandID)
+		return invalid(failure.BadText).In("commandId").Param("what", "a command id").Param("most", maxCommandID)
 	case len(order.GetRuntimeContext()) > r.limits.ContextBytes:
-		return invalid("runtime_context is larger than %d bytes", r.limits.ContextBytes)
+		return invalid(failure.TooLargeOf).In("runtimeContext").Param("most", r.limits.ContextBytes)
 	case len(c.GetSealedSecret()) > maxSecret:
-		return invalid("callback_secret is too long")
+		return invalid(failure.CallbackSecretTooLong).In("callbackSecret")
 	}
 	if f := checkCallback(c.GetCallbackUrl()); f != nil {
 		return f
 	}
 	if len(c.GetOpening().GetFiles()) > maxFiles {
-		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a message takes at most %d files", maxFiles)
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.MessageFilesFull).Param("most", maxFiles)
 	}
 	return r.checkOrder(order)
 }
@@ -107,19 +108,19 @@ func (r *request) checkCreate(c *runpb.Create) *machine.Failure {
 func (r *request) checkOrder(order *runpb.Order) *machine.Failure {
 	switch text := order.GetContent(); {
 	case len(text) > r.limits.InputBytes:
-		return invalid("input is longer than %d bytes", r.limits.InputBytes).With("maxBytes", r.limits.InputBytes)
+		return invalid(failure.TooLong).In("input").With("maxBytes", r.limits.InputBytes)
 	case !utf8.ValidString(text):
-		return invalid("input is not valid UTF-8")
+		return invalid(failure.NotUTF8).In("input")
 	case !order.GetContinues() && strings.TrimSpace(text) == "" && len(order.GetFileIds()) == 0:
-		return invalid("input is required")
+		return invalid(failure.Required).In("input")
 	case len(order.GetFileIds()) > maxFiles:
-		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a message takes at most %d files", maxFiles)
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.MessageFilesFull).Param("most", maxFiles)
 	case len(order.GetMetadata()) > r.limits.MetadataBytes:
-		return invalid("metadata is larger than %d bytes", r.limits.MetadataBytes)
+		return invalid(failure.TooLargeOf).In("metadata").Param("most", r.limits.MetadataBytes)
 	}
 	for _, file := range order.GetFileIds() {
 		if len(file) > maxID || !utf8.ValidString(file) {
-			return invalid("a file id is text of at most %d bytes", maxID)
+			return invalid(failure.BadText).In("fileIds").Param("what", "a file id").Param("most", maxID)
 		}
 	}
 	return nil
@@ -130,11 +131,11 @@ func (r *request) checkOrder(order *runpb.Order) *machine.Failure {
 func checkCallback(text string) *machine.Failure {
 	web := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 	if text != "" && !web || len(text) > maxURL || !utf8.ValidString(text) {
-		return invalid("callback_url must be an absolute http or https URL of at most %d bytes", maxURL)
+		return invalid(failure.BadCallbackURL).In("callbackUrl").Param("most", maxURL)
 	}
 	return nil
 }
 
-func invalid(format string, args ...any) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, format, args...)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason)
 }

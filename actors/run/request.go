@@ -1,6 +1,7 @@
 package run
 
 import (
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -43,7 +44,9 @@ func (r *request) drive() machine.Decision {
 	return decision
 }
 
-func notFound() *machine.Failure { return machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found") }
+func notFound() *machine.Failure {
+	return failure.New(failurepb.Code_RUN_NOT_FOUND, failure.RunNotFound)
+}
 
 // allowed refuses a caller who may not touch the run, without saying that there is one.
 func (r *request) allowed() *machine.Failure {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 	"parley/proto/taskpb"
@@ -32,9 +33,9 @@ func (r *request) addComment(c *taskpb.AddComment) *machine.Failure {
 	all := join(append(slices.Clone(r.Before.GetQueued()), said))
 	switch {
 	case r.Before.GetComments() >= uint64(r.limits.Comments):
-		return machine.Fail(failurepb.Code_VALIDATION, "a task takes at most %d comments", r.limits.Comments)
+		return failure.New(failurepb.Code_VALIDATION, failure.TooManyComments).Param("most", r.limits.Comments)
 	case len(all.GetText()) > r.limits.InputBytes:
-		return machine.Fail(failurepb.Code_CONVERSATION_BUSY, "too much was commented while the task runs")
+		return failure.New(failurepb.Code_CONVERSATION_BUSY, failure.TooMuchCommented)
 	}
 	comment := r.comment(taskpb.Role_USER, c.GetContent(), metadata)
 	r.Emit(&taskpb.Event{Body: &taskpb.Event_Commented{Commented: &taskpb.Commented{

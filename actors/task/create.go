@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -33,7 +34,7 @@ func (r *request) again(*taskpb.Create) *machine.Failure {
 	if f := r.allowed(); f != nil || r.outcome() != nil {
 		return f
 	}
-	return machine.Fail(failurepb.Code_ALREADY_EXISTS, "the task exists")
+	return failure.New(failurepb.Code_ALREADY_EXISTS, failure.TaskExists)
 }
 
 func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
@@ -68,19 +69,17 @@ func (r *request) newTask(c *taskpb.Create) (*taskpb.State, *machine.Failure) {
 }
 
 func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Failure) {
-	invalid := func(format string, args ...any) ([]byte, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, format, args...)
-	}
+	invalid := func(reason failure.Reason) *failure.Failure { return failure.New(failurepb.Code_VALIDATION, reason) }
 	user := r.Command.GetCaller().GetUserId()
 	switch {
 	case r.Command.GetTaskId() == "" || c.GetConversationId() == "":
-		return invalid("a task needs an id and a conversation")
+		return nil, invalid(failure.IncompleteTask)
 	case c.GetAgentId() == "":
-		return invalid("agentId is required")
+		return nil, invalid(failure.Required).In("agentId")
 	case len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl):
-		return invalid("a user id is text of at most %d bytes without control characters", maxUserID)
+		return nil, invalid(failure.BadName).In("userId").Param("what", "a user id").Param("most", maxUserID)
 	case len(c.GetFiles())+len(c.GetStored()) > maxFiles:
-		return nil, machine.Fail(failurepb.Code_TOO_MANY_FILES, "a task takes at most %d files", maxFiles)
+		return nil, failure.New(failurepb.Code_TOO_MANY_FILES, failure.TaskFilesFull).Param("most", maxFiles)
 	}
 	if f := checkText(failurepb.Code_VALIDATION, "input", c.GetInput(), r.limits.InputBytes); f != nil {
 		return nil, f
@@ -98,11 +97,11 @@ func (r *request) checkCreate(c *taskpb.Create) (metadata []byte, f *machine.Fai
 func checkText(missing failurepb.Code, name, text string, limit int) *machine.Failure {
 	switch {
 	case len(text) > limit:
-		return machine.Fail(failurepb.Code_VALIDATION, "%s is longer than %d bytes", name, limit).With("maxBytes", limit)
+		return failure.New(failurepb.Code_VALIDATION, failure.TooLong).In(name).With("maxBytes", limit)
 	case !utf8.ValidString(text):
-		return machine.Fail(failurepb.Code_VALIDATION, "%s is not valid UTF-8", name)
+		return failure.New(failurepb.Code_VALIDATION, failure.NotUTF8).In(name)
 	case strings.TrimSpace(text) == "":
-		return machine.Fail(missing, "%s is required", name)
+		return failure.New(missing, failure.Required).In(name)
 	}
 	return nil
 }
@@ -112,7 +111,7 @@ func checkText(missing failurepb.Code, name, text string, limit int) *machine.Fa
 func checkCallback(text string) *machine.Failure {
 	web := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 	if text != "" && !web || len(text) > maxURL || !utf8.ValidString(text) {
-		return machine.Fail(failurepb.Code_VALIDATION, "callbackUrl must be an absolute http or https URL of at most %d bytes", maxURL)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadCallbackURL).In("callbackUrl").Param("most", maxURL)
 	}
 	return nil
 }

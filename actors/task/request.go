@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -27,10 +28,10 @@ func (r *request) drive() { r.Effect(Drive{Task: r.State()}) }
 // replyOf answers with the task as it is afterwards.
 func replyOf(after *taskpb.State) proto.Message { return &taskpb.Reply{Task: after} }
 
-func notFound() *machine.Failure { return machine.Fail(failurepb.Code_NOT_FOUND, "task not found") }
+func notFound() *machine.Failure { return failure.New(failurepb.Code_NOT_FOUND, failure.TaskNotFound) }
 
 func usedOtherwise() *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, "the command id was used for another command")
+	return failure.New(failurepb.Code_VALIDATION, failure.CommandIDReused)
 }
 
 // allowed refuses a caller who may not touch the task, and an id that could not be stored with the outcome.
@@ -38,7 +39,7 @@ func (r *request) allowed() *machine.Failure {
 	switch r.Before.AccessOf(r.Command.GetCaller()) {
 	case conversationpb.AccessGranted:
 	case conversationpb.AccessDenied:
-		return machine.Fail(failurepb.Code_FORBIDDEN, "Access denied")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.AccessDenied)
 	default:
 		return notFound()
 	}
@@ -47,7 +48,7 @@ func (r *request) allowed() *machine.Failure {
 
 func (r *request) checkCommandID() *machine.Failure {
 	if id := r.Command.GetCommandId(); len(id) > maxCommandID || !utf8.ValidString(id) {
-		return machine.Fail(failurepb.Code_VALIDATION, "a command id is text of at most %d bytes", maxCommandID)
+		return failure.New(failurepb.Code_VALIDATION, failure.BadText).In("commandId").Param("what", "a command id").Param("most", maxCommandID)
 	}
 	return nil
 }

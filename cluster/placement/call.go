@@ -2,7 +2,6 @@ package placement
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -211,11 +210,4 @@ func (l *link) answered(answer *nodepb.Answer) {
 	if c != nil {
 		c.done <- result{response: answer.GetResponse()}
 	}
-}
-
-func isNotOwner(err error) bool {
-	var notOwner interface {
-		NotOwner() (in uint32, epoch uint64)
-	}
-	return errors.As(err, &notOwner)
 }

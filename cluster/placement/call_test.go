@@ -2,7 +2,6 @@ package placement
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
 	"parley/proto/conversationpb"
@@ -22,11 +22,6 @@ import (
 func commandID(reply any) string {
 	c, _ := reply.(*conversationpb.Command)
 	return c.GetCommandId()
-}
-
-func isLost(err error) bool {
-	var lost interface{ Lost() bool }
-	return errors.As(err, &lost) && lost.Lost()
 }
 
 func TestCallsAreAnswered(t *testing.T) {
@@ -152,7 +147,7 @@ func TestCallsAreLostWithTheConnection(t *testing.T) {
 			require.Eventually(t, func() bool { return b.shell.asked.Load() == 1 }, patience, time.Millisecond)
 			start := time.Now()
 			require.Positive(t, w.wires.drop(victim(a, b)))
-			require.True(t, isLost(<-failed))
+			require.True(t, follow.IsLost(<-failed))
 			t.Logf("told after %v", time.Since(start))
 			require.Less(t, time.Since(start), patience/2)
 			require.Equal(t, "context canceled", <-b.shell.ended, "and it is not served on")
@@ -176,12 +171,12 @@ func TestACutInOneDirection(t *testing.T) {
 	start := time.Now()
 	w.wires.deafen(b.member.Address, true)
 	for _, err := range []error{<-failed, <-sink.closed, <-back, <-backSink.closed} {
-		require.True(t, isLost(err), "%v", err)
+		require.True(t, follow.IsLost(err), "%v", err)
 	}
 	t.Logf("both are told after %v", time.Since(start))
 	require.Less(t, time.Since(start), patience/2)
 	_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
-	require.True(t, isNotOwner(err) || isLost(err), "%v", err)
+	require.True(t, follow.IsNotOwner(err) || follow.IsLost(err), "%v", err)
 
 	w.wires.deafen(b.member.Address, false)
 	linked(t, a.System, "b")
@@ -220,7 +215,7 @@ func TestANodeThatCannotBeReached(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return b.shell.asked.Load() == 2 }, patience, time.Millisecond)
 	w.leave("b")
-	require.True(t, isLost(<-blocked), "who is no member any more is lost")
+	require.True(t, follow.IsLost(<-blocked), "who is no member any more is lost")
 }
 
 func TestRestarts(t *testing.T) {
@@ -282,7 +277,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return b.shell.asked.Load() == 2 }, patience, time.Millisecond)
 	_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
-	require.True(t, isNotOwner(err), "nothing was done")
+	require.True(t, follow.IsNotOwner(err), "nothing was done")
 	cancel()
 	all.Wait()
 	require.Eventually(t, func() bool {
@@ -294,7 +289,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	on := a.links.Load().byName["b"].connected()
 	on.queued.Add(smallReserve + 1000)
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
-	require.True(t, isNotOwner(err))
+	require.True(t, follow.IsNotOwner(err))
 	on.queued.Add(-smallReserve - 1000)
 	_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
 	require.NoError(t, err)
@@ -303,7 +298,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	back := b.links.Load().byName["a"].connected()
 	back.queued.Add(900)
 	_, err = a.Ask(t.Context(), to, "conv_1", command(strings.Repeat("x", 300)))
-	require.True(t, isLost(err), "%v", err)
+	require.True(t, follow.IsLost(err), "%v", err)
 	back.queued.Add(-900)
 	_, err = a.Ask(t.Context(), to, "conv_1", command(strings.Repeat("x", 900)))
 	require.NoError(t, err, "one message always has room")
@@ -327,7 +322,7 @@ func TestStoppingRefusesAndFinishes(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
-		return isNotOwner(err)
+		return follow.IsNotOwner(err)
 	}, patience, time.Millisecond, "new ones are refused")
 	select {
 	case <-stopped:

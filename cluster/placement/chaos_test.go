@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/proto/conversationpb"
@@ -91,7 +92,7 @@ type chaosShell struct {
 	conversations map[string]*conversation
 }
 
-func (s *chaosShell) Follow(_ context.Context, _ uint32, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *chaosShell) Follow(_ context.Context, _ uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	c := s.conversations[id]
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
@@ -311,7 +312,7 @@ type shell struct {
 // feedOf is one follow at a shell.
 type feedOf struct {
 	expected bool
-	sink     cluster.Sink
+	sink     follow.Sink
 	canceled atomic.Bool
 }
 
@@ -354,7 +355,7 @@ func (s *shell) Call(_ context.Context, from string, _ proto.Message) (proto.Mes
 	return &nodepb.SetNodeState{Name: from}, nil
 }
 
-func (s *shell) Follow(ctx context.Context, in uint32, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *shell) Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if id == "refused" {
 		return nil, nil, &refusal{code: failurepb.Code_NOT_FOUND, text: "no such conversation"}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/proto/conversationpb"
 	"parley/proto/nodepb"
@@ -15,7 +16,7 @@ import (
 
 // subscription is a follow of a conversation of another node.
 type subscription struct {
-	sink   cluster.Sink
+	sink   follow.Sink
 	quit   atomic.Bool // the sink wants no more; set from anywhere, also from the sink
 	cancel func()      // ends the follow; nil until it has begun
 
@@ -26,7 +27,7 @@ type subscription struct {
 
 // Follow subscribes to a conversation of another node: a snapshot, and the changes right after it, in order and once
 // each. Ctx bounds the set-up only. When the link breaks, or a change is missing, the sink is closed.
-func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	var sub *subscription
 	response, err := s.carry(ctx, to.Node, uint32(to.Shard), func(on *session, passTo string) (*nodepb.Response, error) {
 		sub = &subscription{sink: sink}

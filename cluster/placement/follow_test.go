@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -68,7 +69,7 @@ func TestFollow(t *testing.T) {
 	feed.sink.Change(event(2))
 	feed.sink.Closed(fmt.Errorf("follow: %w", notOwned{}))
 	feed.sink.Change(event(3))
-	require.True(t, isNotOwner(<-sink.closed))
+	require.True(t, follow.IsNotOwner(<-sink.closed))
 	require.Eventually(t, feed.canceled.Load, patience, time.Millisecond)
 	require.True(t, proto.Equal(event(2), sink.heard()[len(sink.heard())-1]))
 	idle(t, a, b)
@@ -220,7 +221,7 @@ func TestNewsIsMissing(t *testing.T) {
 	p.number++
 	p.mu.Unlock()
 	feed.sink.Change(event(4))
-	require.True(t, isLost(<-sink.closed))
+	require.True(t, follow.IsLost(<-sink.closed))
 	require.Eventually(t, feed.canceled.Load, patience, time.Millisecond)
 	require.Len(t, sink.heard(), 1)
 	idle(t, a, b)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/follow"
 	"parley/proto/nodepb"
 )
 
@@ -69,7 +70,7 @@ func (m *metrics) asked(kind nodepb.Kind, err error, took time.Duration) {
 	switch {
 	case err == nil:
 		outcome = "ok"
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		outcome = "not_owner"
 	case errors.As(err, &lost):
 		outcome = "lost"

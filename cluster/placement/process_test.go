@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
@@ -53,7 +54,7 @@ func (noOwners) Owner(shard.ID) (cluster.Owner, bool) { return cluster.Owner{}, 
 // chatty is a shell whose conversations say something all the time.
 type chatty struct{ *shell }
 
-func (c *chatty) Follow(_ context.Context, _ uint32, _ string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (c *chatty) Follow(_ context.Context, _ uint32, _ string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	stop := make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(10 * time.Millisecond)
@@ -126,8 +127,8 @@ func TestAProcessThatIsKilled(t *testing.T) {
 	failed, sink := hang(t, a, nil, to)
 	start := time.Now()
 	require.NoError(t, process.Process.Kill())
-	require.True(t, isLost(<-failed))
-	require.True(t, isLost(<-sink.closed))
+	require.True(t, follow.IsLost(<-failed))
+	require.True(t, follow.IsLost(<-sink.closed))
 	t.Logf("told %v after the kill", time.Since(start))
 	require.Less(t, time.Since(start), patience/2)
 
@@ -167,14 +168,14 @@ func TestAProcessThatStandsStill(t *testing.T) {
 	failed, sink := hang(t, a, nil, to)
 	start := time.Now()
 	require.NoError(t, process.Process.Signal(syscall.SIGSTOP))
-	require.True(t, isLost(<-failed))
-	require.True(t, isLost(<-sink.closed))
+	require.True(t, follow.IsLost(<-failed))
+	require.True(t, follow.IsLost(<-sink.closed))
 	t.Logf("told %v after it stopped", time.Since(start))
 	require.Less(t, time.Since(start), patience/2)
 
 	start = time.Now()
 	_, err := a.Ask(t.Context(), to, "conv_1", command("hello"))
-	require.True(t, isNotOwner(err))
+	require.True(t, follow.IsNotOwner(err))
 	require.Less(t, time.Since(start), patience/2, "it is not waited for")
 
 	require.NoError(t, process.Process.Signal(syscall.SIGCONT))

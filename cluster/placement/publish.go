@@ -118,7 +118,7 @@ func (p *publication) follow(ctx context.Context, question *nodepb.Follow) (resp
 	return s.reply(snapshot), cancel
 }
 
-// Change implements cluster.Sink.
+// Change implements follow.Sink.
 func (p *publication) Change(change *conversationpb.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *publication) mergeLocked(change *conversationpb.Change) bool {
 	return true
 }
 
-// Closed implements cluster.Sink.
+// Closed implements follow.Sink.
 func (p *publication) Closed(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

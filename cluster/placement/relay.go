@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/cluster"
+	"parley/actors/core/follow"
 	"parley/proto/nodepb"
 )
 
@@ -24,14 +24,14 @@ func (s *System) carry(
 		return exchange(on, "")
 	}
 	l := s.links.Load().byName[node]
-	if !isNotOwner(unreached) || l == nil || l.unrelayable() { // without a link gossip has lost it: it is not to be asked
+	if !follow.IsNotOwner(unreached) || l == nil || l.unrelayable() { // without a link gossip has lost it: it is not to be asked
 		return nil, unreached
 	}
 	for _, through := range s.relays(node) {
 		response, err := exchange(through, node)
 		var lost *lostError
 		switch {
-		case isNotOwner(err), response.GetNotOwner().GetNotPassed():
+		case follow.IsNotOwner(err), response.GetNotOwner().GetNotPassed():
 			continue
 		case errors.As(err, &lost):
 			return nil, &lostError{node: node, why: "asked through " + lost.Error(), silent: unknownSilence}
@@ -76,7 +76,7 @@ func (s *System) passOn(ctx context.Context, request *nodepb.Request) *nodepb.Re
 	}
 	response, err := s.exchange(ctx, on, request)
 	switch {
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		return notPassed(in)
 	case err != nil:
 		return nil
@@ -91,7 +91,7 @@ func notPassed(in uint32) *nodepb.Response {
 
 // passFollowOn follows a conversation of a third node for the one whose question it is. Without an answer that the follow
 // has begun there is nothing to cancel; a nil answer is lost.
-func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink cluster.Sink) (*nodepb.Response, func()) {
+func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink follow.Sink) (*nodepb.Response, func()) {
 	on, err := s.reach(ctx, question.GetPassTo(), question.GetShard())
 	if err != nil {
 		return notPassed(question.GetShard()), nil
@@ -100,7 +100,7 @@ func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink
 	sub := &subscription{sink: sink}
 	response, err := s.followOver(ctx, on, question, sub)
 	switch {
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		return notPassed(question.GetShard()), nil
 	case err != nil:
 		return nil, nil

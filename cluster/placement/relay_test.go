@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/cluster/peer/peertest"
 	"parley/cluster/shard"
@@ -152,14 +153,14 @@ func TestWhatIsPassedOnAndLost(t *testing.T) {
 	require.Eventually(t, func() bool { return len(f.c.Unreached()) == 1 }, patience, time.Millisecond)
 	start := time.Now()
 	_, err := f.a.Ask(t.Context(), f.to, "conv_1", command("x"))
-	require.True(t, isNotOwner(err), "%v", err)
+	require.True(t, follow.IsNotOwner(err), "%v", err)
 	require.ErrorContains(t, err, "node b was not asked")
 	require.Less(t, time.Since(start), f.a.config.Silence)
 	l := f.a.links.Load().byName["b"]
 	require.True(t, l.unrelayable(), "the next ones do not ask c, for a moment")
 	require.Eventually(t, func() bool { return !l.unrelayable() }, patience, time.Millisecond)
 	_, _, err = f.a.Follow(t.Context(), f.to, "conv_1", newSink())
-	require.True(t, isNotOwner(err), "%v", err)
+	require.True(t, follow.IsNotOwner(err), "%v", err)
 	require.Zero(t, f.a.shell.asked.Load(), "it does not come back to who asked")
 	require.EqualValues(t, 1, f.b.shell.asked.Load())
 	<-f.b.shell.ended

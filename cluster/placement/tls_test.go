@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"parley/actors/core/follow"
 	"parley/cluster/certs"
 )
 
@@ -40,10 +41,10 @@ func TestMutualTLS(t *testing.T) {
 	for _, stranger := range []*node{foreign, open} {
 		to.Node = stranger.member.Name
 		_, err = a.Ask(t.Context(), to, "conv_1", command("hello"))
-		require.True(t, isNotOwner(err))
+		require.True(t, follow.IsNotOwner(err))
 		to.Node = "b"
 		_, err = stranger.Ask(t.Context(), to, "conv_1", command("hello"))
-		require.True(t, isNotOwner(err))
+		require.True(t, follow.IsNotOwner(err))
 		require.Zero(t, stranger.shell.asked.Load())
 	}
 	require.EqualValues(t, 1, b.shell.asked.Load())

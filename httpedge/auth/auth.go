@@ -11,16 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
-)
-
-// Error texts that clients see (document 2, "Authentication"; document 5, "Auth").
-const (
-	textRequired    = "Authentication required"
-	textInvalid     = "Invalid token"
-	textUnavailable = "Authentication is unavailable at the moment"
 )
 
 // maxUserID bounds a user id: it becomes part of storage keys.
@@ -29,16 +23,12 @@ const maxUserID = 256
 // Provider validates tokens. It is called from many goroutines.
 type Provider interface {
 	// Validate returns the user of a valid token, "" if the token names no user. For an invalid token the error is a
-	// *Refusal; any other error means that the provider cannot tell, and the request is refused as unavailable.
+	// *failure.Failure; any other error means that the provider cannot tell, and the request is refused as unavailable.
 	Validate(ctx context.Context, token string) (userID string, err error)
 }
 
-// Refusal is the error for an invalid token. Text is shown to the caller.
-type Refusal struct{ Text string }
-
-func (r *Refusal) Error() string { return r.Text }
-
-func refuse(text string) error { return &Refusal{Text: text} }
+// refuse is the error for an invalid token.
+func refuse(reason failure.Reason) error { return failure.New(failurepb.Code_AUTH_REQUIRED, reason) }
 
 // lifecycle is a provider with something to start and stop.
 type lifecycle interface {
@@ -94,10 +84,10 @@ func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 		caller.Trusted = true
 		return a.claimed(caller, request)
 	}
-	userID, failure := a.identify(ctx, request.Header(a.config.HeaderName))
-	if failure != nil {
+	userID, refused := a.identify(ctx, request.Header(a.config.HeaderName))
+	if refused != nil {
 		if !a.isExcluded(request.Path()) {
-			return endpoint.Caller{}, failure
+			return endpoint.Caller{}, refused
 		}
 		userID = ""
 	}
@@ -117,7 +107,7 @@ func (a *Authenticator) claimed(caller endpoint.Caller, request endpoint.Request
 	}
 	userID := request.Query("userId")
 	if userID != "" && !validUserID(userID) {
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_VALIDATION, "userId must have at most %d bytes and no control characters", maxUserID)
+		return endpoint.Caller{}, failure.New(failurepb.Code_VALIDATION, failure.BadUserID).Param("most", maxUserID)
 	}
 	caller.UserID = endpoint.OutsideUser(userID)
 	return caller, nil
@@ -128,33 +118,33 @@ func (a *Authenticator) identify(ctx context.Context, header string) (string, *m
 	token := a.token(header)
 	if token == "" {
 		a.metrics.missing.Inc()
-		return "", machine.Fail(failurepb.Code_AUTH_REQUIRED, textRequired)
+		return "", failure.New(failurepb.Code_AUTH_REQUIRED, failure.AuthenticationRequired)
 	}
 	userID, err := a.validate(ctx, token)
-	var refusal *Refusal
+	var refused *failure.Failure
 	switch {
 	case err == nil:
 		a.setDown(nil)
 		return userID, nil
-	case errors.As(err, &refusal):
+	case errors.As(err, &refused):
 		a.metrics.refused.Inc()
-		return "", machine.Fail(failurepb.Code_AUTH_REQUIRED, "%s", refusal.Text)
+		return "", refused
 	}
 	a.metrics.unavailable.Inc()
 	if ctx.Err() == nil {
 		a.setDown(err)
 	}
-	return "", machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
+	return "", failure.New(failurepb.Code_UNAVAILABLE, failure.AuthenticationUnavailable)
 }
 
 // validate asks the provider, unless the text cannot be a token.
 func (a *Authenticator) validate(ctx context.Context, token string) (string, error) {
 	if len(token) > a.config.MaxTokenBytes || !printable(token) {
-		return "", refuse(textInvalid)
+		return "", refuse(failure.InvalidToken)
 	}
 	userID, err := a.provider.Validate(ctx, token)
 	if err == nil && userID != "" && !validUserID(userID) {
-		return "", refuse(textInvalid)
+		return "", refuse(failure.InvalidToken)
 	}
 	return userID, err
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"parley/actors/core/failure"
+	"parley/proto/failurepb"
 )
 
 // maxVerdict bounds the response of a callout.
@@ -72,7 +75,7 @@ func (c *Callout) Validate(ctx context.Context, token string) (string, error) {
 		return "", err
 	}
 	if !verdict.Valid {
-		return "", refuse(shown(verdict.Error))
+		return "", shown(verdict.Error)
 	}
 	if c.config.CacheTTL > 0 {
 		c.cache.put(key, verdict.UserID, time.Now().Add(c.config.CacheTTL))
@@ -121,8 +124,8 @@ func (c *Callout) ask(ctx context.Context, token string) (verdict, error) {
 	return answer, nil
 }
 
-// shown makes the service's text fit to show to a caller.
-func shown(text string) string {
+// shown is a refusal in the service's words, as far as they are fit for a caller's eyes.
+func shown(text string) error {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -130,7 +133,7 @@ func shown(text string) string {
 		return r
 	}, text)
 	if text = strings.TrimSpace(text); text == "" || len(text) > 200 {
-		return textInvalid
+		return refuse(failure.InvalidToken)
 	}
-	return text
+	return failure.Verbatim(failurepb.Code_AUTH_REQUIRED, "%s", text)
 }

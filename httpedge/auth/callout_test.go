@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/failure"
 )
 
 func newCallout(t *testing.T, handler http.HandlerFunc, change func(*CalloutConfig)) *Callout {
@@ -63,11 +65,11 @@ func TestCalloutAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, test.body)
 			}, nil)
 			user, err := c.Validate(t.Context(), `t"1`)
-			var refusal *Refusal
+			var refusal *failure.Failure
 			switch {
 			case test.refusal != "":
 				require.ErrorAs(t, err, &refusal)
-				require.Equal(t, test.refusal, refusal.Text)
+				require.Equal(t, test.refusal, refusal.DefaultText())
 			case test.broken:
 				require.Error(t, err)
 				require.NotErrorAs(t, err, &refusal)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"parley/actors/core/failure"
 )
 
 // check validates the registered claims and returns the expiry, zero for none.
@@ -15,25 +17,25 @@ func (j *JWT) check(claims map[string]any, now time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if j.config.RequireExpiry && !hasExpiry {
-		return time.Time{}, refuse("Token has no expiry")
+		return time.Time{}, refuse(failure.TokenWithoutExpiry)
 	}
 	if hasExpiry && !now.Before(expiry.Add(j.config.Leeway)) {
-		return time.Time{}, refuse("Token expired")
+		return time.Time{}, refuse(failure.TokenExpired)
 	}
 	notBefore, hasNotBefore, err := dateClaim(claims, "nbf")
 	if err != nil {
 		return time.Time{}, err
 	}
 	if hasNotBefore && now.Before(notBefore.Add(-j.config.Leeway)) {
-		return time.Time{}, refuse("Token not yet valid")
+		return time.Time{}, refuse(failure.TokenNotYetValid)
 	}
 	if issuer, _ := claims["iss"].(string); j.config.Issuer != "" && issuer != j.config.Issuer {
-		return time.Time{}, refuse("Invalid issuer")
+		return time.Time{}, refuse(failure.InvalidIssuer)
 	}
 	if len(j.config.Audiences) > 0 && !slices.ContainsFunc(audiences(claims), func(name string) bool {
 		return slices.Contains(j.config.Audiences, name)
 	}) {
-		return time.Time{}, refuse("Invalid audience")
+		return time.Time{}, refuse(failure.InvalidAudience)
 	}
 	return expiry, nil
 }
@@ -47,11 +49,11 @@ func dateClaim(claims map[string]any, name string) (time.Time, bool, error) {
 	}
 	number, ok := value.(json.Number)
 	if !ok {
-		return time.Time{}, false, refuse("Invalid JWT format")
+		return time.Time{}, false, refuse(failure.InvalidJWT)
 	}
 	seconds, err := number.Float64()
 	if err != nil {
-		return time.Time{}, false, refuse("Invalid JWT format")
+		return time.Time{}, false, refuse(failure.InvalidJWT)
 	}
 	const farthest = 1 << 40 // year 36,812: keeps time arithmetic within its range
 	return time.Unix(int64(math.Min(math.Max(seconds, -farthest), farthest)), 0), true, nil

@@ -16,6 +16,8 @@ import (
 	// jwx: signature checks and key sets (JWK) are easy to get wrong by hand; only jws, jwk and jwa are used.
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
+
+	"parley/actors/core/failure"
 )
 
 // JWT validates signed tokens (JWS compact form).
@@ -106,7 +108,7 @@ func (j *JWT) Validate(ctx context.Context, token string) (string, error) {
 	}
 	userID := j.userID(claims)
 	if !validUserID(userID) {
-		return "", refuse("No user ID in token")
+		return "", refuse(failure.TokenWithoutUser)
 	}
 	until := now.Add(j.config.CacheTTL)
 	if !expiry.IsZero() && expiry.Before(until) {
@@ -125,7 +127,7 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 		return nil, err
 	}
 	if header.Algorithm != j.config.Algorithm {
-		return nil, refuse(textInvalid)
+		return nil, refuse(failure.InvalidToken)
 	}
 	candidates := []any{j.key}
 	if j.keys != nil {
@@ -139,7 +141,7 @@ func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
 			return payload, nil
 		}
 	}
-	return nil, refuse(textInvalid)
+	return nil, refuse(failure.InvalidToken)
 }
 
 // header is the part of a token's header that is used, only to choose the key.
@@ -149,7 +151,7 @@ type header struct {
 }
 
 func decodeHeader(token string) (header, error) {
-	malformed := refuse("Invalid JWT format")
+	malformed := refuse(failure.InvalidJWT)
 	encoded, rest, ok := strings.Cut(token, ".")
 	if !ok || strings.Count(rest, ".") != 1 {
 		return header{}, malformed
@@ -179,10 +181,10 @@ func decodeClaims(payload []byte) (map[string]any, error) {
 	decoder.UseNumber()
 	var claims map[string]any
 	if err := decoder.Decode(&claims); err != nil || claims == nil {
-		return nil, refuse("Invalid JWT format")
+		return nil, refuse(failure.InvalidJWT)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse("Invalid JWT format")
+		return nil, refuse(failure.InvalidJWT)
 	}
 	return claims, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 )
 
@@ -207,9 +208,9 @@ func TestAttacks(t *testing.T) {
 					require.Equal(t, "alice", user)
 					continue
 				}
-				var refusal *Refusal
+				var refusal *failure.Failure
 				require.ErrorAs(t, err, &refusal)
-				require.Equal(t, test.text, refusal.Text)
+				require.Equal(t, test.text, refusal.DefaultText())
 				require.Empty(t, user)
 			}
 		})
@@ -314,7 +315,7 @@ func FuzzValidate(f *testing.F) {
 			require.True(t, validUserID(user))
 			return
 		}
-		var refusal *Refusal
+		var refusal *failure.Failure
 		require.ErrorAs(t, err, &refusal)
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/lestrrat-go/jwx/v3/jwk"
+
+	"parley/actors/core/failure"
 )
 
 // Bounds of a key set.
@@ -166,7 +168,7 @@ func (s *keySet) find(ctx context.Context, keyID string) ([]any, error) {
 	if !s.usable() {
 		return nil, errNoKeys
 	}
-	return nil, refuse(textInvalid)
+	return nil, refuse(failure.InvalidToken)
 }
 
 func (s *keySet) usable() bool {

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/stretchr/testify/require"
+
+	"parley/actors/core/failure"
 )
 
 // published is one key of a set, as an identity provider shows it.
@@ -84,6 +87,10 @@ func check(t *testing.T, j *JWT, token, text string) {
 	if text == "" {
 		require.NoError(t, err)
 		require.Equal(t, "alice", user)
+		return
+	}
+	if refused, is := errors.AsType[*failure.Failure](err); is {
+		require.Equal(t, text, refused.DefaultText())
 		return
 	}
 	require.EqualError(t, err, text)

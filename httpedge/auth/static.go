@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+
+	"parley/actors/core/failure"
 )
 
 // Static is the static token map. Tokens are compared as SHA-256, so timing reveals nothing useful.
@@ -32,7 +34,7 @@ func NewStatic(tokens []StaticToken) (*Static, error) {
 func (s *Static) Validate(_ context.Context, token string) (string, error) {
 	userID, ok := s.users[digestOf(token)]
 	if !ok {
-		return "", refuse(textInvalid)
+		return "", refuse(failure.InvalidToken)
 	}
 	return userID, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
@@ -66,6 +67,51 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 	}
 }
 
+// wording is how this surface words failures: a conversation is a session, and names of fields are in snake_case.
+func wording() *failure.Wording {
+	return &failure.Wording{Conversation: "session", Spell: spell}
+}
+
+// spell is the surface's name of a field or detail of the rules.
+func spell(name string) string {
+	switch name {
+	case "activeRunId":
+		return "active_run_id"
+	case "allowedMimeTypes":
+		return "allowed_mime_types"
+	case "approvedArgs":
+		return "approved_args"
+	case "callbackSecret":
+		return "callback_secret"
+	case "callbackUrl":
+		return "callback_url"
+	case "fileId":
+		return "file_id"
+	case "maxBytes":
+		return "max_bytes"
+	case "maxCostUsd":
+		return "max_cost_usd"
+	case "maxFileSize":
+		return "max_file_size"
+	case "maxFiles":
+		return "max_files"
+	case "maxQueued":
+		return "max_queued"
+	case "onReach":
+		return "on_reach"
+	case "pendingActionIds":
+		return "pending_action_ids"
+	case "retryAfter":
+		return "retry_after"
+	case "runtimeContext":
+		return "runtime_context"
+	case "spentUsd":
+		return "spent_usd"
+	default:
+		return name
+	}
+}
+
 // problem is the body of an error. The numbers are of a budget that is used up. Where there is no token at all error is a title,
 // and message says what is missing (document 3, 1.3).
 type problem struct {
@@ -86,12 +132,10 @@ func appendProblem(dst []byte, p *endpoint.Problem) []byte {
 		switch {
 		case name == "error" && isText:
 			body.Error, body.Message = title, p.Message
-		case name == "spentUsd" && isNumber:
+		case name == "spent_usd" && isNumber:
 			body.SpentUSD = &number
-		case name == "maxCostUsd" && isNumber:
+		case name == "max_cost_usd" && isNumber:
 			body.MaxCostUSD = &number
-		case name == "retryAfter":
-			details["retry_after"] = value
 		default:
 			details[name] = value
 		}

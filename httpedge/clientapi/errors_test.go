@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 )
 
@@ -21,7 +22,8 @@ func TestProblems(t *testing.T) {
 		{map[string]any{"error": "Unauthorized"}, `{"error":"Unauthorized","message":"text","code":"some_code"}`},
 		{map[string]any{"odd": func() {}}, `{"error":"text","code":"some_code"}`},
 	} {
-		got := appendProblem(nil, &endpoint.Problem{Code: "some_code", Message: "text", Details: c.details})
+		refused := &failure.Failure{Reason: failure.Literal, Details: c.details}
+		got := appendProblem(nil, &endpoint.Problem{Code: "some_code", Message: "text", Details: wording().Details(refused)})
 		require.Equal(t, c.want, string(got))
 	}
 }

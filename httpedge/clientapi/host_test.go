@@ -14,6 +14,7 @@ import (
 
 	"parley/actors/conversation"
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/actors/machine/machinetest"
 	"parley/httpedge/endpoint"
@@ -244,7 +245,7 @@ func (h *host) stateLocked(id string) *conversationpb.State {
 }
 
 // Follow implements endpoint.Runtime.
-func (h *host) Follow(_ context.Context, id string, _ endpoint.Sink) (*endpoint.Subscription, error) {
+func (h *host) Follow(_ context.Context, id string, _ follow.Sink) (*endpoint.Subscription, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	state := h.stateLocked(id)

@@ -9,7 +9,7 @@ import (
 // Surface returns the routes of the Client API with its way of wording errors.
 func (a *API) Surface() endpoint.Surface {
 	return endpoint.Surface{
-		Name: "client", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem,
+		Name: "client", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem,
 		Headers: endpoint.SecurityHeaders(),
 	}
 }

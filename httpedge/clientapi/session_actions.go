@@ -219,6 +219,5 @@ func (r *resolutionInput) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	r.resolve, r.failure = turns.Resolution(in).Read()
-	r.failure = worded(r.failure)
 	return nil
 }

@@ -116,42 +116,18 @@ func sessionNotFound() *machine.Failure {
 	return machine.Fail(failurepb.Code_SESSION_NOT_FOUND, "Session not found")
 }
 
-// sessionFailure words a refusal of the conversation's rules as this surface does: somebody else's session is not there.
+// sessionFailure answers what this surface does not tell apart: somebody else's session is not there.
 func sessionFailure(err error) error {
-	var refused *machine.Failure
-	if !errors.As(err, &refused) {
+	refused, is := errors.AsType[*failure.Failure](err)
+	if !is {
 		return err
 	}
-	missing := refused.Code == failurepb.Code_NOT_FOUND && (refused.Reason == failure.ConversationNotFound || refused.Reason == failure.ConversationDeleted)
-	if missing || refused.Code == failurepb.Code_FORBIDDEN {
+	switch missing := refused.Reason == failure.ConversationNotFound || refused.Reason == failure.ConversationDeleted; {
+	case missing, refused.Code == failurepb.Code_FORBIDDEN:
 		return sessionNotFound()
+	default:
+		return err
 	}
-	return worded(refused)
-}
-
-// worded is a failure with names in snake_case; of nil nil.
-func worded(refused *machine.Failure) *machine.Failure {
-	if refused == nil {
-		return nil
-	}
-	said := machine.Fail(refused.Code, "%s", wireText(refused.DefaultText()))
-	for name, value := range refused.Details {
-		if name != "spentUsd" && name != "maxCostUsd" { // which appendProblem places
-			name = wireText(name)
-		}
-		said = said.With(name, value)
-	}
-	return said
-}
-
-// wireText puts the rules' names of fields into snake_case.
-func wireText(text string) string {
-	return strings.NewReplacer(
-		"maxCostUsd", "max_cost_usd", "onReach", "on_reach", "approvedArgs", "approved_args", "runtimeContext", "runtime_context",
-		"activeRunId", "active_run_id", "pendingActionIds", "pending_action_ids", "fileId", "file_id", "maxFiles", "max_files",
-		"maxFileSize", "max_file_size", "allowedMimeTypes", "allowed_mime_types", "maxBytes", "max_bytes", "maxQueued", "max_queued",
-		"the conversation", "the session", "a conversation", "a session",
-	).Replace(text)
 }
 
 // activeAgent returns the agent with which something new is to begin.

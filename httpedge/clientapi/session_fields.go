@@ -3,6 +3,7 @@ package clientapi
 import (
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
@@ -85,7 +86,7 @@ func appendSessionSummary(dst []byte, state *conversationpb.State) []byte {
 	if state.GetSpentUnknown() && state.GetSpentNanoUsd() == 0 {
 		dst = append(dst, "null"...)
 	} else {
-		dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())
+		dst = money.Append(dst, state.GetSpentNanoUsd())
 	}
 	dst = append(dst, `,"message_count":`...)
 	return append(strconv.AppendUint(dst, state.GetMessageCount(), 10), '}')

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley/actors/core/attachment"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
@@ -173,7 +174,7 @@ func (a *API) sessionFile(ctx context.Context, in *sessionFileIn) (*conversation
 		return nil, fileNotFound()
 	}
 	for _, file := range state.GetFiles() {
-		if file.GetId() == in.FileID && !filing.Expired(file, time.Now()) {
+		if file.GetId() == in.FileID && !attachment.Expired(file, time.Now().UnixMilli()) {
 			return file, nil
 		}
 	}

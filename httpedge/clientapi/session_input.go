@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/httpedge/turns"
 	"parley/proto/agentpb"
@@ -34,7 +35,6 @@ func (b *budgetInput) UnmarshalJSON(raw []byte) error {
 		in.MaxCostUSD = nil // no budget at all
 	}
 	b.budget, b.failure = turns.Budget(in).Read()
-	b.failure = worded(b.failure)
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (b *budgetInput) may(agent *agentpb.Agent) *machine.Failure {
 		return machine.Fail(failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, "the agent's budget cannot be removed")
 	case b.budget.GetMaxCostNanoUsd() > bound.GetMaxCostNanoUsd():
 		return machine.Fail(failurepb.Code_BUDGET_OVERRIDE_FORBIDDEN, "the agent's budget cannot be raised").
-			With("maxCostUsd", float64(bound.GetMaxCostNanoUsd())/1e9)
+			With("maxCostUsd", money.USD(bound.GetMaxCostNanoUsd()))
 	}
 	return nil
 }

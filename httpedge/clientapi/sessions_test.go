@@ -136,6 +136,29 @@ func TestUploadByForm(t *testing.T) {
 	require.Equal(t, 400, cut.status, "a form without its end: %s", cut.raw)
 }
 
+// TestFileNamesAreNotWords: a file is told by its own name, whatever fields of ours it is named after.
+func TestFileNamesAreNotWords(t *testing.T) {
+	const name = "the conversation fileId onReach.txt"
+	k := serveSessions(t)
+	id := k.decode(k.do("ann", "POST", "/agents/sessions", `{"agent":"helper"}`).raw)["id"]
+	path := fmt.Sprintf("/agents/sessions/%s/files", id)
+	for content, want := range map[string]string{
+		"":                       `file "` + name + `" is empty`,
+		strings.Repeat("x", 100): `file "` + name + `" is larger than 64 bytes`,
+	} {
+		var form bytes.Buffer
+		writer := multipart.NewWriter(&form)
+		part, err := writer.CreateFormFile("file", name)
+		require.NoError(t, err)
+		_, err = part.Write([]byte(content))
+		require.NoError(t, err)
+		require.NoError(t, writer.Close())
+		got := k.do("ann", "POST", path, form.String(), "Content-Type", writer.FormDataContentType())
+		require.Equal(t, 400, got.status, "%s", got.raw)
+		require.Equal(t, want, k.decode(got.raw)["error"])
+	}
+}
+
 // TestPagesDoNotShift: whatever is made while somebody pages, each session that was there is read once.
 func TestPagesDoNotShift(t *testing.T) {
 	k := serveSessions(t)

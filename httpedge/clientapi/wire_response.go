@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -45,7 +46,7 @@ func (r *responseRecord) AppendJSON(dst []byte) []byte {
 		dst = appendActions(dst, turn.GetPending())
 	}
 	dst = append(dst, `,"spent_usd":`...)
-	dst = wire.AppendUSD(dst, turn.GetSpentNanoUsd())
+	dst = money.Append(dst, turn.GetSpentNanoUsd())
 	dst = append(dst, `,"error":`...)
 	return append(appendResponseError(dst, turn), '}')
 }
@@ -108,7 +109,7 @@ func appendUsage(dst []byte, usage *conversationpb.Usage) []byte {
 	dst = append(dst, '}')
 	if usage.GetPriced() {
 		dst = append(dst, `,"cost_usd":`...)
-		dst = wire.AppendUSD(dst, usage.GetCostNanoUsd())
+		dst = money.Append(dst, usage.GetCostNanoUsd())
 	}
 	return append(dst, '}')
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -265,7 +266,7 @@ func (r *wholeResponse) appendOwn(dst []byte) []byte {
 	if r.turn == nil {
 		return append(dst, "null}"...)
 	}
-	return append(wire.AppendUSD(dst, r.turn.GetSpentNanoUsd()), '}')
+	return append(money.Append(dst, r.turn.GetSpentNanoUsd()), '}')
 }
 
 // Described implements openapi.Described.

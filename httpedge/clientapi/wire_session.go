@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
 	"parley/proto/conversationpb"
@@ -25,7 +26,7 @@ type sessionRecord struct{ state *conversationpb.State }
 func (r *sessionRecord) AppendJSON(dst []byte) []byte {
 	dst = appendSessionHead(dst, r.state)
 	dst = append(dst, `,"spent_usd":`...)
-	dst = wire.AppendUSD(dst, r.state.GetSpentNanoUsd())
+	dst = money.Append(dst, r.state.GetSpentNanoUsd())
 	dst = append(dst, `,"pending_actions":`...)
 	return append(appendActions(dst, r.state.GetPending()), '}')
 }
@@ -56,7 +57,7 @@ func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"max_cost_usd":`...)
-	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	dst = money.Append(dst, budget.GetMaxCostNanoUsd())
 	return append(wire.AppendMember(dst, `,"on_reach":`, budget.GetOnReach()), '}')
 }
 

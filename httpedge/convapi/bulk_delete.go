@@ -90,9 +90,9 @@ func bulkResult(id string, err error) bulkDeleteResult {
 	case failurepb.Code_NOT_FOUND, failurepb.Code_FORBIDDEN:
 		return bulkDeleteResult{ID: id, Status: bulkNotFound}
 	case failurepb.Code_CONVERSATION_BUSY:
-		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: failure.DefaultText()}
+		return bulkDeleteResult{ID: id, Status: bulkBusy, Message: wording().Text(failure)}
 	default:
-		return bulkDeleteResult{ID: id, Status: bulkError, Message: failure.DefaultText()}
+		return bulkDeleteResult{ID: id, Status: bulkError, Message: wording().Text(failure)}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/agentpb"
@@ -100,7 +101,7 @@ func appendConversation(dst []byte, state *conversationpb.State) []byte {
 	dst = append(dst, `,"budget":`...)
 	dst = appendBudget(dst, state.GetBudget())
 	dst = append(dst, `,"spentUsd":`...)
-	dst = wire.AppendUSD(dst, state.GetSpentNanoUsd())
+	dst = money.Append(dst, state.GetSpentNanoUsd())
 	dst = append(dst, `,"runtime":`...)
 	dst = appendRuntime(dst, state)
 	dst = append(dst, `,"continuable":`...)

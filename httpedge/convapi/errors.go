@@ -3,6 +3,7 @@ package convapi
 import (
 	"encoding/json"
 
+	"parley/actors/core/failure"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/failurepb"
@@ -71,6 +72,9 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_SECRETS_UNAVAILABLE:       {Status: 503, Code: "secrets_unavailable"},
 	}
 }
+
+// wording is how this surface words failures: as the rules do.
+func wording() *failure.Wording { return &failure.Wording{} }
 
 // appendProblem renders {error, code, message, details}: error and message hold the same text, because clients read
 // one or the other (supplement, section 1).

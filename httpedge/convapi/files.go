@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"parley/actors/core/attachment"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/filing"
@@ -154,7 +155,7 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 	if err == nil {
 		err = access(ctx, owner)
 	}
-	if err == nil && filing.Expired(file, time.Now()) || isNotFound(err) {
+	if err == nil && attachment.Expired(file, time.Now().UnixMilli()) || isNotFound(err) {
 		return nil, nil, notFound("file")
 	}
 	return file, state, err

@@ -70,6 +70,16 @@ func inline(name, mimeType, content string) string {
 	return `{"name":"` + name + `","mimeType":"` + mimeType + `","content":"` + base64.StdEncoding.EncodeToString([]byte(content)) + `"}`
 }
 
+// TestFileNamesAreNotWords: a file is told by its own name, whatever fields of ours it is named after.
+func TestFileNamesAreNotWords(t *testing.T) {
+	const name = "the conversation fileId onReach.txt"
+	k := serve(t, withFiles)
+	k.store.Put(filed(conv1, "u"))
+	path := "/files?conversationId=" + conv1 + "&userId=u&name=" + url.QueryEscape(name)
+	got := k.refused(400, "VALIDATION_ERROR", "POST", path, "", "Content-Type", "application/octet-stream")
+	require.Equal(t, `file "`+name+`" is empty`, got.at(t, "error"))
+}
+
 func TestUploadForms(t *testing.T) {
 	k := serve(t, withFiles)
 	k.store.Put(filed(conv1, "u"))

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/actors/core/feature"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
@@ -156,7 +157,7 @@ func serve(t *testing.T, settings ...setting) *kit {
 // upstream lets the hub follow what the kit holds: the log as it is, and nothing new.
 type upstream struct{ k *kit }
 
-func (u upstream) Follow(ctx context.Context, id string, _ sse.Sink) (*conversationpb.Snapshot, func(), error) {
+func (u upstream) Follow(ctx context.Context, id string, _ follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	state, err := u.k.store.State(ctx, id)
 	if err != nil {
 		return nil, nil, err

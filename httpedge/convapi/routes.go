@@ -8,7 +8,7 @@ import (
 // Surface returns the conversation server's routes with its way of wording errors.
 func (a *API) Surface() endpoint.Surface {
 	surface := endpoint.Surface{
-		Name: "conversation", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem,
+		Name: "conversation", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem,
 	}
 	if a.config.Docs {
 		a.docs = newDocuments(a.config, surface.Rows)

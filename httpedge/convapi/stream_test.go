@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge"
 	"parley/httpedge/convapi"
@@ -39,7 +40,7 @@ type talk struct {
 	run   string
 	user  *conversationpb.Message
 	text  string
-	sinks map[endpoint.Sink]struct{}
+	sinks map[follow.Sink]struct{}
 	sent  chan *conversationpb.Accepted // messages accepted
 	asked int
 	// onAsk answers commands other than a send.
@@ -49,7 +50,7 @@ type talk struct {
 func newTalk() *talk {
 	return &talk{
 		state: &conversationpb.State{Id: "conv_1", TenantId: "t", ProjectId: "p", UserId: "ann", AgentId: "assistant"},
-		sinks: make(map[endpoint.Sink]struct{}),
+		sinks: make(map[follow.Sink]struct{}),
 		sent:  make(chan *conversationpb.Accepted, 64),
 	}
 }
@@ -71,7 +72,7 @@ func (c *talk) Events(_ context.Context, query endpoint.EventQuery) (*endpoint.E
 	return &endpoint.EventPage{Events: c.log[from:min(from+uint64(query.Limit), last)], LastSeq: last}, nil
 }
 
-func (c *talk) Follow(_ context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+func (c *talk) Follow(_ context.Context, id string, sink follow.Sink) (*endpoint.Subscription, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != c.state.GetId() {

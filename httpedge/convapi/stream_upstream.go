@@ -3,6 +3,7 @@ package convapi
 import (
 	"context"
 
+	"parley/actors/core/follow"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
@@ -20,7 +21,7 @@ func NewUpstream(runtime endpoint.Runtime, reader endpoint.Reader) sse.Upstream 
 }
 
 // Follow implements sse.Upstream.
-func (u upstream) Follow(ctx context.Context, id string, sink sse.Sink) (*conversationpb.Snapshot, func(), error) {
+func (u upstream) Follow(ctx context.Context, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	subscription, err := u.runtime.Follow(ctx, id, sink)
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
@@ -145,7 +146,7 @@ func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, `{"maxCostUsd":`...)
-	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	dst = money.Append(dst, budget.GetMaxCostNanoUsd())
 	dst = append(dst, `,"onReach":`...)
 	return append(wire.AppendString(dst, budget.GetOnReach()), '}')
 }

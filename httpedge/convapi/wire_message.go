@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/endpoint/wire"
 	"parley/httpedge/eventlog"
@@ -103,7 +104,7 @@ func appendSpent(dst []byte, budget *conversationpb.Budget, spent int64) []byte 
 	dst = append(dst, `,"budget":`...)
 	dst = appendBudget(dst, budget)
 	dst = append(dst, `,"spentUsd":`...)
-	return wire.AppendUSD(dst, spent)
+	return money.Append(dst, spent)
 }
 
 // turnStatus is the status of a turn that did not simply complete, "" of one that did.
@@ -198,7 +199,7 @@ func appendUsage(dst []byte, usage *conversationpb.Usage) []byte {
 	}
 	if usage.GetPriced() {
 		dst = append(dst, `,"costUsd":`...)
-		dst = wire.AppendUSD(dst, usage.GetCostNanoUsd())
+		dst = money.Append(dst, usage.GetCostNanoUsd())
 	}
 	return append(dst, '}')
 }

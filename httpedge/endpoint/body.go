@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
-
-const textNoObject = "the body must be a JSON object"
 
 // decodeBody reads a JSON object into an input. An empty body is an empty object; fields that the input does not have
 // are ignored.
@@ -22,16 +21,16 @@ func decodeBody(body []byte, in any, maxDepth int) *machine.Failure {
 		return nil
 	}
 	if !utf8.Valid(body) {
-		return machine.Fail(failurepb.Code_VALIDATION, "the body is not valid UTF-8")
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotUTF8)
 	}
 	if tooDeep(body, maxDepth) {
-		return machine.Fail(failurepb.Code_VALIDATION, "the body is nested deeper than %d levels", maxDepth)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyTooDeep).Param("most", maxDepth)
 	}
 	if err := json.Unmarshal(body, in); err != nil {
 		return bodyFailure(err)
 	}
 	if bytes.Equal(bytes.TrimSpace(body), []byte("null")) { // which decodes into anything
-		return machine.Fail(failurepb.Code_VALIDATION, textNoObject)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	return nil
 }
@@ -106,18 +105,18 @@ func isVast(number []byte) bool {
 }
 
 func bodyFailure(err error) *machine.Failure {
-	var failure *machine.Failure
-	if errors.As(err, &failure) {
-		return failure
+	var refused *machine.Failure
+	if errors.As(err, &refused) {
+		return refused
 	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		if wrong.Field == "" {
-			return machine.Fail(failurepb.Code_VALIDATION, textNoObject)
+			return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 		}
-		return machine.Fail(failurepb.Code_VALIDATION, "%s must be %s", wrong.Field, describe(wrong.Type))
+		return failure.New(failurepb.Code_VALIDATION, failure.WrongType).Param("name", wrong.Field).Param("type", describe(wrong.Type))
 	}
-	return machine.Fail(failurepb.Code_VALIDATION, "the body is not valid JSON: %s", err.Error())
+	return failure.New(failurepb.Code_VALIDATION, failure.BodyNotJSON).Param("problem", err.Error())
 }
 
 // describe names a Go type as a JSON client knows it.

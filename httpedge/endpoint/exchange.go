@@ -14,6 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -84,9 +85,9 @@ func (x *exchange) Admit() error {
 	if x.release != nil {
 		return nil
 	}
-	release, failure := x.mux.openStream(x)
-	if failure != nil {
-		return failure
+	release, refused := x.mux.openStream(x)
+	if refused != nil {
+		return refused
 	}
 	x.release = release
 	return nil
@@ -160,7 +161,7 @@ func (x *exchange) requestID() string {
 func (x *exchange) answer() {
 	if x.mux.stopping.Load() {
 		x.rc.SetConnectionClose()
-		x.fail(machine.Fail(failurepb.Code_UNAVAILABLE, "the server is shutting down"))
+		x.fail(failure.New(failurepb.Code_UNAVAILABLE, failure.ServerShuttingDown))
 		return
 	}
 	row := x.row
@@ -171,8 +172,8 @@ func (x *exchange) answer() {
 	ctx, cancel := context.WithTimeout(x.mux.base, timeout)
 	x.cancel = cancel
 	x.deadline, _ = ctx.Deadline()
-	if failure := x.admitCaller(ctx); failure != nil {
-		x.fail(failure)
+	if refused := x.admitCaller(ctx); refused != nil {
+		x.fail(refused)
 		return
 	}
 	ctx = x.attended(x.watched(ctx))
@@ -222,14 +223,14 @@ func (x *exchange) nameServer() {
 func (x *exchange) admitCaller(ctx context.Context) *machine.Failure {
 	config := &x.mux.config
 	if authenticator := x.authenticator(); authenticator != nil {
-		caller, failure := authenticator.Authenticate(ctx, x)
-		if failure != nil {
-			return failure
+		caller, refused := authenticator.Authenticate(ctx, x)
+		if refused != nil {
+			return refused
 		}
 		x.call.Caller = caller
 		if x.surface.Permit != nil {
-			if failure := x.surface.Permit(ctx, caller, x.row); failure != nil {
-				return failure
+			if refused := x.surface.Permit(ctx, caller, x.row); refused != nil {
+				return refused
 			}
 		}
 	}
@@ -266,8 +267,8 @@ func (x *exchange) writeResult(body any) {
 
 // fail answers with what the surface makes of an error.
 func (x *exchange) fail(err error) {
-	if failure := (*machine.Failure)(nil); errors.As(err, &failure) && failure.Code == failurepb.Code_VALIDATION && x.row != nil && x.row.invalid != 0 {
-		err = failure.WithCode(x.row.invalid)
+	if refused := (*machine.Failure)(nil); errors.As(err, &refused) && refused.Code == failurepb.Code_VALIDATION && x.row != nil && x.row.invalid != 0 {
+		err = refused.WithCode(x.row.invalid)
 	}
 	problem := x.surface.problem(err)
 	x.code, x.cause = problem.Code, problem.Cause

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/site"
 	"parley/proto/failurepb"
@@ -13,9 +14,9 @@ import (
 
 // foreign says why a request is not taken of the browser that sent it, "" = it is. A name of the server is checked where the
 // request came over loopback, or names are configured: a server that is reached from elsewhere has names that it does not know.
-func (m *Mux) foreign(rc *fasthttp.RequestCtx) string {
+func (m *Mux) foreign(rc *fasthttp.RequestCtx) *failure.Failure {
 	if m.config.Site == nil {
-		return ""
+		return nil
 	}
 	policy := *m.config.Site
 	policy.AnyHost = len(policy.Hosts) == 0 && !site.Loopback(rc.LocalAddr())
@@ -41,5 +42,5 @@ func (x *exchange) checkJSON(body []byte) *machine.Failure {
 	if err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
 		return nil
 	}
-	return machine.Fail(failurepb.Code_VALIDATION, "Content-Type must be application/json")
+	return failure.New(failurepb.Code_VALIDATION, failure.ContentTypeNotJSON)
 }

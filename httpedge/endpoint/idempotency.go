@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -102,7 +103,7 @@ func writePart(sum hash.Hash, part []byte) {
 }
 
 func badKey() *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, "an Idempotency-Key is 1 to %d printable ASCII characters", maxIdempotencyKey)
+	return failure.New(failurepb.Code_VALIDATION, failure.BadIdempotencyKey).Param("most", maxIdempotencyKey)
 }
 
 // replay gives the first answer again.

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -130,23 +131,23 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 		if body, err = x.wholeBody(); err != nil {
 			return err
 		}
-		if failure := x.checkJSON(body); failure != nil {
-			return failure
+		if refused := x.checkJSON(body); refused != nil {
+			return refused
 		}
-		if failure := decodeBody(body, in, x.mux.config.MaxJSONDepth); failure != nil {
-			return failure
+		if refused := decodeBody(body, in, x.mux.config.MaxJSONDepth); refused != nil {
+			return refused
 		}
 	}
-	if failure := p.decodeParams(x, value); failure != nil {
-		return failure
+	if refused := p.decodeParams(x, value); refused != nil {
+		return refused
 	}
 	if v, ok := in.(Validator); ok && p.validates {
-		if failure := v.Validate(); failure != nil {
-			return failure
+		if refused := v.Validate(); refused != nil {
+			return refused
 		}
 	}
 	if vast := vastNumber(body); vast != "" { // last: fields of their own have better words for it
-		return machine.Fail(failurepb.Code_VALIDATION, "the body holds a number that is out of range: %s", vast)
+		return failure.New(failurepb.Code_VALIDATION, failure.NumberOutOfRange).Param("number", vast)
 	}
 	return nil
 }
@@ -155,17 +156,17 @@ func (p *inputPlan) decode(x *exchange, value reflect.Value, in any) error {
 func (p *inputPlan) decodeParams(x *exchange, value reflect.Value) *machine.Failure {
 	for i := range p.params {
 		param := &p.params[i]
-		text, failure := x.param(param)
+		text, refused := x.param(param)
 		switch {
-		case failure != nil:
+		case refused != nil:
 		case param.index != nil:
-			failure = param.set(value.FieldByIndex(param.index), text)
+			refused = param.set(value.FieldByIndex(param.index), text)
 		case param.Name == headerConsistency:
-			text, failure = param.chosen(text)
+			text, refused = param.chosen(text)
 			x.call.wantsStale = text == readStale
 		}
-		if failure != nil {
-			return failure
+		if refused != nil {
+			return refused
 		}
 	}
 	return nil
@@ -179,7 +180,7 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 		raw, _ := x.rc.UserValue(p.Name).(string) // an absent parameter is the empty text
 		decoded, err := url.PathUnescape(raw)
 		if err != nil {
-			return "", machine.Fail(failurepb.Code_VALIDATION, "the path holds a malformed escape")
+			return "", failure.New(failurepb.Code_VALIDATION, failure.BadPathEscape)
 		}
 		text = decoded
 	case FromQuery:
@@ -193,10 +194,10 @@ func (x *exchange) param(p *Param) (string, *machine.Failure) {
 		text = string(x.rc.Request.Header.Peek(p.Name))
 	}
 	if !utf8.ValidString(text) {
-		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q is not valid UTF-8", p.Source, p.Name)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.ParameterNotUTF8).Param("source", p.Source).Param("name", p.Name)
 	}
 	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "", machine.Fail(failurepb.Code_VALIDATION, "%s %q must not hold control characters", p.Source, p.Name)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.ParameterControlCharacters).Param("source", p.Source).Param("name", p.Name)
 	}
 	return text, nil
 }
@@ -237,11 +238,11 @@ func (p *Param) set(field reflect.Value, text string) *machine.Failure {
 		field.SetInt(int64(min(n, math.MaxInt32))) // so that no sum of two of them overflows
 		return nil
 	}
-	text, failure := p.chosen(text)
-	if failure == nil {
+	text, refused := p.chosen(text)
+	if refused == nil {
 		field.SetString(text)
 	}
-	return failure
+	return refused
 }
 
 // chosen is a text or its default, if it is one that may be.
@@ -250,7 +251,7 @@ func (p *Param) chosen(text string) (string, *machine.Failure) {
 		text = p.Default
 	}
 	if len(p.Enum) > 0 && text != "" && !slices.Contains(p.Enum, text) {
-		return "", machine.Fail(failurepb.Code_VALIDATION, "%s must be one of: %s", p.Name, strings.Join(p.Enum, ", "))
+		return "", failure.New(failurepb.Code_VALIDATION, failure.NotOneOf).Param("name", p.Name).Param("choices", strings.Join(p.Enum, ", "))
 	}
 	return text, nil
 }

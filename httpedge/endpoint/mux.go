@@ -18,6 +18,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/site"
 	"parley/proto/failurepb"
@@ -221,13 +222,13 @@ func (m *Mux) find(method, path string, rc *fasthttp.RequestCtx) *route {
 
 // Serve answers one request.
 func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
-	if complaint := m.ambiguous(rc); complaint != "" {
+	if refused := m.ambiguous(rc); refused != nil {
 		rc.SetConnectionClose()
-		m.refuse(rc, machine.Fail(failurepb.Code_VALIDATION, "%s", complaint))
+		m.refuse(rc, refused)
 		return
 	}
-	if complaint := m.foreign(rc); complaint != "" {
-		m.refuse(rc, machine.Fail(failurepb.Code_FORBIDDEN, "%s", complaint))
+	if refused := m.foreign(rc); refused != nil {
+		m.refuse(rc, refused)
 		return
 	}
 	path := rc.URI().PathOriginal()
@@ -247,28 +248,28 @@ func (m *Mux) Serve(rc *fasthttp.RequestCtx) {
 
 // ambiguous says what in a header somebody in front may have read otherwise than this server, "" = nothing: a body in chunks
 // that came with a length, too (RFC 9112, section 6.3), a line that goes on in the next one (section 5.2), and two credentials.
-func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) string {
+func (m *Mux) ambiguous(rc *fasthttp.RequestCtx) *failure.Failure {
 	const inChunks = -1
 	chunked, seen := rc.Request.Header.ContentLength() == inChunks, 0
 	for line := range bytes.Lines(rc.Request.Header.RawHeaders()) {
 		if line[0] == ' ' || line[0] == '\t' {
-			return "a header field must be one line"
+			return failure.New(failurepb.Code_VALIDATION, failure.FoldedHeader)
 		}
 		name, _, _ := bytes.Cut(line, []byte(":"))
 		if chunked && bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)) {
-			return "Content-Length and Transfer-Encoding cannot be used together"
+			return failure.New(failurepb.Code_VALIDATION, failure.TwoLengths)
 		}
 		for i, credential := range m.credentials {
 			if !bytes.EqualFold(name, credential) {
 				continue
 			}
 			if seen&(1<<i) != 0 {
-				return string(credential) + " must be there only once"
+				return failure.New(failurepb.Code_VALIDATION, failure.RepeatedHeader).Param("header", string(credential))
 			}
 			seen |= 1 << i
 		}
 	}
-	return ""
+	return nil
 }
 
 func (m *Mux) run(rc *fasthttp.RequestCtx, at *mounted, row *Row) {
@@ -300,10 +301,10 @@ func (m *Mux) unmatched(rc *fasthttp.RequestCtx) {
 	method, path := string(rc.Method()), string(rc.URI().PathOriginal())
 	if allowed := m.allowed(path); len(allowed) > 0 {
 		rc.Response.Header.Set("Allow", strings.Join(allowed, ", "))
-		m.refuse(rc, machine.Fail(failurepb.Code_METHOD_NOT_ALLOWED, "%s is not allowed on %s", method, printable(path)))
+		m.refuse(rc, failure.New(failurepb.Code_METHOD_NOT_ALLOWED, failure.MethodNotAllowed).Param("method", method).Param("path", printable(path)))
 		return
 	}
-	m.refuse(rc, machine.Fail(failurepb.Code_NOT_FOUND, "Route not found: %s %s", method, printable(path)))
+	m.refuse(rc, failure.New(failurepb.Code_NOT_FOUND, failure.RouteNotFound).Param("method", method).Param("path", printable(path)))
 }
 
 func (m *Mux) preflight(rc *fasthttp.RequestCtx) bool {
@@ -349,23 +350,23 @@ func (m *Mux) RefuseBroken(rc *fasthttp.RequestCtx, err error) {
 }
 
 // AppendUnavailable renders the body with which a connection is refused before a request has been read from it.
-func (m *Mux) AppendUnavailable(dst []byte, text string) []byte {
+func (m *Mux) AppendUnavailable(dst []byte, reason failure.Reason) []byte {
 	at := m.surfaces[len(m.surfaces)-1]
-	return at.AppendProblem(dst, at.problem(machine.Fail(failurepb.Code_UNAVAILABLE, "%s", text)))
+	return at.AppendProblem(dst, at.problem(failure.New(failurepb.Code_UNAVAILABLE, reason)))
 }
 
 // openStream takes a place for a stream, of the server's and of the caller's.
 func (m *Mux) openStream(x *exchange) (func(), *machine.Failure) {
 	if m.streams.Add(1) > int64(m.config.MaxStreams) {
 		m.streams.Add(-1)
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "too many open streams on this server")
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStreamsFull)
 	}
 	release := func() {}
 	if m.config.Limiter != nil {
-		var failure *machine.Failure
-		if release, failure = m.config.Limiter.OpenStream(x.call.Caller, x); failure != nil {
+		var refused *machine.Failure
+		if release, refused = m.config.Limiter.OpenStream(x.call.Caller, x); refused != nil {
 			m.streams.Add(-1)
-			return nil, failure
+			return nil, refused
 		}
 	}
 	return once(func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -77,8 +78,8 @@ const (
 	codeBadRange      = "range_not_satisfiable"
 )
 
-// faultText is all that a caller learns of a fault.
-const faultText = "Internal error"
+// internal is all that a caller learns of something that broke.
+func internal() *failure.Failure { return failure.New(failurepb.Code_INTERNAL, failure.Internal) }
 
 // problem turns what a handler returned into what is answered.
 func (s *Surface) problem(err error) *Problem {
@@ -90,18 +91,17 @@ func (s *Surface) problem(err error) *Problem {
 	if errors.As(err, &refused) {
 		return s.refusal(refused)
 	}
-	var unavailable interface{ Unavailable() bool }
-	if errors.As(err, &unavailable) && unavailable.Unavailable() {
-		p := s.refusal(machine.Fail(failurepb.Code_UNAVAILABLE, "temporarily unavailable, try again"))
+	if follow.IsUnavailable(err) {
+		p := s.refusal(failure.New(failurepb.Code_UNAVAILABLE, failure.TemporarilyUnavailable))
 		p.Cause = err
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		p := s.refusal(machine.Fail(failurepb.Code_UNAVAILABLE, "not finished in time; it may still be carried out"))
+		p := s.refusal(failure.New(failurepb.Code_UNAVAILABLE, failure.NotFinishedInTime))
 		p.Cause = err
 		return p
 	}
-	p := s.refusal(machine.Fail(failurepb.Code_INTERNAL, faultText))
+	p := s.refusal(internal())
 	p.Cause = err
 	return p
 }
@@ -109,9 +109,9 @@ func (s *Surface) problem(err error) *Problem {
 func (s *Surface) refusal(refused *machine.Failure) *Problem {
 	known, ok := s.Refusals[refused.Code]
 	if !ok {
-		internal := s.Refusals[failurepb.Code_INTERNAL]
+		broken := s.Refusals[failurepb.Code_INTERNAL]
 		return &Problem{
-			Status: internal.Status, Code: internal.Code, Message: faultText,
+			Status: broken.Status, Code: broken.Code, Message: s.Wording.Text(internal()),
 			Cause: fmt.Errorf("failure code without a mapping: %w", refused),
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Surface) refusal(refused *machine.Failure) *Problem {
 	}
 	if refused.Code == failurepb.Code_INTERNAL {
 		problem.Cause = refused
-		problem.Message = faultText
+		problem.Message = s.Wording.Text(internal())
 		problem.Details = nil
 	}
 	return problem

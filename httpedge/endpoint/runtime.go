@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 
+	"parley/actors/core/follow"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 )
@@ -15,15 +16,7 @@ type Runtime interface {
 	// Follow subscribes to a conversation. Changes reach the sink in order and once each, starting right after the
 	// snapshot; the calls never overlap and must not block. Cancel ends it; after Cancel returns the sink may still
 	// hear a change that was under way.
-	Follow(ctx context.Context, conversationID string, sink Sink) (*Subscription, error)
-}
-
-// Sink hears what happens on a followed conversation.
-type Sink interface {
-	Change(change *conversationpb.Change)
-	// Closed says that the subscription ended (owner moved, conversation deleted, node stops): subscribe anew if
-	// wanted. It is called at most once, and nothing follows it.
-	Closed(reason error)
+	Follow(ctx context.Context, conversationID string, sink follow.Sink) (*Subscription, error)
 }
 
 // Subscription is a live follow.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/proto/failurepb"
 )
@@ -54,8 +55,8 @@ func OnUpload[In, Out any](
 
 // decodeUpload fills the input from all but the body, and from the body when it is JSON.
 func (p *inputPlan) decodeUpload(x *exchange, value reflect.Value, in any) (*Upload, error) {
-	if failure := p.decodeParams(x, value); failure != nil {
-		return nil, failure
+	if refused := p.decodeParams(x, value); refused != nil {
+		return nil, refused
 	}
 	sent := string(x.rc.Request.Header.ContentType())
 	raw := !isJSON(sent)
@@ -67,13 +68,13 @@ func (p *inputPlan) decodeUpload(x *exchange, value reflect.Value, in any) (*Upl
 	}
 	if p.validates {
 		if v, ok := in.(Validator); ok {
-			if failure := v.Validate(); failure != nil {
-				return nil, failure
+			if refused := v.Validate(); refused != nil {
+				return nil, refused
 			}
 		}
 	}
-	if failure := x.takeTransfer(); failure != nil {
-		return nil, failure
+	if refused := x.takeTransfer(); refused != nil {
+		return nil, refused
 	}
 	body := x.openBody()
 	body.patient = true
@@ -190,8 +191,8 @@ func (x *exchange) wholeBody() ([]byte, error) {
 	case size > int64(most):
 		return nil, x.tooLarge(most)
 	case size > int64(usual):
-		if failure := x.takeRoom(); failure != nil {
-			return nil, failure
+		if refused := x.takeRoom(); refused != nil {
+			return nil, refused
 		}
 	case size < 0:
 		size = firstPiece
@@ -210,8 +211,8 @@ func (x *exchange) wholeBody() ([]byte, error) {
 			return nil, x.tooLarge(most)
 		}
 		if len(held) > usual {
-			if failure := x.takeRoom(); failure != nil {
-				return nil, failure
+			if refused := x.takeRoom(); refused != nil {
+				return nil, refused
 			}
 		}
 		if len(held) == cap(held) {
@@ -222,7 +223,7 @@ func (x *exchange) wholeBody() ([]byte, error) {
 
 func (x *exchange) tooLarge(most int) *machine.Failure {
 	x.rc.SetConnectionClose()
-	return machine.Fail(failurepb.Code_TOO_LARGE, "the body is larger than %d bytes", most)
+	return failure.New(failurepb.Code_TOO_LARGE, failure.BodyTooLarge).Param("most", most)
 }
 
 // takeRoom takes one of the server's places for bodies above the usual size, which are held in memory. Such a body may
@@ -237,7 +238,7 @@ func (x *exchange) takeRoom() *machine.Failure {
 		x.openBody().patient = true
 		return nil
 	default:
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "too many large requests at a time")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyLargeRequests)
 	}
 }
 
@@ -249,7 +250,7 @@ func (x *exchange) takeTransfer() *machine.Failure {
 		x.moves = true
 		return nil
 	default:
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "too many files are on their way")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyUploads)
 	}
 }
 
@@ -327,7 +328,7 @@ func brokenRequest(err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return machine.Fail(failurepb.Code_TOO_LARGE, "the body is too large")
+		return failure.New(failurepb.Code_TOO_LARGE, failure.BodyTooLargeUnread)
 	case errors.As(err, &small):
 		return &Problem{
 			Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Code: codeHeaderTooLong,
@@ -339,6 +340,6 @@ func brokenRequest(err error) error {
 			Message: "the request did not arrive in time",
 		}
 	default:
-		return machine.Fail(failurepb.Code_VALIDATION, "malformed HTTP request")
+		return failure.New(failurepb.Code_VALIDATION, failure.MalformedRequest)
 	}
 }

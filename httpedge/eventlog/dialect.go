@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/json"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -32,7 +33,7 @@ func (d Dialect) appendBudget(dst []byte, budget *conversationpb.Budget) []byte 
 		limit, onReach = `{"max_cost_usd":`, `,"on_reach":`
 	}
 	dst = append(dst, limit...)
-	dst = wire.AppendUSD(dst, budget.GetMaxCostNanoUsd())
+	dst = money.Append(dst, budget.GetMaxCostNanoUsd())
 	return append(wire.AppendMember(dst, onReach, budget.GetOnReach()), '}')
 }
 

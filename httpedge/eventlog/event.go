@@ -3,6 +3,7 @@ package eventlog
 import (
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -128,7 +129,7 @@ func appendUsageData(dst []byte, usage *conversationpb.Usage) []byte {
 	}
 	if usage.GetPriced() {
 		dst = append(dst, `,"cost_usd":`...)
-		dst = wire.AppendUSD(dst, usage.GetCostNanoUsd())
+		dst = money.Append(dst, usage.GetCostNanoUsd())
 	}
 	return append(dst, '}')
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 )
@@ -21,14 +22,14 @@ func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []
 		return append(appendUsageData(dst, body.Partial.GetUsage()), '}')
 	case *conversationpb.Event_Reserved:
 		dst = append(dst, `{"reserved_usd":`...)
-		dst = wire.AppendUSD(dst, body.Reserved.GetReservedNanoUsd())
+		dst = money.Append(dst, body.Reserved.GetReservedNanoUsd())
 		return appendSpentData(dst, body.Reserved.GetSpentNanoUsd())
 	case *conversationpb.Event_SessionUsage:
 		start := len(dst)
 		dst = appendUsageData(dst, body.SessionUsage.GetUsage())
 		if dialect == Client { // document 1, "Session event log"
 			dst = append(dst, `,"turn_cost_usd":`...)
-			dst = wire.AppendUSD(dst, max(body.SessionUsage.GetTurnCostNanoUsd(), body.SessionUsage.GetUsage().GetCostNanoUsd()))
+			dst = money.Append(dst, max(body.SessionUsage.GetTurnCostNanoUsd(), body.SessionUsage.GetUsage().GetCostNanoUsd()))
 		}
 		return openData(appendSpentData(dst, body.SessionUsage.GetSpentNanoUsd()), start)
 	case *conversationpb.Event_BudgetReached:
@@ -86,7 +87,7 @@ func appendToolResults(dst []byte, results []*conversationpb.ToolCall) []byte {
 // appendSpentData ends an object with what the conversation has spent.
 func appendSpentData(dst []byte, spent int64) []byte {
 	dst = append(dst, `,"spent_usd":`...)
-	return append(wire.AppendUSD(dst, spent), '}')
+	return append(money.Append(dst, spent), '}')
 }
 
 // openData makes members, each with its comma in front and the end in place, an object.
@@ -97,7 +98,7 @@ func openData(dst []byte, start int) []byte {
 
 func appendBudgetReached(dst []byte, reached *conversationpb.BudgetReached) []byte {
 	dst = append(dst, `{"max_cost_usd":`...)
-	dst = wire.AppendUSD(dst, reached.GetBudget().GetMaxCostNanoUsd())
+	dst = money.Append(dst, reached.GetBudget().GetMaxCostNanoUsd())
 	dst = wire.AppendMember(dst, `,"on_reach":`, reached.GetBudget().GetOnReach())
 	return appendSpentData(dst, reached.GetSpentNanoUsd())
 }

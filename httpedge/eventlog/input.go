@@ -3,6 +3,7 @@ package eventlog
 import (
 	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/sse"
@@ -20,9 +21,9 @@ type PageInput struct {
 }
 
 // Validate implements endpoint.Validator.
-func (in *PageInput) Validate() (failure *machine.Failure) {
-	in.after, failure = cursor("after", in.After)
-	return failure
+func (in *PageInput) Validate() (refused *machine.Failure) {
+	in.after, refused = cursor("after", in.After)
+	return refused
 }
 
 // Query is what was asked for.
@@ -41,20 +42,20 @@ type StreamInput struct {
 }
 
 // Validate implements endpoint.Validator.
-func (in *StreamInput) Validate() (failure *machine.Failure) {
+func (in *StreamInput) Validate() (refused *machine.Failure) {
 	if in.LastEventID != "" {
-		in.after, failure = cursor("Last-Event-ID", in.LastEventID)
-		return failure
+		in.after, refused = cursor("Last-Event-ID", in.LastEventID)
+		return refused
 	}
-	in.after, failure = cursor("after", in.After)
-	return failure
+	in.after, refused = cursor("after", in.After)
+	return refused
 }
 
 // cursor reads a seq from a field of that name; empty is 0.
 func cursor(name, text string) (uint64, *machine.Failure) {
 	after, err := sse.ParseCursor(text)
 	if err != nil {
-		return 0, machine.Fail(failurepb.Code_VALIDATION, "%s must be a non-negative integer", name)
+		return 0, failure.New(failurepb.Code_VALIDATION, failure.NotWholeNumber).Param("name", name)
 	}
 	return after, nil
 }

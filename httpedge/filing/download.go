@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"io"
 	"strings"
-	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
@@ -17,9 +17,9 @@ import (
 
 // Decode is a file that came as base64, in either alphabet and with or without padding.
 func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
-	name, failure := CleanName(name)
-	if failure != nil {
-		return nil, failure
+	name, refused := CleanName(name)
+	if refused != nil {
+		return nil, refused
 	}
 	encoding := base64.StdEncoding
 	content = strings.TrimRight(content, "=\r\n")
@@ -28,14 +28,9 @@ func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
 	}
 	decoded, err := encoding.WithPadding(base64.NoPadding).DecodeString(content)
 	if err != nil || content == "" {
-		return nil, machine.Fail(failurepb.Code_VALIDATION, "the content of file %q is not base64", name)
+		return nil, failure.New(failurepb.Code_VALIDATION, failure.FileNotBase64).Param("name", name)
 	}
 	return &Incoming{Name: name, Declared: declared, Body: bytes.NewReader(decoded), Length: int64(len(decoded))}, nil
-}
-
-// Expired says that a file's time is over.
-func Expired(file *conversationpb.File, now time.Time) bool {
-	return file.GetExpiresAt() > 0 && file.GetExpiresAt() <= now.UnixMilli()
 }
 
 // policy keeps whatever a file holds from running, should a browser show it.

@@ -2,7 +2,6 @@ package filing
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +16,8 @@ import (
 
 	"github.com/gabriel-vasile/mimetype" // tells a file's type from its bytes; the standard library knows no documents
 
+	"parley/actors/core/attachment"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/httpedge/turns"
@@ -55,9 +55,9 @@ func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 	case f.Length > limit:
 		return tooLargeFile(f.Name, limit)
 	case len(f.Declared) > maxFileType:
-		return machine.Fail(failurepb.Code_VALIDATION, "the type of a file is at most %d bytes", maxFileType)
+		return failure.New(failurepb.Code_VALIDATION, failure.FileTypeTooLong).Param("most", maxFileType)
 	case len(f.Metadata) > maxFileMetadata:
-		return machine.Fail(failurepb.Code_VALIDATION, "the metadata of a file is larger than %d bytes", maxFileMetadata)
+		return failure.New(failurepb.Code_VALIDATION, failure.FileMetadataTooLarge).Param("most", maxFileMetadata)
 	}
 	buffered := bufio.NewReaderSize(f.Body, endpoint.SniffBytes)
 	head, err := buffered.Peek(endpoint.SniffBytes)
@@ -65,12 +65,12 @@ func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 		return err
 	}
 	if len(head) == 0 {
-		return machine.Fail(failurepb.Code_VALIDATION, "file %q is empty", f.Name)
+		return failure.New(failurepb.Code_VALIDATION, failure.FileEmpty).Param("name", f.Name)
 	}
 	f.Body = buffered
 	f.mimeType = sniff(head, f.Declared)
-	if agent != nil && !accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
-		return machine.Fail(failurepb.Code_UNSUPPORTED_FILE_TYPE, "files of type %s are not accepted", f.mimeType)
+	if agent != nil && !attachment.Accepts(agent.GetCapabilities().GetAttachments().GetAllowedMimeTypes(), f.mimeType) {
+		return failure.New(failurepb.Code_UNSUPPORTED_FILE_TYPE, failure.FileTypeNotAccepted).Param("type", f.mimeType)
 	}
 	return nil
 }
@@ -94,44 +94,25 @@ func MediaType(contentType string) string {
 	return media
 }
 
-// accepts says whether a type is among those allowed ("image/png", "image/*"); none allowed = all are. The rules decide
-// alike; asking beforehand spares the bytes.
-func accepts(allowed []string, mimeType string) bool {
-	if len(allowed) == 0 {
-		return true
-	}
-	for _, pattern := range allowed {
-		pattern, _, _ = strings.Cut(pattern, ";")
-		pattern = strings.ToLower(strings.TrimSpace(pattern))
-		family, any := strings.CutSuffix(pattern, "/*")
-		if pattern == mimeType || pattern == "*" || pattern == "*/*" || any && strings.HasPrefix(mimeType, family+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// Takes says whether a conversation has room for more files. The rules decide alike.
+// Takes says whether a conversation has room for more files. The rules of conversations decide in the end.
 func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine.Failure {
-	const usual = 10
 	if agent == nil {
-		return machine.Fail(failurepb.Code_NOT_FOUND, "agent not found")
+		return failure.New(failurepb.Code_NOT_FOUND, failure.AgentNotFound)
 	}
 	attachments := agent.GetCapabilities().GetAttachments()
 	if !attachments.GetEnabled() {
-		return machine.Fail(failurepb.Code_ATTACHMENTS_DISABLED, "the agent does not take files")
+		return failure.New(failurepb.Code_ATTACHMENTS_DISABLED, failure.FilesDisabled)
 	}
-	limit := cmp.Or(int(attachments.GetMaxFiles()), usual)
+	limit := attachment.MaxFiles(attachments)
 	if len(Kept(state))+more > limit {
-		return machine.Fail(failurepb.Code_TOO_MANY_FILES, "a conversation holds at most %d files", limit).With("maxFiles", limit)
+		return failure.New(failurepb.Code_TOO_MANY_FILES, failure.NoRoomForFiles).With("maxFiles", limit)
 	}
 	return nil
 }
 
 // Kept is the files of a conversation without those whose time is over and that are still to be removed.
 func Kept(state *conversationpb.State) []*conversationpb.File {
-	now := time.Now()
-	return slices.DeleteFunc(slices.Clone(state.GetFiles()), func(file *conversationpb.File) bool { return Expired(file, now) })
+	return attachment.Kept(state.GetFiles(), time.Now().UnixMilli())
 }
 
 // Filer stores files for a surface.
@@ -152,15 +133,15 @@ func (r Filer) Limit(agent *agentpb.Agent) int64 {
 }
 
 func tooLargeFile(name string, limit int64) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, "file %q is larger than %d bytes", name, limit).With("maxFileSize", limit)
+	return failure.New(failurepb.Code_VALIDATION, failure.NamedFileTooLarge).Param("name", name).With("maxFileSize", limit)
 }
 
 // StoreIn stores a file and makes it one of the conversation's. The command is a new one of the caller, without body.
 func (r Filer) StoreIn(
 	ctx context.Context, command *conversationpb.Command, state *conversationpb.State, agent *agentpb.Agent, incoming *Incoming,
 ) (*conversationpb.File, error) {
-	if failure := Takes(state, agent, 1); failure != nil {
-		return nil, failure
+	if refused := Takes(state, agent, 1); refused != nil {
+		return nil, refused
 	}
 	file, _, err := r.StoreBytes(ctx, r.IDs.NewIDFor("file", state.GetId()), agent, incoming)
 	if err != nil {
@@ -180,8 +161,8 @@ func (r Filer) StoreIn(
 
 // Examine looks at the files that come with a message before anything is stored. state nil = a conversation that is still to be.
 func (r Filer) Examine(state *conversationpb.State, agent *agentpb.Agent, files []*Incoming) error {
-	if failure := Takes(state, agent, len(files)); failure != nil {
-		return failure
+	if refused := Takes(state, agent, len(files)); refused != nil {
+		return refused
 	}
 	for _, incoming := range files {
 		if err := incoming.Judge(agent, r.Limit(agent)); err != nil {
@@ -252,8 +233,8 @@ func (r Filer) StoreBytes(
 	stored, err := r.Files.Store(ctx, id, incoming.Body, limit)
 	if err != nil {
 		r.drop(ctx, id)
-		var failure *machine.Failure
-		if errors.As(err, &failure) && failure.Code == failurepb.Code_TOO_LARGE {
+		var refused *machine.Failure
+		if errors.As(err, &refused) && refused.Code == failurepb.Code_TOO_LARGE {
 			return nil, stored, tooLargeFile(incoming.Name, limit)
 		}
 		return nil, stored, err
@@ -283,9 +264,9 @@ func CleanName(name string) (string, *machine.Failure) {
 	control := strings.IndexFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) >= 0
 	switch {
 	case name == "" || name == "." || name == "..":
-		return "", machine.Fail(failurepb.Code_VALIDATION, "the name of a file is required")
+		return "", failure.New(failurepb.Code_VALIDATION, failure.FileNameMissing)
 	case control || len(name) > most:
-		return "", machine.Fail(failurepb.Code_VALIDATION, "the name of a file must be plain text of at most %d bytes", most)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.BadFileName).Param("most", most)
 	}
 	return name, nil
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -17,8 +17,19 @@ const (
 	typeServer  = "server_error"
 )
 
-// textInvalidJSON is what document 3, 10.1 says of a body that is none.
-const textInvalidJSON = "Invalid JSON body"
+// wording is how this surface words failures: a body that is no JSON object as document 3, 10.1 does.
+func wording() *failure.Wording {
+	return &failure.Wording{Own: func(reason failure.Reason) string {
+		switch reason {
+		case failure.BodyNotJSON, failure.BodyNotAnObject:
+			return "Invalid JSON body"
+		case failure.Internal:
+			return "Internal server error"
+		default:
+			return ""
+		}
+	}}
+}
 
 // refusals is how this surface answers every failure of the edge. What models refuse comes as a Problem.
 func refusals() map[failurepb.Code]endpoint.Refusal {
@@ -95,12 +106,6 @@ func bodyOf(p *endpoint.Problem) ErrorFields {
 	if p.Code != "" {
 		body.Code = &p.Code
 	}
-	switch {
-	case p.Status == http.StatusInternalServerError && p.Code == "internal_error":
-		body.Message = "Internal server error"
-	case strings.HasPrefix(p.Message, "the body is not valid JSON"), p.Message == "the body must be a JSON object":
-		body.Message = textInvalidJSON
-	}
 	return body
 }
 
@@ -112,12 +117,13 @@ func problemOf(err error) *endpoint.Problem {
 	if errors.Is(err, errStopping) {
 		return &endpoint.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "The server is shutting down"}
 	}
-	if failure, ok := errors.AsType[*machine.Failure](err); ok {
-		if refusal, known := refusals()[failure.Code]; known {
-			return &endpoint.Problem{Status: refusal.Status, Code: refusal.Code, Message: failure.DefaultText()}
+	if refused, ok := errors.AsType[*failure.Failure](err); ok {
+		if refusal, known := refusals()[refused.Code]; known {
+			return &endpoint.Problem{Status: refusal.Status, Code: refusal.Code, Message: wording().Text(refused)}
 		}
 	}
-	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Cause: err}
+	broken := wording().Text(failure.New(failurepb.Code_INTERNAL, failure.Internal))
+	return &endpoint.Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: broken, Cause: err}
 }
 
 // invalid refuses a request for a field of it.

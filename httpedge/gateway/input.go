@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/actors/machine/rawjson"
 	"parley/proto/failurepb"
@@ -18,7 +19,7 @@ type fields struct{ rawjson.Fields }
 func (f *fields) take(raw []byte) error {
 	split, err := rawjson.Object(bytes.Clone(raw))
 	if err != nil {
-		return machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	f.Fields = split
 	return nil
@@ -27,7 +28,7 @@ func (f *fields) take(raw []byte) error {
 // model is the key of the model, and whether the body says it.
 func (f *fields) model() (string, *machine.Failure) {
 	if f.Fields == nil { // an empty body
-		return "", machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+		return "", failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	key := f.Text("model")
 	if key == "" {
@@ -91,8 +92,8 @@ func (in *chatInput) UnmarshalJSON(raw []byte) error { return in.take(raw) }
 
 // Validate implements endpoint.Validator.
 func (in *chatInput) Validate() *machine.Failure {
-	if _, failure := in.model(); failure != nil {
-		return failure
+	if _, refused := in.model(); refused != nil {
+		return refused
 	}
 	if messages := in.Get("messages"); messages == nil || messages[0] != '[' {
 		return invalid("messages", "`messages` must be an array")
@@ -117,8 +118,8 @@ func (in *embeddingsInput) UnmarshalJSON(raw []byte) error { return in.take(raw)
 
 // Validate implements endpoint.Validator.
 func (in *embeddingsInput) Validate() *machine.Failure {
-	if _, failure := in.model(); failure != nil {
-		return failure
+	if _, refused := in.model(); refused != nil {
+		return refused
 	}
 	if !isTexts(in.Get("input")) {
 		return invalid("input", "`input` must be a string or array of strings")
@@ -165,7 +166,7 @@ func (in *moderationsInput) UnmarshalJSON(raw []byte) error { return in.take(raw
 // Validate implements endpoint.Validator.
 func (in *moderationsInput) Validate() *machine.Failure {
 	if in.Fields == nil {
-		return machine.Fail(failurepb.Code_VALIDATION, "%s", textInvalidJSON)
+		return failure.New(failurepb.Code_VALIDATION, failure.BodyNotAnObject)
 	}
 	if raw := in.Get("model"); raw != nil && raw[0] != '"' {
 		return invalid("model", "`model` must be a guardrail key string")
@@ -175,9 +176,9 @@ func (in *moderationsInput) Validate() *machine.Failure {
 	if raw == nil {
 		return invalid("input", "`input` is required")
 	}
-	var failure *machine.Failure
-	in.texts, failure = readTexts(raw)
-	return failure
+	var refused *machine.Failure
+	in.texts, refused = readTexts(raw)
+	return refused
 }
 
 // readTexts takes a text, an array of texts (each judged by itself), or parts of text (judged as one).

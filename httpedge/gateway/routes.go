@@ -10,7 +10,7 @@ const tag = "Inference"
 // Surface returns the routes with the way in which clients of this form are told of errors. Who serves it adds authenticator,
 // permit and headers.
 func (a *API) Surface() endpoint.Surface {
-	return endpoint.Surface{Name: "gateway", Rows: a.rows(), Refusals: refusals(), AppendProblem: appendProblem}
+	return endpoint.Surface{Name: "gateway", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem}
 }
 
 func (a *API) rows() []endpoint.Row {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/httpedge/endpoint"
-	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 )
@@ -29,12 +29,12 @@ type budgetQuestion struct {
 	Hook   string `json:"hook"`
 	Caller person `json:"caller"`
 	subject
-	Budget   *money  `json:"budget"` // null = no limit from now on
-	Previous *money  `json:"previous"`
-	SpentUSD dollars `json:"spentUsd"`
+	Budget   *allowance `json:"budget"` // null = no limit any more
+	Previous *allowance `json:"previous"`
+	SpentUSD dollars    `json:"spentUsd"`
 }
 
-type money struct {
+type allowance struct {
 	MaxCostUSD dollars `json:"maxCostUsd"`
 	OnReach    string  `json:"onReach,omitempty"`
 }
@@ -111,9 +111,9 @@ func permitted(ctx context.Context, hook *hookClient, question any, code failure
 	case err != nil && hook.lenient():
 		return nil
 	case err != nil:
-		return machine.Fail(code, "permission cannot be asked for now, try again")
+		return failure.New(code, failure.PermissionNotChecked)
 	case got.denied() || got.Allowed == nil:
-		return denied(code, got, "not permitted")
+		return denied(code, got, failure.NotPermitted)
 	}
 	return nil
 }
@@ -121,12 +121,12 @@ func permitted(ctx context.Context, hook *hookClient, question any, code failure
 // dollars is an amount in nano-dollars, written as a number of dollars.
 type dollars int64
 
-func moneyOf(budget *conversationpb.Budget) *money {
+func moneyOf(budget *conversationpb.Budget) *allowance {
 	if budget == nil {
 		return nil
 	}
-	return &money{MaxCostUSD: dollars(budget.GetMaxCostNanoUsd()), OnReach: budget.GetOnReach()}
+	return &allowance{MaxCostUSD: dollars(budget.GetMaxCostNanoUsd()), OnReach: budget.GetOnReach()}
 }
 
 // MarshalJSON implements json.Marshaler.
-func (d dollars) MarshalJSON() ([]byte, error) { return wire.AppendUSD(nil, int64(d)), nil }
+func (d dollars) MarshalJSON() ([]byte, error) { return money.Append(nil, int64(d)), nil }

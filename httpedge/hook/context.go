@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -49,9 +50,9 @@ type contextQuestion struct {
 // Authenticate implements endpoint.Authenticator. A caller that the application does not name is anonymous: with this
 // hook, neither the request's own claim nor the trust of a server without authentication counts.
 func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
-	caller, failure := a.inner.Authenticate(ctx, request)
-	if failure != nil || caller.Identified {
-		return caller, failure
+	caller, refused := a.inner.Authenticate(ctx, request)
+	if refused != nil || caller.Identified {
+		return caller, refused
 	}
 	caller.UserID, caller.Trusted = "", false
 	got, err := a.hook.ask(ctx, a.question(request))
@@ -59,15 +60,15 @@ func (a *authenticator) Authenticate(ctx context.Context, request endpoint.Reque
 	case err != nil && a.hook.lenient():
 		return caller, nil
 	case err != nil:
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
+		return endpoint.Caller{}, failure.New(failurepb.Code_UNAVAILABLE, failure.CallerNotEstablished)
 	case got.status == http.StatusUnauthorized:
-		return endpoint.Caller{}, denied(failurepb.Code_AUTH_REQUIRED, got, "Authentication required")
+		return endpoint.Caller{}, denied(failurepb.Code_AUTH_REQUIRED, got, failure.AuthenticationRequired)
 	case got.denied():
-		return endpoint.Caller{}, denied(failurepb.Code_FORBIDDEN, got, "Access denied")
+		return endpoint.Caller{}, denied(failurepb.Code_FORBIDDEN, got, failure.AccessDenied)
 	case got.UserID == nil || *got.UserID == "":
 		return caller, nil
 	case !validUserID(*got.UserID):
-		return endpoint.Caller{}, machine.Fail(failurepb.Code_UNAVAILABLE, "who asks cannot be established now, try again")
+		return endpoint.Caller{}, failure.New(failurepb.Code_UNAVAILABLE, failure.CallerNotEstablished)
 	}
 	caller.UserID, caller.Identified = endpoint.OutsideUser(*got.UserID), true
 	return caller, nil
@@ -90,11 +91,11 @@ func (a *authenticator) question(request endpoint.Request) *contextQuestion {
 }
 
 // denied is the failure for an application's no.
-func denied(code failurepb.Code, got *answer, otherwise string) *machine.Failure {
+func denied(code failurepb.Code, got *answer, otherwise failure.Reason) *failure.Failure {
 	if got != nil && got.Message != "" {
-		return machine.Fail(code, "%s", got.Message)
+		return failure.Verbatim(code, "%s", got.Message)
 	}
-	return machine.Fail(code, "%s", otherwise)
+	return failure.New(code, otherwise)
 }
 
 // validUserID applies the same rules as authentication by token.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -33,8 +34,8 @@ type rateQuestion struct {
 
 // Allow implements endpoint.Limiter.
 func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route *endpoint.Row) *machine.Failure {
-	if failure := l.Limiter.Allow(caller, request, route); failure != nil {
-		return failure
+	if refused := l.Limiter.Allow(caller, request, route); refused != nil {
+		return refused
 	}
 	got, err := l.hook.ask(context.Background(), &rateQuestion{ // the hook's timeout bounds it
 		Hook: rateLimit, Method: request.Method(), Route: route.Path, Path: request.Path(),
@@ -44,9 +45,9 @@ func (l *limiter) Allow(caller endpoint.Caller, request endpoint.Request, route 
 	case err != nil && l.hook.lenient():
 		return nil
 	case err != nil:
-		return machine.Fail(failurepb.Code_RATE_LIMITED, "the rate limit cannot be checked now, try again").With("retryAfter", 1)
+		return failure.New(failurepb.Code_RATE_LIMITED, failure.RateLimitNotChecked).With("retryAfter", 1)
 	case got.denied() || got.Allowed == nil:
-		return denied(failurepb.Code_RATE_LIMITED, got, "too many requests").With("retryAfter", seconds(got.RetryAfter))
+		return denied(failurepb.Code_RATE_LIMITED, got, failure.TooManyRequests).With("retryAfter", seconds(got.RetryAfter))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate" // the token bucket of the Go project
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -99,7 +100,7 @@ func (l *Limiter) Allow(caller endpoint.Caller, request endpoint.Request, _ *end
 	if wait := reservation.DelayFrom(now); wait > 0 {
 		reservation.CancelAt(now)
 		l.metrics.requests.Inc()
-		return refused("too many requests", wait)
+		return refused(failure.TooManyRequests, wait)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (l *Limiter) OpenStream(caller endpoint.Caller, request endpoint.Request) (
 	defer l.streams.Unlock()
 	if l.streams.open[k] >= l.config.StreamsPerCaller {
 		l.metrics.streams.Inc()
-		return nil, refused("too many open streams", 5*time.Second).With("maxStreams", l.config.StreamsPerCaller)
+		return nil, refused(failure.TooManyStreams, 5*time.Second).With("maxStreams", l.config.StreamsPerCaller)
 	}
 	l.streams.open[k]++
 	return sync.OnceFunc(func() { l.closeStream(k) }), nil
@@ -180,7 +181,7 @@ func keyOf(caller endpoint.Caller, request endpoint.Request) key {
 }
 
 // refused is the failure with the time to wait in whole seconds, as in Retry-After.
-func refused(text string, wait time.Duration) *machine.Failure {
+func refused(reason failure.Reason, wait time.Duration) *failure.Failure {
 	seconds := int(math.Ceil(math.Min(wait.Seconds(), 3600)))
-	return machine.Fail(failurepb.Code_RATE_LIMITED, "%s", text).With("retryAfter", max(seconds, 1))
+	return failure.New(failurepb.Code_RATE_LIMITED, reason).With("retryAfter", max(seconds, 1))
 }

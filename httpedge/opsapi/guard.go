@@ -16,8 +16,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			Method: r.Method, Host: r.Host, Origin: r.Header.Get("Origin"),
 			FetchSite: r.Header.Get("Sec-Fetch-Site"), FetchMode: r.Header.Get("Sec-Fetch-Mode"), FetchDest: r.Header.Get("Sec-Fetch-Dest"),
 		})
-		if why != "" {
-			http.Error(w, why, http.StatusForbidden)
+		if why != nil {
+			http.Error(w, why.DefaultText(), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"parley/actors/core/failure"
+	"parley/proto/failurepb"
 )
 
 // Policy configures what is allowed besides the server's own pages.
@@ -39,27 +42,31 @@ type Request struct {
 // Browser reports whether a browser sent the request on behalf of a page.
 func (r Request) Browser() bool { return r.Origin != "" || r.FetchSite != "" }
 
-// Refuse returns why the request is refused, "" if it is accepted.
-func (p Policy) Refuse(r Request) string {
+// Refuse returns why the request is refused; nil if it is accepted.
+func (p Policy) Refuse(r Request) *failure.Failure {
 	host := hostName(r.Host)
 	if !p.AnyHost && !p.known(host) {
-		return "the server is not known by this name: " + printable(host)
+		return refuse(failure.UnknownHost, host)
 	}
 	switch {
 	case r.Method == "OPTIONS": // a preflight only asks
-		return ""
+		return nil
 	case r.Origin != "":
 		if p.sameOrigin(r) || slices.Contains(p.Origins, "*") || slices.Contains(p.Origins, r.Origin) {
-			return ""
+			return nil
 		}
-		return "pages of this origin may not call the server: " + printable(r.Origin)
+		return refuse(failure.ForeignOrigin, r.Origin)
 	case r.FetchSite == "cross-site", r.FetchSite == "same-site": // other ports of this machine are other programs
 		if (r.Method == "GET" || r.Method == "HEAD") && r.FetchMode == "navigate" && r.FetchDest == "document" {
-			return "" // a link: the linking page learns nothing
+			return nil // a link: the linking page learns nothing
 		}
-		return "pages of other sites may not call the server"
+		return failure.New(failurepb.Code_FORBIDDEN, failure.ForeignSite)
 	}
-	return ""
+	return nil
+}
+
+func refuse(reason failure.Reason, from string) *failure.Failure {
+	return failure.New(failurepb.Code_FORBIDDEN, reason).Param("from", printable(from))
 }
 
 // known reports whether a host is localhost or a configured name. Addresses are accepted, since they cannot be rebound,

@@ -23,6 +23,7 @@ import (
 
 	"parley/actors/core/expected"
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -48,7 +49,7 @@ type fakeLog struct {
 	run    string
 	user   *conversationpb.Message
 	text   string
-	sinks  map[Sink]func(func(Sink)) // tells a sink
+	sinks  map[follow.Sink]func(func(follow.Sink)) // tells a sink
 }
 
 func newFakeUpstream() *fakeUpstream { return &fakeUpstream{logs: make(map[string]*fakeLog)} }
@@ -56,10 +57,10 @@ func newFakeUpstream() *fakeUpstream { return &fakeUpstream{logs: make(map[strin
 func (u *fakeUpstream) create(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[Sink]func(func(Sink)))}
+	u.logs[id] = &fakeLog{epoch: 1, sinks: make(map[follow.Sink]func(func(follow.Sink)))}
 }
 
-func (u *fakeUpstream) Follow(ctx context.Context, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (u *fakeUpstream) Follow(ctx context.Context, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	u.mu.Lock()
 	locked := true
 	unlock := func() {
@@ -77,13 +78,13 @@ func (u *fakeUpstream) Follow(ctx context.Context, id string, sink Sink) (*conve
 	}
 	log := u.logs[id]
 	if log == nil && expected.In(ctx) {
-		log = &fakeLog{epoch: 1, sinks: make(map[Sink]func(func(Sink)))}
+		log = &fakeLog{epoch: 1, sinks: make(map[follow.Sink]func(func(follow.Sink)))}
 		u.logs[id] = log
 	}
 	if log == nil {
 		return nil, nil, failure.New(failurepb.Code_NOT_FOUND, failure.ConversationNotFound)
 	}
-	log.sinks[sink] = func(tell func(Sink)) { tell(sink) }
+	log.sinks[sink] = func(tell func(follow.Sink)) { tell(sink) }
 	snapshot := &conversationpb.Snapshot{
 		Epoch: log.epoch, LastSeq: uint64(len(log.events)), RunId: log.run, Text: log.text, UserMessage: log.user,
 	}
@@ -95,8 +96,8 @@ func (u *fakeUpstream) Follow(ctx context.Context, id string, sink Sink) (*conve
 	if u.lag == nil {
 		return snapshot, cancel, nil
 	}
-	feed := make(chan func(Sink), 1<<16)
-	log.sinks[sink] = func(tell func(Sink)) { feed <- tell }
+	feed := make(chan func(follow.Sink), 1<<16)
+	log.sinks[sink] = func(tell func(follow.Sink)) { feed <- tell }
 	quit := make(chan struct{})
 	u.feeders.Go(func() {
 		for {
@@ -148,7 +149,7 @@ func (u *fakeUpstream) change(id string, f func(*fakeLog) *conversationpb.Change
 	change := f(log)
 	change.Epoch = log.epoch
 	for _, tell := range log.sinks {
-		tell(func(s Sink) { s.Change(change) })
+		tell(func(s follow.Sink) { s.Change(change) })
 	}
 }
 
@@ -190,13 +191,13 @@ func (u *fakeUpstream) cut(id string, remove bool) {
 	log := u.logs[id]
 	log.epoch++
 	sinks := log.sinks
-	log.sinks = make(map[Sink]func(func(Sink)))
+	log.sinks = make(map[follow.Sink]func(func(follow.Sink)))
 	if remove {
 		delete(u.logs, id)
 	}
 	u.mu.Unlock()
 	for _, tell := range sinks {
-		tell(func(s Sink) { s.Closed(errors.New("owner moved")) })
+		tell(func(s follow.Sink) { s.Closed(errors.New("owner moved")) })
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/actors/core/expected"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/proto/failurepb"
 )
 
@@ -230,7 +230,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 		case <-ready:
 		case <-ctx.Done():
 			h.leave(t)
-			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the conversation cannot be followed at the moment")
+			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.CannotFollow)
 		}
 		t.mu.Lock()
 		state, err, why := t.state, t.err, t.endReason
@@ -240,7 +240,7 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 		}
 		h.leave(t)
 		if why == Stopping {
-			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStopping)
 		}
 		if err != nil {
 			return nil, err
@@ -248,23 +248,23 @@ func (h *Hub) Acquire(ctx context.Context, conversationID string) (*Lease, error
 	}
 }
 
-// join takes a place in a topic, which it creates if necessary. The conversation of an expected topic need not exist yet.
-func (h *Hub) join(id string, expected bool) (*topic, error) {
+// join takes a place in a topic, which it creates if necessary. The conversation of a topic that is unmade need not exist yet.
+func (h *Hub) join(id string, unmade bool) (*topic, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping || h.finishing || !h.started {
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStopping)
 	}
 	if h.streams >= h.cfg.MaxStreams {
 		h.metrics.refused.Inc()
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "too many open streams")
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.TooManyStreams)
 	}
 	t := h.topics[id]
 	if t == nil {
 		t = newTopic(h, id)
-		t.expected = expected
+		t.expected = unmade
 		if !h.group.spawn(t.open) {
-			return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the server is stopping")
+			return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ServerStopping)
 		}
 		h.topics[id] = t
 		h.metrics.topics.Inc()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/actors/core/expected"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -202,7 +203,7 @@ type early struct {
 	once sync.Once
 }
 
-func (u *early) Follow(ctx context.Context, id string, sink Sink) (*conversationpb.Snapshot, func(), error) {
+func (u *early) Follow(ctx context.Context, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	snapshot, cancel, err := u.fakeUpstream.Follow(ctx, id, sink)
 	u.once.Do(func() {
 		u.publish(id, updated("early"))

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/core/follow"
 	"parley/proto/conversationpb"
 )
 
@@ -267,7 +268,7 @@ func TestScaleTokenStreams(t *testing.T) {
 	for i := range streams {
 		e.upstream.create(fmt.Sprint("c", i))
 	}
-	sinks := make([]Sink, streams)
+	sinks := make([]follow.Sink, streams)
 	f := e.fleet(t, streams, streams)
 	e.serving.Wait()
 	e.upstream.mu.Lock()

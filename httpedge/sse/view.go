@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 )
@@ -13,15 +14,9 @@ import (
 type Upstream interface {
 	// Follow subscribes to a conversation: a snapshot, then all changes after it, in order, once each. ctx lives as
 	// long as the subscription.
-	Follow(ctx context.Context, conversationID string, sink Sink) (snapshot *conversationpb.Snapshot, cancel func(), err error)
+	Follow(ctx context.Context, conversationID string, sink follow.Sink) (snapshot *conversationpb.Snapshot, cancel func(), err error)
 	// Events returns a page of the log after a seq, and the newest seq of the whole log.
 	Events(ctx context.Context, conversationID string, after uint64, limit int) (events []*conversationpb.Event, last uint64, err error)
-}
-
-// Sink receives changes. The hub's sink never blocks.
-type Sink interface {
-	Change(change *conversationpb.Change)
-	Closed(reason error)
 }
 
 // Run is the active run of a conversation and its text so far.

@@ -12,6 +12,7 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -19,19 +20,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Texts of refusals that clients see (document 3, 1.3).
-const (
-	textMalformed   = "Missing or invalid Authorization header. Use: Bearer <token>"
-	textTitle       = "Unauthorized" // in place of the text above, which then stands beside it
-	textEmpty       = "Missing API token"
-	textUnknown     = "Invalid API token"
-	textExpired     = "API token has expired"
-	textNoTenant    = "Tenant not found for token"
-	textNoProject   = "Token project context is missing"
-	textNoOwner     = "API token owner is not available"
-	textNoMember    = "API token owner is not a member of its project"
-	textUnavailable = "Authentication is unavailable at the moment"
-)
+// textTitle stands in place of the text about a malformed header, which then stands beside it (document 3, 1.3).
+const textTitle = "Unauthorized"
 
 const (
 	headerName = "Authorization"
@@ -89,9 +79,9 @@ func (a *Authenticator) Stop() { a.uses.stop() }
 
 // Authenticate returns who asks, or why that is not known.
 func (a *Authenticator) Authenticate(ctx context.Context, request endpoint.Request) (endpoint.Caller, *machine.Failure) {
-	secret, failure := a.secret(peek(request))
-	if failure != nil {
-		return endpoint.Caller{}, failure
+	secret, refused := a.secret(peek(request))
+	if refused != nil {
+		return endpoint.Caller{}, refused
 	}
 	key := digestOf(secret)
 	return a.identify(ctx, &key)
@@ -110,16 +100,16 @@ func (a *Authenticator) secret(header []byte) ([]byte, *machine.Failure) {
 	secret, ok := bytes.CutPrefix(header, []byte(scheme))
 	if !ok {
 		if string(header) == scheme[:len(scheme)-1] { // servers cut the blank off
-			return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textEmpty)
+			return nil, failure.New(failurepb.Code_AUTH_REQUIRED, failure.APITokenMissing)
 		}
-		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textMalformed).With("error", textTitle)
+		return nil, failure.New(failurepb.Code_AUTH_REQUIRED, failure.MalformedAuthorization).With("error", textTitle)
 	}
 	secret = bytes.TrimSpace(secret)
 	if len(secret) == 0 {
-		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textEmpty)
+		return nil, failure.New(failurepb.Code_AUTH_REQUIRED, failure.APITokenMissing)
 	}
 	if len(secret) > a.config.MaxTokenBytes {
-		return nil, machine.Fail(failurepb.Code_AUTH_REQUIRED, textUnknown)
+		return nil, failure.New(failurepb.Code_AUTH_REQUIRED, failure.APITokenUnknown)
 	}
 	return secret, nil
 }
@@ -129,15 +119,15 @@ func (a *Authenticator) identify(ctx context.Context, key *digest) (endpoint.Cal
 	now := time.Now()
 	found := a.remembered(key, now)
 	if found == nil {
-		loaded, failure := a.find(ctx, key, now)
-		if failure != nil {
-			return endpoint.Caller{}, failure
+		loaded, refused := a.find(ctx, key, now)
+		if refused != nil {
+			return endpoint.Caller{}, refused
 		}
 		a.cache.put(key, loaded)
 		found = loaded
 	}
-	if failure := found.basis.expired(now); failure != nil {
-		return endpoint.Caller{}, failure
+	if refused := found.basis.expired(now); refused != nil {
+		return endpoint.Caller{}, refused
 	}
 	a.uses.note(found, now)
 	return found.caller, nil
@@ -156,13 +146,13 @@ func (a *Authenticator) remembered(key *digest, now time.Time) *entry {
 // find makes an entry of a token, asking the directory's leader for the records that this node has not heard of yet.
 func (a *Authenticator) find(ctx context.Context, key *digest, now time.Time) (*entry, *machine.Failure) {
 	r := reading{find: func(name, key string) (collection.Record, bool, error) { return a.findRecord(ctx, name, key) }}
-	found, failure := a.load(&r, *key, now)
+	found, refused := a.load(&r, *key, now)
 	if r.err == nil {
 		a.setDown(nil)
 	} else if ctx.Err() == nil {
 		a.setDown(r.err)
 	}
-	return found, failure
+	return found, refused
 }
 
 // load makes an entry from the records.
@@ -175,15 +165,15 @@ func (a *Authenticator) load(r *reading, key digest, now time.Time) (*entry, *ma
 	)
 	switch {
 	case !r.read(identity.Tokens, identity.TokenKey(key[:]), &token):
-		return nil, r.refuse(failurepb.Code_AUTH_REQUIRED, textUnknown)
+		return nil, r.refuse(failurepb.Code_AUTH_REQUIRED, failure.APITokenUnknown)
 	case !r.read(identity.Tenants, token.GetTenantId(), &tenant):
-		return nil, r.refuse(failurepb.Code_NOT_FOUND, textNoTenant)
+		return nil, r.refuse(failurepb.Code_NOT_FOUND, failure.APITokenWithoutTenant)
 	case !r.read(identity.Projects, token.GetProjectId(), &project), project.GetTenantId() != tenant.GetId():
-		return nil, r.refuse(failurepb.Code_VALIDATION, textNoProject)
+		return nil, r.refuse(failurepb.Code_VALIDATION, failure.APITokenWithoutProject)
 	case !r.read(identity.Users, token.GetUserId(), &owner), owner.GetTenantId() != tenant.GetId():
-		return nil, r.refuse(failurepb.Code_FORBIDDEN, textNoOwner)
+		return nil, r.refuse(failurepb.Code_FORBIDDEN, failure.APITokenWithoutOwner)
 	case !access.MemberOf(&owner, project.GetId()):
-		return nil, machine.Fail(failurepb.Code_FORBIDDEN, textNoMember)
+		return nil, failure.New(failurepb.Code_FORBIDDEN, failure.APITokenOwnerNoMember)
 	}
 	grant := access.NewGrant(&token, &owner, &tenant, &project)
 	loaded := &entry{
@@ -223,11 +213,11 @@ func (r *reading) read(name, key string, into proto.Message) bool {
 	return true
 }
 
-func (r *reading) refuse(code failurepb.Code, text string) *machine.Failure {
+func (r *reading) refuse(code failurepb.Code, reason failure.Reason) *failure.Failure {
 	if r.err == nil {
-		return machine.Fail(code, "%s", text)
+		return failure.New(code, reason)
 	}
-	return machine.Fail(failurepb.Code_UNAVAILABLE, textUnavailable)
+	return failure.New(failurepb.Code_UNAVAILABLE, failure.AuthenticationUnavailable)
 }
 
 // findRecord reads a record. Those that this node does not have cost a question to another one, of which only so many may be under

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -47,7 +48,7 @@ func (b *basis) current(records collection.Store) bool {
 // expired refuses a token whose time is over.
 func (b *basis) expired(now time.Time) *machine.Failure {
 	if b.expires > 0 && now.UnixMilli() >= b.expires {
-		return machine.Fail(failurepb.Code_AUTH_REQUIRED, textExpired)
+		return failure.New(failurepb.Code_AUTH_REQUIRED, failure.APITokenExpired)
 	}
 	return nil
 }

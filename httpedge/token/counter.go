@@ -12,6 +12,7 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
@@ -163,7 +164,7 @@ func (c *Counter) refill(ctx context.Context, tenant string, a *allowance, limit
 		return unenforceable()
 	case taken <= 0:
 		seconds := int((ends.Sub(now) + time.Second - 1) / time.Second)
-		return machine.Fail(failurepb.Code_QUOTA_REACHED, "Rate limit exceeded for requests perMonth (%d/%d)", count, limit).
+		return failure.New(failurepb.Code_QUOTA_REACHED, failure.MonthUsedUp).Param("count", count).Param("limit", limit).
 			With("retryAfter", seconds)
 	}
 	a.left, a.ends, a.block, a.taken = taken-1, ends, taken, now
@@ -192,8 +193,8 @@ func (c *Counter) change(ctx context.Context, tenant string, change func(*direct
 			return err
 		}
 		_, err = c.records.Put(ctx, identity.RequestCounts, tenant, record.Version, value)
-		var failure *machine.Failure
-		if err == nil || !errors.As(err, &failure) || failure.Code != failurepb.Code_CONFLICT {
+		var refused *machine.Failure
+		if err == nil || !errors.As(err, &refused) || refused.Code != failurepb.Code_CONFLICT {
 			return err
 		}
 		select { // another node was first: this one hears of it in a moment
@@ -251,5 +252,5 @@ func (c *Counter) forget(tenant string, a *allowance) {
 }
 
 func unenforceable() *machine.Failure {
-	return machine.Fail(failurepb.Code_UNAVAILABLE, "Rate limit enforcement unavailable")
+	return failure.New(failurepb.Code_UNAVAILABLE, failure.MonthNotCounted)
 }

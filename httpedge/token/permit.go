@@ -4,12 +4,11 @@ import (
 	"context"
 
 	"parley/actors/core/access"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
 )
-
-const textUnlicensed = "This feature is not available in your license"
 
 // Permit returns what decides on the Client API's surfaces (endpoint.Surface) whether a caller may use a route: its Access is
 // "service:level", the licence must have its path, and the tenant's month must have a request left. Without a counter requests
@@ -18,10 +17,10 @@ func Permit(counter *Counter) func(ctx context.Context, caller endpoint.Caller, 
 	return func(ctx context.Context, caller endpoint.Caller, row *endpoint.Row) *machine.Failure {
 		service, level := needOf(row)
 		if level == access.None {
-			return machine.Fail(failurepb.Code_INTERNAL, "access %q of %s names no level", row.Access, row.Path)
+			return failure.New(failurepb.Code_INTERNAL, failure.AccessWithoutLevel).Param("access", row.Access).Param("path", row.Path)
 		}
-		if failure := permitted(caller.Grant, service, level, row.Path); failure != nil || counter == nil {
-			return failure
+		if refused := permitted(caller.Grant, service, level, row.Path); refused != nil || counter == nil {
+			return refused
 		}
 		return counter.Take(ctx, caller)
 	}
@@ -33,11 +32,11 @@ func permitted(grant *access.Grant, service access.Service, level access.Level, 
 		return forbidden(service, level)
 	}
 	if path != "" && !grant.Tier().Allows(path) {
-		return machine.Fail(failurepb.Code_LICENSE_REQUIRED, textUnlicensed)
+		return failure.New(failurepb.Code_LICENSE_REQUIRED, failure.NotLicensed)
 	}
 	return nil
 }
 
 func forbidden(service access.Service, level access.Level) *machine.Failure {
-	return machine.Fail(failurepb.Code_FORBIDDEN, "Forbidden: %s requires %s permission", service, level)
+	return failure.New(failurepb.Code_FORBIDDEN, failure.PermissionMissing).Param("service", service).Param("level", level)
 }

@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/core/access"
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/failurepb"
@@ -51,9 +52,9 @@ func (a *Authenticator) watch(caller endpoint.Caller, need need) func() *machine
 	var key digest
 	copy(key[:], caller.Grant.Token.GetHash())
 	need.all = caller.Trusted
-	found, failure := a.meeting(&key, &need, time.Now())
-	if failure != nil { // since the caller was let in
-		return func() *machine.Failure { return failure }
+	found, refused := a.meeting(&key, &need, time.Now())
+	if refused != nil { // since the caller was let in
+		return func() *machine.Failure { return refused }
 	}
 	shared := &found.standings
 	shared.Lock()
@@ -76,28 +77,28 @@ func (s *standing) still() *machine.Failure {
 	if known.current(s.tokens.records) {
 		return known.expired(now)
 	}
-	found, failure := s.tokens.meeting(&s.key, &s.need, now)
-	if failure == nil {
+	found, refused := s.tokens.meeting(&s.key, &s.need, now)
+	if refused == nil {
 		s.basis.Store(found.basis)
 	}
-	return failure
+	return refused
 }
 
 // meeting is here, of a token that meets a need.
 func (a *Authenticator) meeting(key *digest, need *need, now time.Time) (*entry, *machine.Failure) {
-	found, failure := a.here(key, now)
+	found, refused := a.here(key, now)
 	switch {
-	case failure == nil:
-		failure = need.metBy(&found.caller)
+	case refused == nil:
+		refused = need.metBy(&found.caller)
 	case need.only401:
-		failure = as401(failure)
+		refused = as401(refused)
 	}
-	return found, failure
+	return found, refused
 }
 
 func (n *need) metBy(caller *endpoint.Caller) *machine.Failure {
 	if n.all && !caller.Trusted { // it may be about what is another's: who asks anew hears
-		return machine.Fail(failurepb.Code_FORBIDDEN, "Forbidden: the token's owner has another role")
+		return failure.New(failurepb.Code_FORBIDDEN, failure.TokenOwnerRole)
 	}
 	return permitted(caller.Grant, n.service, n.level, n.path)
 }
@@ -110,9 +111,9 @@ func (a *Authenticator) here(key *digest, now time.Time) (*entry, *machine.Failu
 			record, ok := a.records.Get(name, key)
 			return record, ok, nil
 		}}
-		var failure *machine.Failure
-		if found, failure = a.load(&r, *key, now); failure != nil {
-			return nil, failure
+		var refused *machine.Failure
+		if found, refused = a.load(&r, *key, now); refused != nil {
+			return nil, refused
 		}
 		a.cache.put(key, found)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"parley/actors/core/failure"
 	"parley/actors/core/feature"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/conversationpb"
@@ -163,8 +164,7 @@ func Gone(err error) bool {
 	if errors.As(err, &refusal) {
 		return refusal.Code == failurepb.Code_UNAVAILABLE && !Changed(err)
 	}
-	var unavailable interface{ Unavailable() bool }
-	return errors.As(err, &unavailable) && unavailable.Unavailable()
+	return follow.IsUnavailable(err)
 }
 
 // Refused says that the rules refused: nothing was done. An answer that is missing says nothing.

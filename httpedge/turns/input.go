@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 
+	"parley/actors/core/failure"
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint/wire"
 	"parley/proto/conversationpb"
@@ -18,20 +20,20 @@ type Budget struct {
 
 // Read returns the budget, or INVALID_BUDGET with the fields' names in camelCase.
 func (in Budget) Read() (*conversationpb.Budget, *machine.Failure) {
-	bad := func(format string, args ...any) (*conversationpb.Budget, *machine.Failure) {
-		return nil, machine.Fail(failurepb.Code_INVALID_BUDGET, format, args...)
+	bad := func(reason failure.Reason) *failure.Failure {
+		return failure.New(failurepb.Code_INVALID_BUDGET, reason)
 	}
 	if in.MaxCostUSD == nil {
-		return bad("budget must be {maxCostUsd: number, onReach: pause or stop}")
+		return nil, bad(failure.BadBudget).In("budget")
 	}
-	nano, ok := conversationpb.NanoUSD(*in.MaxCostUSD)
+	nano, ok := money.FromUSD(*in.MaxCostUSD)
 	if !ok {
-		return bad("maxCostUsd must be above 0 and below %d", math.MaxInt64/int64(1e9))
+		return nil, bad(failure.BudgetOutOfRange).In("maxCostUsd").Param("most", math.MaxInt64/money.PerUSD)
 	}
 	budget := &conversationpb.Budget{MaxCostNanoUsd: nano}
 	if in.OnReach != nil {
 		if *in.OnReach != conversationpb.OnReachPause && *in.OnReach != conversationpb.OnReachStop {
-			return bad("onReach must be pause or stop")
+			return nil, bad(failure.OnReachChoice).In("onReach")
 		}
 		budget.OnReach = *in.OnReach
 	}
@@ -62,16 +64,16 @@ func (in Resolution) Read() (*conversationpb.Resolve, *machine.Failure) {
 	case conversationpb.KindClient:
 		return in.clientResult()
 	}
-	return nil, invalid("resolution.type must be tool_approval, user_question or client_tool")
+	return nil, invalid(failure.BadResolutionType).In("resolution.type")
 }
 
 func (in Resolution) approval() (*conversationpb.Resolve, *machine.Failure) {
 	args := wire.Compact(in.ApprovedArgs)
 	switch {
 	case in.Decision != "allow" && in.Decision != "deny":
-		return nil, invalid("resolution.decision must be allow or deny")
+		return nil, invalid(failure.BadDecision).In("resolution.decision")
 	case len(args) > 0 && args[0] != '{':
-		return nil, machine.Fail(failurepb.Code_INVALID_APPROVED_ARGS, "approvedArgs must be an object")
+		return nil, failure.New(failurepb.Code_INVALID_APPROVED_ARGS, failure.ArgsNoObject).In("approvedArgs")
 	}
 	return &conversationpb.Resolve{Resolution: &conversationpb.Resolve_Approval{Approval: &conversationpb.ToolApproval{
 		Allow: in.Decision == "allow", Remember: in.RememberForSession, ApprovedArgs: args, Comment: in.Comment,
@@ -82,9 +84,9 @@ func (in Resolution) answers() (*conversationpb.Resolve, *machine.Failure) {
 	answers := wire.Compact(in.Answers)
 	switch {
 	case len(answers) == 0 && !in.Cancelled:
-		return nil, invalid("resolution.answers is required")
+		return nil, invalid(failure.Required).In("resolution.answers")
 	case len(answers) > 0 && answers[0] != '{':
-		return nil, invalid("resolution.answers must be an object: question to answer")
+		return nil, invalid(failure.AnswersNoObject).In("resolution.answers")
 	}
 	return &conversationpb.Resolve{Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{
 		Answers: answers, Cancelled: in.Cancelled,
@@ -93,7 +95,7 @@ func (in Resolution) answers() (*conversationpb.Resolve, *machine.Failure) {
 
 func (in Resolution) clientResult() (*conversationpb.Resolve, *machine.Failure) {
 	if len(in.Output) == 0 && in.Error == "" {
-		return nil, invalid("resolution.output is required, or error")
+		return nil, invalid(failure.ResolutionWithoutOutput).In("resolution.output")
 	}
 	output := in.Output // null is a result, too
 	if len(output) > 0 {
@@ -104,6 +106,6 @@ func (in Resolution) clientResult() (*conversationpb.Resolve, *machine.Failure) 
 	}}}, nil
 }
 
-func invalid(text string) *machine.Failure {
-	return machine.Fail(failurepb.Code_VALIDATION, "%s", text)
+func invalid(reason failure.Reason) *failure.Failure {
+	return failure.New(failurepb.Code_VALIDATION, reason)
 }

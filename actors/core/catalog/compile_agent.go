@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/definition"
+	"parley/actors/core/money"
 	"parley/proto/agentpb"
-	"parley/proto/conversationpb"
 )
 
 // maxActionTimeoutMs is the longest time that a tool's policy may give a person: one year.
@@ -91,7 +91,7 @@ func (c *Compiler) addMetadata(agent *agentpb.Agent, stored []byte, multimodal b
 	}
 	agent.Background = known.Background != nil && known.Background.Enabled
 	if budget := known.SessionBudget; budget != nil {
-		if nano, ok := conversationpb.NanoUSD(budget.MaxCostUSD); ok {
+		if nano, ok := money.FromUSD(budget.MaxCostUSD); ok {
 			agent.DefaultBudget = &agentpb.Budget{MaxCostNanoUsd: nano, OnReach: cmp.Or(budget.OnReach, "pause")}
 			agent.BudgetBinds = true
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -139,7 +140,7 @@ func exposure(sent, former *A2A, newSlug func() string) *A2A {
 
 func (m *Metadata) check() *machine.Failure {
 	if budget := m.SessionBudget; budget != nil {
-		if _, ok := conversationpb.NanoUSD(budget.MaxCostUSD); !ok {
+		if _, ok := money.FromUSD(budget.MaxCostUSD); !ok {
 			return machine.Fail(failurepb.Code_INVALID_BUDGET, "metadata.session_budget.max_cost_usd must be a number above 0")
 		}
 		if budget.OnReach == "" {

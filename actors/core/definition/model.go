@@ -7,9 +7,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
-	"parley/proto/conversationpb"
 	"parley/proto/directorypb"
 )
 
@@ -157,7 +157,7 @@ func Price(stored []byte) (*agentpb.Price, error) {
 		if rate == nil {
 			return 0
 		}
-		amount, _ := conversationpb.NanoUSD(*rate)
+		amount, _ := money.FromUSD(*rate)
 		return amount
 	}
 	return &agentpb.Price{

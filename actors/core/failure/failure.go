@@ -95,8 +95,8 @@ func (f *Failure) DefaultText() string { return (*Wording)(nil).Text(f) }
 
 // Names of parameters that mean the same for every reason.
 const (
-	paramText = "text" // of Literal: the words
-	paramPath = "path" // which part of the request it is about
+	paramText = ".text" // of Literal: the words
+	paramPath = ".at"   // which part of the request it is about
 )
 
 // value is a parameter or, failing that, a detail; nil if there is neither.

@@ -22,7 +22,10 @@ type Wording struct {
 
 // Text words a failure.
 func (w *Wording) Text(f *Failure) string {
-	text := w.fill(w.Words(f.Reason), f)
+	text := show(f.value(paramText))
+	if f.Reason != Literal {
+		text = w.fill(w.Words(f.Reason), f)
+	}
 	if path, ok := f.value(paramPath).(string); ok {
 		return path + ": " + text
 	}

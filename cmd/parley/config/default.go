@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"parley/actors/core/money"
+)
 
 // Default returns the settings of a node without any configuration: what the default tags say, and zero values elsewhere.
 func Default() *Config {
@@ -59,7 +63,7 @@ func demo() Agent {
 		Model: &Model{
 			Provider: "scripted", Name: "scripted",
 			Script: &Script{FirstTokenDelay: 150 * time.Millisecond, TokenInterval: 35 * time.Millisecond},
-			Price:  &Price{Input: nanoPerUSD, Output: 10 * nanoPerUSD},
+			Price:  &Price{Input: money.PerUSD, Output: 10 * money.PerUSD},
 		},
 		Capabilities: Capabilities{
 			AskUser:     true,

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/actors/core/money"
 )
 
 // Size is a number of bytes; in text a whole number with an optional unit B, KiB, MiB, GiB or TiB.
@@ -63,30 +65,8 @@ func parseSize(text string) (Size, error) {
 // USD is an amount of US dollars in nano-dollars; in text a decimal number of dollars with at most nine decimals.
 type USD int64
 
-const nanoPerUSD = 1_000_000_000
-
 // String writes dollars without superfluous zeros.
-func (u USD) String() string {
-	text := fmt.Sprintf("%d.%09d", u/nanoPerUSD, u%nanoPerUSD)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-}
-
-func parseUSD(text string) (USD, error) {
-	problem := errors.New("needs an amount of US dollars such as 0.15, with at most nine decimals")
-	whole, fraction, _ := strings.Cut(text, ".")
-	if len(fraction) > 9 || whole == "" {
-		return 0, problem
-	}
-	dollars, err := strconv.ParseUint(whole, 10, 33)
-	if err != nil {
-		return 0, problem
-	}
-	nanos, err := strconv.ParseUint(fraction+strings.Repeat("0", 9-len(fraction)), 10, 32)
-	if err != nil {
-		return 0, problem
-	}
-	return USD(dollars*nanoPerUSD + nanos), nil
-}
+func (u USD) String() string { return string(money.Append(nil, int64(u))) }
 
 // Secret is text that must not be shown. It prints as a placeholder; Reveal returns the text.
 type Secret string
@@ -157,7 +137,9 @@ func parseUnit(into reflect.Value, text string) error {
 	case *Size:
 		*target, err = parseSize(text)
 	case *USD:
-		*target, err = parseUSD(text)
+		var nano int64
+		nano, err = money.Parse(text)
+		*target = USD(nano)
 	default:
 		err = fmt.Errorf("has no text form (%s)", into.Type())
 	}

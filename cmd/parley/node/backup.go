@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/persistence"
 	"parley/persistence/backup"
@@ -52,7 +52,7 @@ func PartName(group uint32) string { return fmt.Sprintf("shards/%04d", group) }
 // backup writes a backup of the whole cluster.
 func (n *Node) backup(ctx context.Context, w io.Writer) error {
 	if n.storeIf() == nil {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
 	identity := n.store.Identity()
 	manifest := Manifest{Format: BackupFormat, ClusterID: identity.ClusterID, Shards: identity.Shards, Begun: time.Now().UTC()}
@@ -129,7 +129,7 @@ func (n *Node) openBackupNow(ctx context.Context, group uint32) (io.ReadCloser, 
 	owner, known := n.owners.Owner(shard.ID(group))
 	switch {
 	case !known:
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "shard %d has no owner right now; try again", group)
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.ShardWithoutOwner).Param("shard", group)
 	case owner.Node == n.config.Node.Name:
 		r, w := io.Pipe()
 		go func() {
@@ -140,7 +140,7 @@ func (n *Node) openBackupNow(ctx context.Context, group uint32) (io.ReadCloser, 
 	}
 	id, known := n.nodeNamed(owner.Node)
 	if !known {
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "node %s is not known right now; try again", owner.Node)
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.NodeNotKnown).Param("node", owner.Node)
 	}
 	request, err := json.Marshal(fetchRequest{Backup: &group})
 	if err != nil {

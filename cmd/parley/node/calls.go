@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
-	"parley/actors/machine"
-	"parley/cluster"
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster/shard"
 	"parley/persistence"
 	"parley/persistence/directory"
@@ -31,7 +31,7 @@ func (l *local) Ask(ctx context.Context, in uint32, id string, command proto.Mes
 }
 
 // Follow subscribes to an entity.
-func (l *local) Follow(ctx context.Context, in uint32, id string, sink cluster.Sink) (*conversationpb.Snapshot, func(), error) {
+func (l *local) Follow(ctx context.Context, in uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	return l.system.Follow(ctx, in, id, sink)
 }
 
@@ -75,7 +75,7 @@ func callFault(err error) error {
 		persistence.ErrUnsafe, persistence.ErrStillMember,
 	} {
 		if errors.Is(err, passing) {
-			return machine.Fail(failurepb.Code_UNAVAILABLE, "%v", err)
+			return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeCallFailed).Param("problem", err)
 		}
 	}
 	return err
@@ -102,16 +102,16 @@ func (n *Node) setNodeState(ctx context.Context, name, state string) error {
 	case err != nil:
 		return err
 	case version == 0:
-		return machine.Fail(failurepb.Code_NOT_FOUND, "there is no node %q", name)
+		return failure.New(failurepb.Code_NOT_FOUND, failure.NoSuchNode).Param("node", name)
 	case state != stateActive && state != stateDraining:
-		return machine.Fail(failurepb.Code_VALIDATION, "no state %q", state)
+		return failure.New(failurepb.Code_VALIDATION, failure.NoSuchNodeState).Param("state", state)
 	case record.State == state:
 		return nil
 	}
 	record.State = state
 	err = n.putNodeRecord(ctx, name, record, version)
 	if errors.Is(err, directory.ErrConflict) {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the node's record changed at the same time; try again")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeRecordChanged)
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (n *Node) drain(ctx context.Context, name string, drain bool) error {
 	}
 	owner, known := n.owners.Owner(shard.Directory)
 	if !known {
-		return machine.Fail(failurepb.Code_UNAVAILABLE, "the directory has no owner right now; try again")
+		return failure.New(failurepb.Code_UNAVAILABLE, failure.DirectoryWithoutOwner)
 	}
 	_, err := n.router.Call(ctx, owner.Node, &nodepb.SetNodeState{Name: name, State: state})
 	return err

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"parley/actors/core/collection"
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/core/identity"
 	"parley/actors/machine"
 	"parley/cluster"
@@ -186,7 +188,7 @@ func (r *records) write(ctx context.Context, put *nodepb.PutRecord) (version uin
 		spread, cancel := context.WithTimeout(ctx, spreadTimeout)
 		defer cancel()
 		_ = r.await(spread, reply.GetVersion()) // in vain, it is refused once more
-		return 0, machine.Fail(failurepb.Code_CONFLICT, "It was changed at the same time; try again")
+		return 0, failure.New(failurepb.Code_CONFLICT, failure.RecordChanged)
 	}
 	r.spread(ctx, put.GetCollection(), reply.GetVersion())
 	return reply.GetVersion(), nil
@@ -252,19 +254,14 @@ var errDirectoryMoved = errors.New("the directory has another owner now")
 
 // undone says that nothing was done.
 func undone(err error) bool {
-	var failure *machine.Failure
+	var refused *machine.Failure
 	switch {
 	case errors.Is(err, errDirectoryMoved):
 		return false
-	case isNotOwner(err):
+	case follow.IsNotOwner(err):
 		return true
 	}
-	return errors.As(err, &failure) && (failure.Details[detailUnwritten] != nil || failure.Code == failurepb.Code_STORAGE_FULL)
-}
-
-func isNotOwner(err error) bool {
-	var notOwner interface{ NotOwner() (uint32, uint64) }
-	return errors.As(err, &notOwner)
+	return errors.As(err, &refused) && (refused.Details[detailUnwritten] != nil || refused.Code == failurepb.Code_STORAGE_FULL)
 }
 
 // detailUnwritten marks a refusal of storage after which nothing was written.
@@ -272,13 +269,12 @@ const detailUnwritten = "unwritten"
 
 // askAgain says that another attempt may succeed. Whoever calls bounds it in time.
 func askAgain(err error) bool {
-	var lost interface{ Lost() bool }
-	var failure *machine.Failure
+	var refused *machine.Failure
 	switch {
-	case errors.Is(err, errDirectoryMoved), isNotOwner(err), errors.As(err, &lost) && lost.Lost():
+	case errors.Is(err, errDirectoryMoved), follow.IsNotOwner(err), follow.IsLost(err):
 		return true
 	}
-	return errors.As(err, &failure) && failure.Code == failurepb.Code_UNAVAILABLE
+	return errors.As(err, &refused) && refused.Code == failurepb.Code_UNAVAILABLE
 }
 
 // own says whether what is stored is what the write would have stored.
@@ -323,7 +319,7 @@ func (r *records) spread(ctx context.Context, name string, version uint64) {
 func directoryFault(what string, err error) error {
 	switch {
 	case askAgain(err), errors.Is(err, errNoDirectory), errors.Is(err, context.DeadlineExceeded), errors.Is(err, persistence.ErrStopped):
-		unavailable := machine.Fail(failurepb.Code_UNAVAILABLE, "The directory is not available right now; try again")
+		unavailable := failure.New(failurepb.Code_UNAVAILABLE, failure.DirectoryNotAvailable)
 		return fmt.Errorf("%s: %w: %w", what, unavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

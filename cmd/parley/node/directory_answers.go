@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/cluster/shard"
 	"parley/persistence"
 	"parley/persistence/directory"
@@ -64,16 +64,16 @@ func writeFault(in uint32, err error) error {
 	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrUnknownGroup):
 		return fmt.Errorf("%w: %w", &actors.NotOwnerError{Shard: in}, err)
 	case errors.Is(err, persistence.ErrFull):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FULL, "The disk is full: nothing was written"), err)
+		return fmt.Errorf("%w: %w", failure.New(failurepb.Code_STORAGE_FULL, failure.RecordDiskFull), err)
 	case errors.Is(err, persistence.ErrFailed), errors.Is(err, persistence.ErrCorrupt):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_STORAGE_FAILED, "The store has failed"), err)
+		return fmt.Errorf("%w: %w", failure.New(failurepb.Code_STORAGE_FAILED, failure.RecordStoreFailed), err)
 	case errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrTooLarge):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_TOO_LARGE, "The record is too large"), err)
+		return fmt.Errorf("%w: %w", failure.New(failurepb.Code_TOO_LARGE, failure.RecordTooLarge), err)
 	case errors.Is(err, persistence.ErrBusy), errors.Is(err, persistence.ErrStopped):
-		busy := machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again").With(detailUnwritten, true)
+		busy := failure.New(failurepb.Code_UNAVAILABLE, failure.RecordStorageBusy).With(detailUnwritten, true)
 		return fmt.Errorf("%w: %w", busy, err)
 	case errors.Is(err, persistence.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_UNAVAILABLE, "Storage is busy; try again"), err)
+		return fmt.Errorf("%w: %w", failure.New(failurepb.Code_UNAVAILABLE, failure.RecordStorageBusy), err)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/actors/machine"
 	"parley/cluster/shard"
 	"parley/httpedge/endpoint"
@@ -32,7 +33,7 @@ func newFiles(way route, flow func(bytes int)) *files {
 }
 
 func fileNotFound() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "file not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.FileNotFound)
 }
 
 const (
@@ -55,7 +56,7 @@ func (f *files) Store(ctx context.Context, id string, r io.Reader, limit int64) 
 		return f.put(ctx, in, &nodepb.PutChunk{Id: id, Index: index, Data: data})
 	})
 	if errors.Is(err, blob.ErrTooLong) {
-		err = fmt.Errorf("%w: %w", machine.Fail(failurepb.Code_TOO_LARGE, "the file is larger than %d bytes", limit), err)
+		err = fmt.Errorf("%w: %w", failure.New(failurepb.Code_TOO_LARGE, failure.UploadTooLarge).Param("most", limit), err)
 	}
 	if err != nil {
 		return endpoint.Stored{}, fmt.Errorf("store file: %w", err)
@@ -69,8 +70,8 @@ func (f *files) put(ctx context.Context, in shard.ID, change proto.Message) erro
 	defer cancel()
 	for pause := putPause; ; pause = min(2*pause, putPauseMax) {
 		_, _, err := f.router.Read(ctx, in, change)
-		var failure *machine.Failure
-		if err == nil || !errors.As(err, &failure) || failure.Code != failurepb.Code_UNAVAILABLE {
+		var refused *machine.Failure
+		if err == nil || !errors.As(err, &refused) || refused.Code != failurepb.Code_UNAVAILABLE {
 			return err
 		}
 		timer := time.NewTimer(pause)

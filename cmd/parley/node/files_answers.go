@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/machine"
+	"parley/actors/core/failure"
 	"parley/persistence"
 	"parley/proto/failurepb"
 	"parley/proto/nodepb"
@@ -45,25 +45,25 @@ func (a *answerer) blobs(ctx context.Context, in uint32, query proto.Message) (a
 // node is not the owner goes to the router as it is.
 func blobFault(what string, err error) error {
 	var code failurepb.Code
-	var message string
+	var reason failure.Reason
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, persistence.ErrFull):
-		code, message = failurepb.Code_STORAGE_FULL, "the disk is full: nothing was written"
+		code, reason = failurepb.Code_STORAGE_FULL, failure.DiskFull
 	case errors.Is(err, persistence.ErrFailed), errors.Is(err, persistence.ErrCorrupt):
-		code, message = failurepb.Code_STORAGE_FAILED, "the store has failed"
+		code, reason = failurepb.Code_STORAGE_FAILED, failure.StoreBroken
 	case errors.Is(err, persistence.ErrIncomplete), errors.Is(err, persistence.ErrNoChunk):
-		code, message = failurepb.Code_NOT_FOUND, "file not found"
+		code, reason = failurepb.Code_NOT_FOUND, failure.FileNotFound
 	case errors.Is(err, persistence.ErrBlobTaken):
-		code, message = failurepb.Code_ALREADY_EXISTS, "the file is kept already"
+		code, reason = failurepb.Code_ALREADY_EXISTS, failure.FileExists
 	case errors.Is(err, persistence.ErrInvalid), errors.Is(err, persistence.ErrTooLarge):
-		code, message = failurepb.Code_VALIDATION, "the file cannot be kept"
+		code, reason = failurepb.Code_VALIDATION, failure.FileNotKept
 	case errors.Is(err, persistence.ErrBusy), errors.Is(err, persistence.ErrOutcomeUnknown), errors.Is(err, persistence.ErrStopped),
 		errors.Is(err, context.DeadlineExceeded):
-		code, message = failurepb.Code_UNAVAILABLE, "storage is busy; try again"
+		code, reason = failurepb.Code_UNAVAILABLE, failure.FileStorageBusy
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return fmt.Errorf("%s: %w: %w", what, machine.Fail(code, "%s", message), err)
+	return fmt.Errorf("%s: %w: %w", what, failure.New(code, reason), err)
 }

@@ -9,6 +9,7 @@ import (
 	"parley/actors"
 	"parley/actors/conversation"
 	"parley/actors/core/entity"
+	"parley/actors/core/failure"
 	"parley/actors/deliver"
 	"parley/actors/machine"
 	"parley/actors/queue"
@@ -18,7 +19,7 @@ import (
 )
 
 func runNotFound() *machine.Failure {
-	return machine.Fail(failurepb.Code_RUN_NOT_FOUND, "Run not found")
+	return failure.New(failurepb.Code_RUN_NOT_FOUND, failure.RunNotFound)
 }
 
 // newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations comes to

@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"parley/actors/core/entity"
-	"parley/actors/machine"
+	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/cluster"
 	"parley/httpedge/endpoint"
 	"parley/persistence"
@@ -27,7 +28,7 @@ func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 }
 
 // Follow subscribes to a conversation at its owner.
-func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+func (r *runtime) Follow(ctx context.Context, id string, sink follow.Sink) (*endpoint.Subscription, error) {
 	if otherKind(id) {
 		return nil, notFound()
 	}
@@ -40,22 +41,22 @@ func (r *runtime) Follow(ctx context.Context, id string, sink endpoint.Sink) (*e
 }
 
 // refuse makes the refusals of the router what the edge understands.
-func refuse(code failurepb.Code, message string) error {
+func refuse(code failurepb.Code, reason failure.Reason) error {
 	if code == failurepb.Code_NOT_FOUND {
 		return notFound()
 	}
-	return machine.Fail(code, "%s", message)
+	return failure.New(code, reason)
 }
 
 // readFault says what a failed read means to a caller: come back later, or a fault.
 func readFault(what string, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_UNAVAILABLE, "The read took too long; try again"), err)
+		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_UNAVAILABLE, failure.ReadTooSlow), err)
 	case errors.Is(err, persistence.ErrNotLeader), errors.Is(err, persistence.ErrStopped), errors.Is(err, persistence.ErrBusy):
-		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_UNAVAILABLE, "The conversation's node is not available; try again"), err)
+		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_UNAVAILABLE, failure.OwnerNotAvailable), err)
 	case errors.Is(err, persistence.ErrCorrupt):
-		return fmt.Errorf("%s: %w: %w", what, machine.Fail(failurepb.Code_STORAGE_FAILED, "Stored data is damaged"), err)
+		return fmt.Errorf("%s: %w: %w", what, failure.New(failurepb.Code_STORAGE_FAILED, failure.DataDamaged), err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"parley/actors/core/failure"
 	"parley/actors/core/feature"
-	"parley/actors/machine"
 	"parley/cluster"
 	"parley/cluster/membership"
 	"parley/cluster/shard"
@@ -73,7 +73,7 @@ type StepStatus struct {
 // statusNow is what this node knows.
 func (n *Node) statusNow(context.Context) (any, error) {
 	if n.storeIf() == nil {
-		return nil, machine.Fail(failurepb.Code_UNAVAILABLE, "the node is starting")
+		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
 	s := &Status{
 		Cluster: n.store.Identity().ClusterID, Node: n.config.Node.Name, Replication: 1, Ready: "yes",

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/conversation"
+	"parley/actors/core/failure"
 	"parley/actors/deliver"
 	"parley/actors/machine"
 	"parley/actors/task"
@@ -18,7 +19,7 @@ import (
 )
 
 func taskNotFound() *machine.Failure {
-	return machine.Fail(failurepb.Code_NOT_FOUND, "task not found")
+	return failure.New(failurepb.Code_NOT_FOUND, failure.TaskNotFound)
 }
 
 // newTaskKind makes background tasks an entity of the shell.
@@ -69,7 +70,7 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if !ended {
 		paused := state.GetPaused()
 		if paused.GetRunId() != runID {
-			return nil, machine.Fail(failurepb.Code_NOT_FOUND, "no such turn")
+			return nil, failure.New(failurepb.Code_NOT_FOUND, failure.TurnNotFound)
 		}
 		turn.StopReason, turn.Pending, turn.Response = state.GetStopReason(), state.GetPending(), paused.GetAnswer()
 		turn.Usage = paused.GetUsage()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/core/failure"
 	"parley/cluster"
 	"parley/cluster/shard"
 	"parley/proto/failurepb"
@@ -54,7 +55,7 @@ func TestUsageIsWrittenSoon(t *testing.T) {
 		require.True(t, ok)
 		local, owners := &counted{began: time.Now()}, &cluster.Owners{}
 		router, err := cluster.New(cluster.Config{
-			Node: "n1", Shards: shards, Local: local, Owners: owners, Refuse: func(failurepb.Code, string) error { return errNoOwner },
+			Node: "n1", Shards: shards, Local: local, Owners: owners, Refuse: func(failurepb.Code, failure.Reason) error { return errNoOwner },
 		})
 		require.NoError(t, err)
 		meter, stop := newUsageMeter(route{node: "n1", router: router, owners: owners, shards: shards}, slog.New(slog.DiscardHandler), nil)

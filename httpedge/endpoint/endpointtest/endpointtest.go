@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"parley/actors/core/failure"
+	"parley/actors/core/follow"
 	"parley/actors/machine"
 	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
@@ -24,7 +25,7 @@ import (
 // Runtime answers commands with OnAsk and follows with OnFollow, and remembers the commands.
 type Runtime struct {
 	OnAsk    func(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error)
-	OnFollow func(ctx context.Context, conversationID string, sink endpoint.Sink) (*endpoint.Subscription, error)
+	OnFollow func(ctx context.Context, conversationID string, sink follow.Sink) (*endpoint.Subscription, error)
 
 	mu       sync.Mutex
 	commands []*conversationpb.Command
@@ -42,7 +43,7 @@ func (r *Runtime) Ask(ctx context.Context, command *conversationpb.Command) (*co
 }
 
 // Follow implements endpoint.Runtime.
-func (r *Runtime) Follow(ctx context.Context, conversationID string, sink endpoint.Sink) (*endpoint.Subscription, error) {
+func (r *Runtime) Follow(ctx context.Context, conversationID string, sink follow.Sink) (*endpoint.Subscription, error) {
 	if r.OnFollow == nil {
 		return nil, errors.New("unexpected follow")
 	}

@@ -5,7 +5,6 @@
 package wire
 
 import (
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -123,27 +122,6 @@ func civil(days int64) (year, month, day int64) {
 		month, year = month-12, year+1
 	}
 	return year, month, day
-}
-
-// AppendUSD appends nano-dollars as a number of dollars, exactly: 1500000000 is 1.5.
-func AppendUSD(dst []byte, nano int64) []byte {
-	const perDollar uint64 = 1_000_000_000
-	magnitude := uint64(nano)
-	if nano < 0 {
-		dst = append(dst, '-')
-		magnitude = -magnitude
-	}
-	dst = strconv.AppendUint(dst, magnitude/perDollar, 10)
-	fraction := magnitude % perDollar
-	if fraction == 0 {
-		return dst
-	}
-	dst = append(dst, '.')
-	for unit := perDollar / 10; fraction > 0; unit /= 10 {
-		dst = append(dst, '0'+byte(fraction/unit))
-		fraction %= unit
-	}
-	return dst
 }
 
 // AppendObject appends raw JSON of an object, or {} when there is none.

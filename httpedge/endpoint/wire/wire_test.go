@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"math/big"
 	"testing"
 	"time"
 
@@ -43,20 +42,6 @@ func TestAppendTimeCutsWhatIsOutOfRange(t *testing.T) {
 	require.Equal(t, `"9999-12-31T23:59:59.999Z"`, string(AppendTime(nil, 1<<62)))
 	require.Equal(t, `"0000-01-01T00:00:00.000Z"`, string(AppendTime(nil, -1<<62)))
 	require.Equal(t, `"2024-02-29T12:34:56.007Z"`, string(AppendTime(nil, 1709210096007)))
-}
-
-func TestAppendUSDIsExact(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		nano := rapid.Int64().Draw(rt, "nano")
-		written, ok := new(big.Rat).SetString(string(AppendUSD(nil, nano)))
-		require.True(rt, ok)
-		require.Zero(rt, written.Cmp(big.NewRat(nano, 1_000_000_000)))
-	})
-	for nano, want := range map[int64]string{
-		0: "0", 1: "0.000000001", 1_500_000_000: "1.5", -20_000_000: "-0.02", 3_000_000_000: "3",
-	} {
-		require.Equal(t, want, string(AppendUSD(nil, nano)))
-	}
 }
 
 func BenchmarkAppendTime(b *testing.B) {
