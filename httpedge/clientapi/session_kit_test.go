@@ -95,8 +95,11 @@ func byName(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	}, nil
 }
 
+// modelSecret is the API key of every agent's model: no command may carry it.
+const modelSecret = "sk-of-the-model"
+
 func priced(agent *agentpb.Agent) *agentpb.Agent {
-	agent.Model = &agentpb.Model{Key: "scripted", Price: &agentpb.Price{OutputNanoUsdPerMtok: 1_000_000_000}}
+	agent.Model = &agentpb.Model{Key: "scripted", ApiKey: modelSecret, Price: &agentpb.Price{OutputNanoUsdPerMtok: 1_000_000_000}}
 	return agent
 }
 
