@@ -398,7 +398,7 @@ func (k *sessionKit) talkOf(user, source string) string {
 	_, err := k.host.Ask(k.t.Context(), &conversationpb.Command{
 		ConversationId: id, CommandId: "c", Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: user},
 		Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
-			Agent: sessionAgents()[0], Source: source, Metadata: []byte(`{"a":"x","b":1,"c":{"d":"e"}}`),
+			Agent: &agentpb.Agent{Id: "helper", Name: "Helper"}, Source: source, Metadata: []byte(`{"a":"x","b":1,"c":{"d":"e"}}`),
 		}},
 	})
 	require.NoError(k.t, err)
