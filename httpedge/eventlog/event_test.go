@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"parley/proto/conversationpb"
 )
@@ -124,4 +125,66 @@ func TestEveryTypeCanBeSelected(t *testing.T) {
 	}
 	require.Zero(t, typeBit(""))
 	require.Zero(t, typeBit("session.unknown"))
+}
+
+// TestEveryPublicEventHasData: each member of Event.body that has a public type is written with the values that it holds.
+func TestEveryPublicEventHasData(t *testing.T) {
+	bodies := new(conversationpb.Event).ProtoReflect().Descriptor().Oneofs().ByName("body").Fields()
+	for i := range bodies.Len() {
+		event := &conversationpb.Event{Seq: 1}
+		fill(event.ProtoReflect().Mutable(bodies.Get(i)).Message(), 4)
+		if event.PublicType() == "" {
+			continue
+		}
+		line := Append(nil, event, Conversation)
+		require.True(t, json.Valid(line), string(line))
+		if event.GetCancelRequested() == nil { // which has nothing to show
+			require.NotContains(t, string(line), `"data":{},`, bodies.Get(i).Name())
+		}
+	}
+}
+
+// fill sets every field of a message, of the messages in it down to a depth, and one value of each list.
+func fill(message protoreflect.Message, depth int) {
+	fields := message.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		switch {
+		case field.IsMap():
+		case field.IsList() && field.Message() != nil:
+			value := message.Mutable(field).List().AppendMutable()
+			if depth > 0 {
+				fill(value.Message(), depth-1)
+			}
+		case field.IsList():
+			message.Mutable(field).List().Append(valueOf(field))
+		case field.Message() == nil:
+			message.Set(field, valueOf(field))
+		case depth > 0:
+			fill(message.Mutable(field).Message(), depth-1)
+		}
+	}
+}
+
+func valueOf(field protoreflect.FieldDescriptor) protoreflect.Value {
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(1)
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(`{"a":1}`))
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(1)
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(1)
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(1)
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(1)
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(1)
+	default:
+		return protoreflect.ValueOfString("x")
+	}
 }

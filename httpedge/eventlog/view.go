@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"math/rand/v2"
+	"sync"
 
 	"parley/httpedge/sse"
 	"parley/proto/conversationpb"
@@ -14,30 +15,34 @@ const (
 )
 
 // typeSet is the types that a client wants to see, one bit each.
-type typeSet uint32
+type typeSet uint64
 
 const (
 	wantDelta typeSet = 1 << iota
 	wantSnapshot
 	wantLog         // the first type of the log
-	wantAll typeSet = 1<<32 - 1
+	wantAll typeSet = 1<<64 - 1
 )
 
+// logBits is the bit of each type of the log.
+var logBits = sync.OnceValue(func() map[string]typeSet { //nolint:gochecknoglobals // computed once, never changed
+	bits := map[string]typeSet{}
+	for i, name := range conversationpb.PublicTypes() {
+		bits[name] = wantLog << i
+	}
+	return bits
+})
+
+// typeBit is the bit of a type, 0 for one that this server never sends.
 func typeBit(name string) typeSet {
 	switch name {
 	case typeDelta:
 		return wantDelta
 	case typeSnapshot:
 		return wantSnapshot
+	default:
+		return logBits()[name]
 	}
-	bit := wantLog
-	for _, known := range conversationpb.PublicTypes() {
-		if name == known {
-			return bit
-		}
-		bit <<= 1
-	}
-	return 0
 }
 
 // selectTypes returns the set of the named types; without names, all. A type that this server never sends selects

@@ -12,6 +12,7 @@ package conversationpb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	agentpb "parley/proto/agentpb"
 	failurepb "parley/proto/failurepb"
 	reflect "reflect"
@@ -2583,6 +2584,7 @@ func (x *TurnError) GetMessage() string {
 	return ""
 }
 
+// An event of the log: what has happened. A member without a public_type is not part of the public log.
 type Event struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Seq       uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // given by the shell
@@ -2922,91 +2924,91 @@ type Event_Created struct {
 }
 
 type Event_UserMessage struct {
-	UserMessage *UserMessage `protobuf:"bytes,11,opt,name=user_message,json=userMessage,proto3,oneof"` // user.message
+	UserMessage *UserMessage `protobuf:"bytes,11,opt,name=user_message,json=userMessage,proto3,oneof"`
 }
 
 type Event_TurnStarted struct {
-	TurnStarted *TurnStarted `protobuf:"bytes,12,opt,name=turn_started,json=turnStarted,proto3,oneof"` // session.status_running
+	TurnStarted *TurnStarted `protobuf:"bytes,12,opt,name=turn_started,json=turnStarted,proto3,oneof"`
 }
 
 type Event_AgentMessage struct {
-	AgentMessage *AgentMessage `protobuf:"bytes,13,opt,name=agent_message,json=agentMessage,proto3,oneof"` // agent.message
+	AgentMessage *AgentMessage `protobuf:"bytes,13,opt,name=agent_message,json=agentMessage,proto3,oneof"`
 }
 
 type Event_TurnEnded struct {
-	TurnEnded *TurnEnded `protobuf:"bytes,14,opt,name=turn_ended,json=turnEnded,proto3,oneof"` // session.status_idle
+	TurnEnded *TurnEnded `protobuf:"bytes,14,opt,name=turn_ended,json=turnEnded,proto3,oneof"`
 }
 
 type Event_TurnRecovered struct {
-	TurnRecovered *TurnRecovered `protobuf:"bytes,15,opt,name=turn_recovered,json=turnRecovered,proto3,oneof"` // session.recovered
+	TurnRecovered *TurnRecovered `protobuf:"bytes,15,opt,name=turn_recovered,json=turnRecovered,proto3,oneof"`
 }
 
 type Event_CancelRequested struct {
-	CancelRequested *CancelRequested `protobuf:"bytes,16,opt,name=cancel_requested,json=cancelRequested,proto3,oneof"` // session.cancel_requested
+	CancelRequested *CancelRequested `protobuf:"bytes,16,opt,name=cancel_requested,json=cancelRequested,proto3,oneof"`
 }
 
 type Event_Updated struct {
-	Updated *Updated `protobuf:"bytes,17,opt,name=updated,proto3,oneof"` // session.updated
+	Updated *Updated `protobuf:"bytes,17,opt,name=updated,proto3,oneof"`
 }
 
 type Event_ToolUse struct {
-	ToolUse *ToolUse `protobuf:"bytes,18,opt,name=tool_use,json=toolUse,proto3,oneof"` // agent.tool_use
+	ToolUse *ToolUse `protobuf:"bytes,18,opt,name=tool_use,json=toolUse,proto3,oneof"`
 }
 
 type Event_ToolResults struct {
-	ToolResults *ToolResults `protobuf:"bytes,19,opt,name=tool_results,json=toolResults,proto3,oneof"` // agent.tool_result
+	ToolResults *ToolResults `protobuf:"bytes,19,opt,name=tool_results,json=toolResults,proto3,oneof"`
 }
 
 type Event_Reserved struct {
-	Reserved *Reserved `protobuf:"bytes,20,opt,name=reserved,proto3,oneof"` // budget.reserved
+	Reserved *Reserved `protobuf:"bytes,20,opt,name=reserved,proto3,oneof"`
 }
 
 type Event_SessionUsage struct {
-	SessionUsage *SessionUsage `protobuf:"bytes,21,opt,name=session_usage,json=sessionUsage,proto3,oneof"` // session.usage
+	SessionUsage *SessionUsage `protobuf:"bytes,21,opt,name=session_usage,json=sessionUsage,proto3,oneof"`
 }
 
 type Event_BudgetReached struct {
-	BudgetReached *BudgetReached `protobuf:"bytes,22,opt,name=budget_reached,json=budgetReached,proto3,oneof"` // budget.reached
+	BudgetReached *BudgetReached `protobuf:"bytes,22,opt,name=budget_reached,json=budgetReached,proto3,oneof"`
 }
 
 type Event_ActionRequested struct {
-	ActionRequested *ActionRequested `protobuf:"bytes,23,opt,name=action_requested,json=actionRequested,proto3,oneof"` // action.requested
+	ActionRequested *ActionRequested `protobuf:"bytes,23,opt,name=action_requested,json=actionRequested,proto3,oneof"`
 }
 
 type Event_TurnPaused struct {
-	TurnPaused *TurnPaused `protobuf:"bytes,24,opt,name=turn_paused,json=turnPaused,proto3,oneof"` // session.status_waiting
+	TurnPaused *TurnPaused `protobuf:"bytes,24,opt,name=turn_paused,json=turnPaused,proto3,oneof"`
 }
 
 type Event_ActionClosed struct {
-	ActionClosed *ActionClosed `protobuf:"bytes,25,opt,name=action_closed,json=actionClosed,proto3,oneof"` // action.resolved, action.expired, action.cancelled
+	ActionClosed *ActionClosed `protobuf:"bytes,25,opt,name=action_closed,json=actionClosed,proto3,oneof"`
 }
 
 type Event_TurnResumed struct {
-	TurnResumed *TurnResumed `protobuf:"bytes,26,opt,name=turn_resumed,json=turnResumed,proto3,oneof"` // session.status_running, mode resolve or continue
+	TurnResumed *TurnResumed `protobuf:"bytes,26,opt,name=turn_resumed,json=turnResumed,proto3,oneof"` // mode resolve or continue
 }
 
 type Event_Truncated struct {
-	Truncated *Truncated `protobuf:"bytes,27,opt,name=truncated,proto3,oneof"` // session.truncated
+	Truncated *Truncated `protobuf:"bytes,27,opt,name=truncated,proto3,oneof"`
 }
 
 type Event_MessageChanged struct {
-	MessageChanged *MessageChanged `protobuf:"bytes,28,opt,name=message_changed,json=messageChanged,proto3,oneof"` // message.feedback
+	MessageChanged *MessageChanged `protobuf:"bytes,28,opt,name=message_changed,json=messageChanged,proto3,oneof"`
 }
 
 type Event_FileAdded struct {
-	FileAdded *FileAdded `protobuf:"bytes,29,opt,name=file_added,json=fileAdded,proto3,oneof"` // file.added
+	FileAdded *FileAdded `protobuf:"bytes,29,opt,name=file_added,json=fileAdded,proto3,oneof"`
 }
 
 type Event_FilesRemoved struct {
-	FilesRemoved *FilesRemoved `protobuf:"bytes,30,opt,name=files_removed,json=filesRemoved,proto3,oneof"` // file.removed
+	FilesRemoved *FilesRemoved `protobuf:"bytes,30,opt,name=files_removed,json=filesRemoved,proto3,oneof"`
 }
 
 type Event_ToolRemembered struct {
-	ToolRemembered *ToolRemembered `protobuf:"bytes,31,opt,name=tool_remembered,json=toolRemembered,proto3,oneof"` // tool.remembered, tool.forgotten
+	ToolRemembered *ToolRemembered `protobuf:"bytes,31,opt,name=tool_remembered,json=toolRemembered,proto3,oneof"`
 }
 
 type Event_Partial struct {
-	Partial *Partial `protobuf:"bytes,32,opt,name=partial,proto3,oneof"` // agent.partial
+	Partial *Partial `protobuf:"bytes,32,opt,name=partial,proto3,oneof"`
 }
 
 type Event_Held struct {
@@ -8259,11 +8261,31 @@ func (x *RunStarted) GetUserMessage() *Message {
 	return nil
 }
 
+var file_conversationpb_conversation_proto_extTypes = []protoimpl.ExtensionInfo{
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: ([]string)(nil),
+		Field:         50000,
+		Name:          "parley.conversation.public_type",
+		Tag:           "bytes,50000,rep,name=public_type",
+		Filename:      "conversationpb/conversation.proto",
+	},
+}
+
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// The type under which a member of Event.body stands in the public log. A member with several says which in
+	// Event.PublicType (public.go).
+	//
+	// repeated string public_type = 50000;
+	E_PublicType = &file_conversationpb_conversation_proto_extTypes[0]
+)
+
 var File_conversationpb_conversation_proto protoreflect.FileDescriptor
 
 const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\n" +
-	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\"\xd8\f\n" +
+	"!conversationpb/conversation.proto\x12\x13parley.conversation\x1a\x13agentpb/agent.proto\x1a\x17failurepb/failure.proto\x1a google/protobuf/descriptor.proto\"\xd8\f\n" +
 	"\x05State\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttenant_id\x18\x02 \x01(\tR\btenantId\x12\x1d\n" +
@@ -8518,39 +8540,40 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	" \x01(\rR\battempts\"9\n" +
 	"\tTurnError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xdc\x0e\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xfa\x12\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1d\n" +
 	"\n" +
 	"created_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x128\n" +
 	"\acreated\x18\n" +
-	" \x01(\v2\x1c.parley.conversation.CreatedH\x00R\acreated\x12E\n" +
-	"\fuser_message\x18\v \x01(\v2 .parley.conversation.UserMessageH\x00R\vuserMessage\x12E\n" +
-	"\fturn_started\x18\f \x01(\v2 .parley.conversation.TurnStartedH\x00R\vturnStarted\x12H\n" +
-	"\ragent_message\x18\r \x01(\v2!.parley.conversation.AgentMessageH\x00R\fagentMessage\x12?\n" +
+	" \x01(\v2\x1c.parley.conversation.CreatedH\x00R\acreated\x12W\n" +
+	"\fuser_message\x18\v \x01(\v2 .parley.conversation.UserMessageB\x10\x82\xb5\x18\fuser.messageH\x00R\vuserMessage\x12a\n" +
+	"\fturn_started\x18\f \x01(\v2 .parley.conversation.TurnStartedB\x1a\x82\xb5\x18\x16session.status_runningH\x00R\vturnStarted\x12[\n" +
+	"\ragent_message\x18\r \x01(\v2!.parley.conversation.AgentMessageB\x11\x82\xb5\x18\ragent.messageH\x00R\fagentMessage\x12X\n" +
 	"\n" +
-	"turn_ended\x18\x0e \x01(\v2\x1e.parley.conversation.TurnEndedH\x00R\tturnEnded\x12K\n" +
-	"\x0eturn_recovered\x18\x0f \x01(\v2\".parley.conversation.TurnRecoveredH\x00R\rturnRecovered\x12Q\n" +
-	"\x10cancel_requested\x18\x10 \x01(\v2$.parley.conversation.CancelRequestedH\x00R\x0fcancelRequested\x128\n" +
-	"\aupdated\x18\x11 \x01(\v2\x1c.parley.conversation.UpdatedH\x00R\aupdated\x129\n" +
-	"\btool_use\x18\x12 \x01(\v2\x1c.parley.conversation.ToolUseH\x00R\atoolUse\x12E\n" +
-	"\ftool_results\x18\x13 \x01(\v2 .parley.conversation.ToolResultsH\x00R\vtoolResults\x12;\n" +
-	"\breserved\x18\x14 \x01(\v2\x1d.parley.conversation.ReservedH\x00R\breserved\x12H\n" +
-	"\rsession_usage\x18\x15 \x01(\v2!.parley.conversation.SessionUsageH\x00R\fsessionUsage\x12K\n" +
-	"\x0ebudget_reached\x18\x16 \x01(\v2\".parley.conversation.BudgetReachedH\x00R\rbudgetReached\x12Q\n" +
-	"\x10action_requested\x18\x17 \x01(\v2$.parley.conversation.ActionRequestedH\x00R\x0factionRequested\x12B\n" +
-	"\vturn_paused\x18\x18 \x01(\v2\x1f.parley.conversation.TurnPausedH\x00R\n" +
-	"turnPaused\x12H\n" +
-	"\raction_closed\x18\x19 \x01(\v2!.parley.conversation.ActionClosedH\x00R\factionClosed\x12E\n" +
-	"\fturn_resumed\x18\x1a \x01(\v2 .parley.conversation.TurnResumedH\x00R\vturnResumed\x12>\n" +
-	"\ttruncated\x18\x1b \x01(\v2\x1e.parley.conversation.TruncatedH\x00R\ttruncated\x12N\n" +
-	"\x0fmessage_changed\x18\x1c \x01(\v2#.parley.conversation.MessageChangedH\x00R\x0emessageChanged\x12?\n" +
+	"turn_ended\x18\x0e \x01(\v2\x1e.parley.conversation.TurnEndedB\x17\x82\xb5\x18\x13session.status_idleH\x00R\tturnEnded\x12b\n" +
+	"\x0eturn_recovered\x18\x0f \x01(\v2\".parley.conversation.TurnRecoveredB\x15\x82\xb5\x18\x11session.recoveredH\x00R\rturnRecovered\x12o\n" +
+	"\x10cancel_requested\x18\x10 \x01(\v2$.parley.conversation.CancelRequestedB\x1c\x82\xb5\x18\x18session.cancel_requestedH\x00R\x0fcancelRequested\x12M\n" +
+	"\aupdated\x18\x11 \x01(\v2\x1c.parley.conversation.UpdatedB\x13\x82\xb5\x18\x0fsession.updatedH\x00R\aupdated\x12M\n" +
+	"\btool_use\x18\x12 \x01(\v2\x1c.parley.conversation.ToolUseB\x12\x82\xb5\x18\x0eagent.tool_useH\x00R\atoolUse\x12\\\n" +
+	"\ftool_results\x18\x13 \x01(\v2 .parley.conversation.ToolResultsB\x15\x82\xb5\x18\x11agent.tool_resultH\x00R\vtoolResults\x12P\n" +
+	"\breserved\x18\x14 \x01(\v2\x1d.parley.conversation.ReservedB\x13\x82\xb5\x18\x0fbudget.reservedH\x00R\breserved\x12[\n" +
+	"\rsession_usage\x18\x15 \x01(\v2!.parley.conversation.SessionUsageB\x11\x82\xb5\x18\rsession.usageH\x00R\fsessionUsage\x12_\n" +
+	"\x0ebudget_reached\x18\x16 \x01(\v2\".parley.conversation.BudgetReachedB\x12\x82\xb5\x18\x0ebudget.reachedH\x00R\rbudgetReached\x12g\n" +
+	"\x10action_requested\x18\x17 \x01(\v2$.parley.conversation.ActionRequestedB\x14\x82\xb5\x18\x10action.requestedH\x00R\x0factionRequested\x12^\n" +
+	"\vturn_paused\x18\x18 \x01(\v2\x1f.parley.conversation.TurnPausedB\x1a\x82\xb5\x18\x16session.status_waitingH\x00R\n" +
+	"turnPaused\x12\x83\x01\n" +
+	"\raction_closed\x18\x19 \x01(\v2!.parley.conversation.ActionClosedB9\x82\xb5\x18\x0faction.resolved\x82\xb5\x18\x0eaction.expired\x82\xb5\x18\x10action.cancelledH\x00R\factionClosed\x12a\n" +
+	"\fturn_resumed\x18\x1a \x01(\v2 .parley.conversation.TurnResumedB\x1a\x82\xb5\x18\x16session.status_runningH\x00R\vturnResumed\x12U\n" +
+	"\ttruncated\x18\x1b \x01(\v2\x1e.parley.conversation.TruncatedB\x15\x82\xb5\x18\x11session.truncatedH\x00R\ttruncated\x12d\n" +
+	"\x0fmessage_changed\x18\x1c \x01(\v2#.parley.conversation.MessageChangedB\x14\x82\xb5\x18\x10message.feedbackH\x00R\x0emessageChanged\x12O\n" +
 	"\n" +
-	"file_added\x18\x1d \x01(\v2\x1e.parley.conversation.FileAddedH\x00R\tfileAdded\x12H\n" +
-	"\rfiles_removed\x18\x1e \x01(\v2!.parley.conversation.FilesRemovedH\x00R\ffilesRemoved\x12N\n" +
-	"\x0ftool_remembered\x18\x1f \x01(\v2#.parley.conversation.ToolRememberedH\x00R\x0etoolRemembered\x128\n" +
-	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialH\x00R\apartial\x12/\n" +
+	"file_added\x18\x1d \x01(\v2\x1e.parley.conversation.FileAddedB\x0e\x82\xb5\x18\n" +
+	"file.addedH\x00R\tfileAdded\x12Z\n" +
+	"\rfiles_removed\x18\x1e \x01(\v2!.parley.conversation.FilesRemovedB\x10\x82\xb5\x18\ffile.removedH\x00R\ffilesRemoved\x12u\n" +
+	"\x0ftool_remembered\x18\x1f \x01(\v2#.parley.conversation.ToolRememberedB%\x82\xb5\x18\x0ftool.remembered\x82\xb5\x18\x0etool.forgottenH\x00R\x0etoolRemembered\x12K\n" +
+	"\apartial\x18  \x01(\v2\x1c.parley.conversation.PartialB\x11\x82\xb5\x18\ragent.partialH\x00R\apartial\x12/\n" +
 	"\x04held\x18! \x01(\v2\x19.parley.conversation.HeldH\x00R\x04held\x12;\n" +
 	"\bimported\x18\" \x01(\v2\x1d.parley.conversation.ImportedH\x00R\bimported\x12E\n" +
 	"\fturn_options\x18# \x01(\v2 .parley.conversation.TurnOptionsH\x00R\vturnOptionsB\x06\n" +
@@ -8987,7 +9010,9 @@ const file_conversationpb_conversation_proto_rawDesc = "" +
 	"\bQUESTION\x10\x03\x12\n" +
 	"\n" +
 	"\x06CLIENT\x10\x04\x12\v\n" +
-	"\aOUTCOME\x10\x05B\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
+	"\aOUTCOME\x10\x05:@\n" +
+	"\vpublic_type\x12\x1d.google.protobuf.FieldOptions\x18І\x03 \x03(\tR\n" +
+	"publicTypeB\x1dZ\x1bparley/proto/conversationpbb\x06proto3"
 
 var (
 	file_conversationpb_conversation_proto_rawDescOnce sync.Once
@@ -9004,106 +9029,107 @@ func file_conversationpb_conversation_proto_rawDescGZIP() []byte {
 var file_conversationpb_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_conversationpb_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_conversationpb_conversation_proto_goTypes = []any{
-	(Status)(0),             // 0: parley.conversation.Status
-	(Role)(0),               // 1: parley.conversation.Role
-	(StopReason)(0),         // 2: parley.conversation.StopReason
-	(Mode)(0),               // 3: parley.conversation.Mode
-	(Need)(0),               // 4: parley.conversation.Need
-	(*State)(nil),           // 5: parley.conversation.State
-	(*ClosedAction)(nil),    // 6: parley.conversation.ClosedAction
-	(*File)(nil),            // 7: parley.conversation.File
-	(*FileRef)(nil),         // 8: parley.conversation.FileRef
-	(*Outcome)(nil),         // 9: parley.conversation.Outcome
-	(*Budget)(nil),          // 10: parley.conversation.Budget
-	(*Lease)(nil),           // 11: parley.conversation.Lease
-	(*OpenCall)(nil),        // 12: parley.conversation.OpenCall
-	(*Step)(nil),            // 13: parley.conversation.Step
-	(*TurnOptions)(nil),     // 14: parley.conversation.TurnOptions
-	(*ToolChoice)(nil),      // 15: parley.conversation.ToolChoice
-	(*OutputFormat)(nil),    // 16: parley.conversation.OutputFormat
-	(*PendingAction)(nil),   // 17: parley.conversation.PendingAction
-	(*Usage)(nil),           // 18: parley.conversation.Usage
-	(*Message)(nil),         // 19: parley.conversation.Message
-	(*Feedback)(nil),        // 20: parley.conversation.Feedback
-	(*ToolCall)(nil),        // 21: parley.conversation.ToolCall
-	(*Run)(nil),             // 22: parley.conversation.Run
-	(*TurnError)(nil),       // 23: parley.conversation.TurnError
-	(*Event)(nil),           // 24: parley.conversation.Event
-	(*ToolUse)(nil),         // 25: parley.conversation.ToolUse
-	(*ToolResults)(nil),     // 26: parley.conversation.ToolResults
-	(*Partial)(nil),         // 27: parley.conversation.Partial
-	(*Reserved)(nil),        // 28: parley.conversation.Reserved
-	(*SessionUsage)(nil),    // 29: parley.conversation.SessionUsage
-	(*BudgetReached)(nil),   // 30: parley.conversation.BudgetReached
-	(*ActionRequested)(nil), // 31: parley.conversation.ActionRequested
-	(*TurnPaused)(nil),      // 32: parley.conversation.TurnPaused
-	(*ActionClosed)(nil),    // 33: parley.conversation.ActionClosed
-	(*TurnResumed)(nil),     // 34: parley.conversation.TurnResumed
-	(*Truncated)(nil),       // 35: parley.conversation.Truncated
-	(*MessageChanged)(nil),  // 36: parley.conversation.MessageChanged
-	(*Held)(nil),            // 37: parley.conversation.Held
-	(*Imported)(nil),        // 38: parley.conversation.Imported
-	(*FileAdded)(nil),       // 39: parley.conversation.FileAdded
-	(*FilesRemoved)(nil),    // 40: parley.conversation.FilesRemoved
-	(*ToolRemembered)(nil),  // 41: parley.conversation.ToolRemembered
-	(*Created)(nil),         // 42: parley.conversation.Created
-	(*UserMessage)(nil),     // 43: parley.conversation.UserMessage
-	(*TurnStarted)(nil),     // 44: parley.conversation.TurnStarted
-	(*AgentMessage)(nil),    // 45: parley.conversation.AgentMessage
-	(*TurnEnded)(nil),       // 46: parley.conversation.TurnEnded
-	(*TurnRecovered)(nil),   // 47: parley.conversation.TurnRecovered
-	(*CancelRequested)(nil), // 48: parley.conversation.CancelRequested
-	(*Updated)(nil),         // 49: parley.conversation.Updated
-	(*Patch)(nil),           // 50: parley.conversation.Patch
-	(*Caller)(nil),          // 51: parley.conversation.Caller
-	(*Command)(nil),         // 52: parley.conversation.Command
-	(*Opening)(nil),         // 53: parley.conversation.Opening
-	(*Progress)(nil),        // 54: parley.conversation.Progress
-	(*Reserve)(nil),         // 55: parley.conversation.Reserve
-	(*Doubt)(nil),           // 56: parley.conversation.Doubt
-	(*Resolve)(nil),         // 57: parley.conversation.Resolve
-	(*ToolApproval)(nil),    // 58: parley.conversation.ToolApproval
-	(*UserAnswers)(nil),     // 59: parley.conversation.UserAnswers
-	(*ClientResult)(nil),    // 60: parley.conversation.ClientResult
-	(*Answer)(nil),          // 61: parley.conversation.Answer
-	(*Continue)(nil),        // 62: parley.conversation.Continue
-	(*Target)(nil),          // 63: parley.conversation.Target
-	(*Regenerate)(nil),      // 64: parley.conversation.Regenerate
-	(*Edit)(nil),            // 65: parley.conversation.Edit
-	(*Rate)(nil),            // 66: parley.conversation.Rate
-	(*Forget)(nil),          // 67: parley.conversation.Forget
-	(*AddFile)(nil),         // 68: parley.conversation.AddFile
-	(*RemoveFile)(nil),      // 69: parley.conversation.RemoveFile
-	(*SetTitle)(nil),        // 70: parley.conversation.SetTitle
-	(*Due)(nil),             // 71: parley.conversation.Due
-	(*Hold)(nil),            // 72: parley.conversation.Hold
-	(*Create)(nil),          // 73: parley.conversation.Create
-	(*Send)(nil),            // 74: parley.conversation.Send
-	(*Cancel)(nil),          // 75: parley.conversation.Cancel
-	(*CancelTimeout)(nil),   // 76: parley.conversation.CancelTimeout
-	(*Update)(nil),          // 77: parley.conversation.Update
-	(*Delete)(nil),          // 78: parley.conversation.Delete
-	(*Finish)(nil),          // 79: parley.conversation.Finish
-	(*Recover)(nil),         // 80: parley.conversation.Recover
-	(*AwaitRun)(nil),        // 81: parley.conversation.AwaitRun
-	(*Reply)(nil),           // 82: parley.conversation.Reply
-	(*Progressed)(nil),      // 83: parley.conversation.Progressed
-	(*Rated)(nil),           // 84: parley.conversation.Rated
-	(*Tools)(nil),           // 85: parley.conversation.Tools
-	(*FileReply)(nil),       // 86: parley.conversation.FileReply
-	(*Accepted)(nil),        // 87: parley.conversation.Accepted
-	(*TurnResult)(nil),      // 88: parley.conversation.TurnResult
-	(*Cancelled)(nil),       // 89: parley.conversation.Cancelled
-	(*Deleted)(nil),         // 90: parley.conversation.Deleted
-	(*Refused)(nil),         // 91: parley.conversation.Refused
-	(*Snapshot)(nil),        // 92: parley.conversation.Snapshot
-	(*Change)(nil),          // 93: parley.conversation.Change
-	(*Delta)(nil),           // 94: parley.conversation.Delta
-	(*RunStarted)(nil),      // 95: parley.conversation.RunStarted
-	(*agentpb.Tool)(nil),    // 96: parley.agent.Tool
-	(*agentpb.Agent)(nil),   // 97: parley.agent.Agent
-	(failurepb.Code)(0),     // 98: parley.failure.Code
-	(*failurepb.Param)(nil), // 99: parley.failure.Param
+	(Status)(0),                       // 0: parley.conversation.Status
+	(Role)(0),                         // 1: parley.conversation.Role
+	(StopReason)(0),                   // 2: parley.conversation.StopReason
+	(Mode)(0),                         // 3: parley.conversation.Mode
+	(Need)(0),                         // 4: parley.conversation.Need
+	(*State)(nil),                     // 5: parley.conversation.State
+	(*ClosedAction)(nil),              // 6: parley.conversation.ClosedAction
+	(*File)(nil),                      // 7: parley.conversation.File
+	(*FileRef)(nil),                   // 8: parley.conversation.FileRef
+	(*Outcome)(nil),                   // 9: parley.conversation.Outcome
+	(*Budget)(nil),                    // 10: parley.conversation.Budget
+	(*Lease)(nil),                     // 11: parley.conversation.Lease
+	(*OpenCall)(nil),                  // 12: parley.conversation.OpenCall
+	(*Step)(nil),                      // 13: parley.conversation.Step
+	(*TurnOptions)(nil),               // 14: parley.conversation.TurnOptions
+	(*ToolChoice)(nil),                // 15: parley.conversation.ToolChoice
+	(*OutputFormat)(nil),              // 16: parley.conversation.OutputFormat
+	(*PendingAction)(nil),             // 17: parley.conversation.PendingAction
+	(*Usage)(nil),                     // 18: parley.conversation.Usage
+	(*Message)(nil),                   // 19: parley.conversation.Message
+	(*Feedback)(nil),                  // 20: parley.conversation.Feedback
+	(*ToolCall)(nil),                  // 21: parley.conversation.ToolCall
+	(*Run)(nil),                       // 22: parley.conversation.Run
+	(*TurnError)(nil),                 // 23: parley.conversation.TurnError
+	(*Event)(nil),                     // 24: parley.conversation.Event
+	(*ToolUse)(nil),                   // 25: parley.conversation.ToolUse
+	(*ToolResults)(nil),               // 26: parley.conversation.ToolResults
+	(*Partial)(nil),                   // 27: parley.conversation.Partial
+	(*Reserved)(nil),                  // 28: parley.conversation.Reserved
+	(*SessionUsage)(nil),              // 29: parley.conversation.SessionUsage
+	(*BudgetReached)(nil),             // 30: parley.conversation.BudgetReached
+	(*ActionRequested)(nil),           // 31: parley.conversation.ActionRequested
+	(*TurnPaused)(nil),                // 32: parley.conversation.TurnPaused
+	(*ActionClosed)(nil),              // 33: parley.conversation.ActionClosed
+	(*TurnResumed)(nil),               // 34: parley.conversation.TurnResumed
+	(*Truncated)(nil),                 // 35: parley.conversation.Truncated
+	(*MessageChanged)(nil),            // 36: parley.conversation.MessageChanged
+	(*Held)(nil),                      // 37: parley.conversation.Held
+	(*Imported)(nil),                  // 38: parley.conversation.Imported
+	(*FileAdded)(nil),                 // 39: parley.conversation.FileAdded
+	(*FilesRemoved)(nil),              // 40: parley.conversation.FilesRemoved
+	(*ToolRemembered)(nil),            // 41: parley.conversation.ToolRemembered
+	(*Created)(nil),                   // 42: parley.conversation.Created
+	(*UserMessage)(nil),               // 43: parley.conversation.UserMessage
+	(*TurnStarted)(nil),               // 44: parley.conversation.TurnStarted
+	(*AgentMessage)(nil),              // 45: parley.conversation.AgentMessage
+	(*TurnEnded)(nil),                 // 46: parley.conversation.TurnEnded
+	(*TurnRecovered)(nil),             // 47: parley.conversation.TurnRecovered
+	(*CancelRequested)(nil),           // 48: parley.conversation.CancelRequested
+	(*Updated)(nil),                   // 49: parley.conversation.Updated
+	(*Patch)(nil),                     // 50: parley.conversation.Patch
+	(*Caller)(nil),                    // 51: parley.conversation.Caller
+	(*Command)(nil),                   // 52: parley.conversation.Command
+	(*Opening)(nil),                   // 53: parley.conversation.Opening
+	(*Progress)(nil),                  // 54: parley.conversation.Progress
+	(*Reserve)(nil),                   // 55: parley.conversation.Reserve
+	(*Doubt)(nil),                     // 56: parley.conversation.Doubt
+	(*Resolve)(nil),                   // 57: parley.conversation.Resolve
+	(*ToolApproval)(nil),              // 58: parley.conversation.ToolApproval
+	(*UserAnswers)(nil),               // 59: parley.conversation.UserAnswers
+	(*ClientResult)(nil),              // 60: parley.conversation.ClientResult
+	(*Answer)(nil),                    // 61: parley.conversation.Answer
+	(*Continue)(nil),                  // 62: parley.conversation.Continue
+	(*Target)(nil),                    // 63: parley.conversation.Target
+	(*Regenerate)(nil),                // 64: parley.conversation.Regenerate
+	(*Edit)(nil),                      // 65: parley.conversation.Edit
+	(*Rate)(nil),                      // 66: parley.conversation.Rate
+	(*Forget)(nil),                    // 67: parley.conversation.Forget
+	(*AddFile)(nil),                   // 68: parley.conversation.AddFile
+	(*RemoveFile)(nil),                // 69: parley.conversation.RemoveFile
+	(*SetTitle)(nil),                  // 70: parley.conversation.SetTitle
+	(*Due)(nil),                       // 71: parley.conversation.Due
+	(*Hold)(nil),                      // 72: parley.conversation.Hold
+	(*Create)(nil),                    // 73: parley.conversation.Create
+	(*Send)(nil),                      // 74: parley.conversation.Send
+	(*Cancel)(nil),                    // 75: parley.conversation.Cancel
+	(*CancelTimeout)(nil),             // 76: parley.conversation.CancelTimeout
+	(*Update)(nil),                    // 77: parley.conversation.Update
+	(*Delete)(nil),                    // 78: parley.conversation.Delete
+	(*Finish)(nil),                    // 79: parley.conversation.Finish
+	(*Recover)(nil),                   // 80: parley.conversation.Recover
+	(*AwaitRun)(nil),                  // 81: parley.conversation.AwaitRun
+	(*Reply)(nil),                     // 82: parley.conversation.Reply
+	(*Progressed)(nil),                // 83: parley.conversation.Progressed
+	(*Rated)(nil),                     // 84: parley.conversation.Rated
+	(*Tools)(nil),                     // 85: parley.conversation.Tools
+	(*FileReply)(nil),                 // 86: parley.conversation.FileReply
+	(*Accepted)(nil),                  // 87: parley.conversation.Accepted
+	(*TurnResult)(nil),                // 88: parley.conversation.TurnResult
+	(*Cancelled)(nil),                 // 89: parley.conversation.Cancelled
+	(*Deleted)(nil),                   // 90: parley.conversation.Deleted
+	(*Refused)(nil),                   // 91: parley.conversation.Refused
+	(*Snapshot)(nil),                  // 92: parley.conversation.Snapshot
+	(*Change)(nil),                    // 93: parley.conversation.Change
+	(*Delta)(nil),                     // 94: parley.conversation.Delta
+	(*RunStarted)(nil),                // 95: parley.conversation.RunStarted
+	(*agentpb.Tool)(nil),              // 96: parley.agent.Tool
+	(*agentpb.Agent)(nil),             // 97: parley.agent.Agent
+	(failurepb.Code)(0),               // 98: parley.failure.Code
+	(*failurepb.Param)(nil),           // 99: parley.failure.Param
+	(*descriptorpb.FieldOptions)(nil), // 100: google.protobuf.FieldOptions
 }
 var file_conversationpb_conversation_proto_depIdxs = []int32{
 	10,  // 0: parley.conversation.State.budget:type_name -> parley.conversation.Budget
@@ -9286,10 +9312,11 @@ var file_conversationpb_conversation_proto_depIdxs = []int32{
 	94,  // 177: parley.conversation.Change.delta:type_name -> parley.conversation.Delta
 	95,  // 178: parley.conversation.Change.run_started:type_name -> parley.conversation.RunStarted
 	19,  // 179: parley.conversation.RunStarted.user_message:type_name -> parley.conversation.Message
-	180, // [180:180] is the sub-list for method output_type
-	180, // [180:180] is the sub-list for method input_type
-	180, // [180:180] is the sub-list for extension type_name
-	180, // [180:180] is the sub-list for extension extendee
+	100, // 180: parley.conversation.public_type:extendee -> google.protobuf.FieldOptions
+	181, // [181:181] is the sub-list for method output_type
+	181, // [181:181] is the sub-list for method input_type
+	181, // [181:181] is the sub-list for extension type_name
+	180, // [180:181] is the sub-list for extension extendee
 	0,   // [0:180] is the sub-list for field type_name
 }
 
@@ -9390,13 +9417,14 @@ func file_conversationpb_conversation_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_conversationpb_conversation_proto_rawDesc), len(file_conversationpb_conversation_proto_rawDesc)),
 			NumEnums:      5,
 			NumMessages:   91,
-			NumExtensions: 0,
+			NumExtensions: 1,
 			NumServices:   0,
 		},
 		GoTypes:           file_conversationpb_conversation_proto_goTypes,
 		DependencyIndexes: file_conversationpb_conversation_proto_depIdxs,
 		EnumInfos:         file_conversationpb_conversation_proto_enumTypes,
 		MessageInfos:      file_conversationpb_conversation_proto_msgTypes,
+		ExtensionInfos:    file_conversationpb_conversation_proto_extTypes,
 	}.Build()
 	File_conversationpb_conversation_proto = out.File
 	file_conversationpb_conversation_proto_goTypes = nil

@@ -4,7 +4,6 @@ package catalogtest
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/core/catalog"
@@ -26,14 +25,21 @@ func New(tb testing.TB) *Records {
 	return &Records{tb: tb}
 }
 
+func (r *Records) must(err error) {
+	r.tb.Helper()
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
 // Store writes a message under a key, whatever is there.
 func (r *Records) Store(name, key string, message proto.Message) {
 	r.tb.Helper()
 	value, err := proto.Marshal(message)
-	require.NoError(r.tb, err)
+	r.must(err)
 	stored, _ := r.Get(name, key)
 	_, err = r.Put(r.tb.Context(), name, key, stored.Version, value)
-	require.NoError(r.tb, err)
+	r.must(err)
 }
 
 // Read is a catalog.ReadRecord.
@@ -67,9 +73,11 @@ func (r *Records) PutVersion(key string, version int64, config string) {
 func (r *Records) Define(record, config string) *directorypb.Definition {
 	r.tb.Helper()
 	draft, failure := definition.Read([]byte(config))
-	require.Nil(r.tb, failure)
+	if failure != nil {
+		r.tb.Fatal(failure)
+	}
 	sealed, err := draft.Seal(record, definition.Stored{}, r.Sealer.Seal)
-	require.NoError(r.tb, err)
+	r.must(err)
 	return &directorypb.Definition{Name: "Agent", Config: draft.Config, Sealed: sealed.Encode()}
 }
 
@@ -92,9 +100,11 @@ func (r *Records) PutProvider(key, status, settings string) {
 	}
 	secret := "sk-1"
 	draft, failure := definition.ReadProvider([]byte(settings), map[string]*string{"apiKey": &secret}, nil)
-	require.Nil(r.tb, failure)
+	if failure != nil {
+		r.tb.Fatal(failure)
+	}
 	sealed, err := draft.Seal(definition.ProviderRecordKey("default", key), nil, r.Sealer.Seal)
-	require.NoError(r.tb, err)
+	r.must(err)
 	r.Store(catalog.Providers, "default/"+key, &directorypb.Provider{
 		ProjectId: "default", Key: key, Driver: "openai", Status: status, Settings: draft.Settings, Sealed: sealed.Encode(),
 	})
