@@ -20,12 +20,9 @@ import (
 // Agents finds the agent that a turn runs.
 type Agents interface {
 	// Agent returns an agent of a project as its given version has it: 0 = the published one, or the draft while none was
-	// published; DraftVersion = the draft.
+	// published; catalog.DraftVersion = the draft.
 	Agent(projectID, id string, version int64) (*agentpb.Agent, bool)
 }
-
-// DraftVersion names what was last saved of an agent, published or not.
-const DraftVersion = -1
 
 // History reads what was said before.
 type History interface {

@@ -165,7 +165,9 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 	return a.cancelHolder(ctx, told, until)
 }
 
-// cancelHolder cancels the background run that holds a conversation, too: one that is queued would begin its turn yet.
+// cancelHolder cancels the background run that holds a conversation, too: one that is queued would begin its turn yet. This is the
+// second of two writes. The first, which cancels the turn, is what names the run; if this one fails the caller gets the error and
+// repeats the request: cancelling a turn or a run that has ended changes nothing.
 func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*cancelResult, error) {
 	id, run := told.GetState().GetId(), told.GetState().GetBackgroundRun()
 	holder := &turns.RunCancel{Entities: a.entities, Until: until, Command: func(string) *runpb.Command {

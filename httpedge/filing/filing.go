@@ -148,7 +148,7 @@ func (r Filer) StoreIn(
 		return nil, err
 	}
 	file.ConversationId, file.AgentId, file.UserId = state.GetId(), state.GetAgentId(), state.GetUserId()
-	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: agent}}
+	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: Rules(agent)}}
 	reply, err := r.Asker.AskUntilSettled(ctx, command)
 	if err != nil {
 		if !turns.Gone(err) { // else it may have been added all the same
@@ -217,9 +217,9 @@ func Opening(files []*conversationpb.File, agent *agentpb.Agent) *conversationpb
 	return &conversationpb.Opening{Files: files, Agent: Rules(agent)}
 }
 
-// Rules is what the rules need of an agent to take files.
+// Rules is the part of an agent that the rules for files read; the rest, which holds secrets, does not leave the process.
 func Rules(agent *agentpb.Agent) *agentpb.Agent {
-	return &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
+	return &agentpb.Agent{Id: agent.GetId(), Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
 }
 
 // StoreBytes judges a file and stores its bytes. The record is still to be committed.

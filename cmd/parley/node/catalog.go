@@ -25,7 +25,7 @@ func (n *Node) startDirectory(context.Context) error {
 	records, stop := newRecords(n)
 	n.directory.records = records
 	n.later(stop)
-	n.directory.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.directory.seal.Open), n.log)
+	n.directory.agents.recorded = newRecordedAgents(records, newCompiler(n.config, n.directory.seal.Open, n.log))
 	n.directory.accounts.Store(identity.New(records, identity.Env{NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom}))
 	return nil
 }
@@ -35,7 +35,7 @@ func fillRandom(into []byte) { _, _ = rand.Read(into) } // never fails: the runt
 
 func (n *Node) newCatalog() *catalog.Catalog {
 	return catalog.New(n.directory.records, catalog.Env{
-		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.directory.seal.Seal, CheckAgent: n.directory.agents.recorded.CheckAgent,
+		NewID: ids{n.shards}.NewID, Now: time.Now, Random: fillRandom, Seal: n.directory.seal.Seal, CheckAgent: n.directory.agents.recorded.checkAgent,
 		Configured: func(projectID, key string) bool { _, is := n.directory.agents.configured(projectID, key); return is },
 	})
 }

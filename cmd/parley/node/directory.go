@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -77,25 +78,18 @@ func (n *Node) otherNames() (names []string) {
 
 // Get returns a record from this node's copy of the directory.
 func (r *records) Get(name, key string) (collection.Record, bool) {
-	record, found := r.directory.Get(name, key)
-	return collection.Record(record), found
+	return r.directory.Get(name, key)
 }
 
-// List returns the records whose key begins with a prefix, by key.
+// List returns the records whose key begins with a prefix, by key. It is a part of the directory's own slice.
 func (r *records) List(name, prefix string) []collection.Record {
 	all := r.directory.List(name)
-	first, _ := slices.BinarySearchFunc(all, prefix, func(record directory.Record, prefix string) int {
+	first, _ := slices.BinarySearchFunc(all, prefix, func(record collection.Record, prefix string) int {
 		return strings.Compare(record.Key, prefix)
 	})
 	all = all[first:]
-	if after := slices.IndexFunc(all, func(record directory.Record) bool { return !strings.HasPrefix(record.Key, prefix) }); after >= 0 {
-		all = all[:after]
-	}
-	found := make([]collection.Record, len(all))
-	for i, record := range all {
-		found[i] = collection.Record(record)
-	}
-	return found
+	after := sort.Search(len(all), func(i int) bool { return !strings.HasPrefix(all[i].Key, prefix) })
+	return all[:after:after]
 }
 
 // Watch returns a channel that holds a value whenever the collection has changed.
