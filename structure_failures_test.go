@@ -297,8 +297,8 @@ func TestFailuresAreNotRead(t *testing.T) {
 // defaultWords lists the files that may take a failure's default words: for a log, a stored text, or an operator.
 func defaultWords() []string {
 	return []string{
-		failureDir + "/failure.go", failureDir + "/wire.go", "actors/machine/machinetest/script.go", "actors/rundriver.go",
-		"actors/taskrun.go", "httpedge/opsapi/guard.go",
+		failureDir + "/failure.go", failureDir + "/wire.go", "actors/machine/machinetest/script.go", "actors/run/worker.go",
+		"actors/run/taskrun.go", "httpedge/opsapi/guard.go",
 	}
 }
 

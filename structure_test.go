@@ -99,7 +99,7 @@ func rulesPackages() []string {
 }
 
 // coordinated lists packages that are pure in what they import, but keep the time for workers.
-func coordinated() []string { return []string{"actors/kit"} }
+func coordinated() []string { return []string{"actors/background", "actors/kit"} }
 
 func isPure(path string) bool {
 	dir := strings.TrimPrefix(path, "parley/")

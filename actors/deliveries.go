@@ -14,11 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
+	"parley/actors/delivery"
 	"parley/proto/deliverypb"
 )
 
 // callbackTime is how the bodies of callbacks write times.
-const callbackTime = "2006-01-02T15:04:05.000Z"
+const callbackTime = delivery.TimeFormat
 
 // defaultRoomWait is how long an attempt waits for room by default.
 const defaultRoomWait = 20 * time.Second
@@ -89,6 +90,44 @@ type attempt struct {
 	outcomes *prometheus.CounterVec
 	report   func(*deliverypb.Report) proto.Message
 }
+
+// CallbacksConfig is how the callbacks of one kind of entities are made: by Poster, counted by outcome in a metric with this name and
+// help. Registerer nil = no metric.
+type CallbacksConfig struct {
+	Poster     *deliver.Poster
+	Name, Help string
+	Registerer prometheus.Registerer
+}
+
+// Callbacks returns the sender of one kind of entities.
+func (d *Deliveries) Callbacks(config CallbacksConfig) delivery.Sender {
+	return &callbacks{Deliveries: d, poster: config.Poster, outcomes: newOutcomes(config.Name, config.Help, config.Registerer)}
+}
+
+// callbacks is a delivery.Sender.
+type callbacks struct {
+	*Deliveries
+
+	poster   *deliver.Poster
+	outcomes *prometheus.CounterVec
+}
+
+// Send implements delivery.Sender.
+func (c *callbacks) Send(owner Entity, one delivery.Attempt) {
+	c.make(owner, attempt{
+		delivery: one.Delivery, url: one.URL, poster: c.poster, outcomes: c.outcomes, report: one.Report,
+		post: func() (deliver.Post, error) {
+			message, err := one.Compose()
+			return deliver.Post{URL: one.URL, Body: message.Body, Secret: message.Secret, Header: message.Header}, err
+		},
+	})
+}
+
+// Release implements delivery.Sender.
+func (c *callbacks) Release(shard uint32, epoch uint64) { c.release(shard, epoch) }
+
+// Stop implements delivery.Sender.
+func (c *callbacks) Stop() { c.lanes.Stop() }
 
 // make has an attempt made as soon as there is room. For want of room it is put off.
 func (d *Deliveries) make(owner Entity, one attempt) {

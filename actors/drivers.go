@@ -187,9 +187,5 @@ func (d *drivers) drain(context.Context) {
 	d.wg.Wait()
 }
 
-// Short names for functions of the kit.
-func repeat(ctx context.Context, do func() error) error { return kit.Repeat(ctx, do) }
-
-func pause(ctx context.Context, try int) { kit.Pause(ctx, try) }
-
+// codeIs is a shorter name of what the kit has.
 func codeIs(err error, code failurepb.Code) bool { return kit.IsCode(err, code) }

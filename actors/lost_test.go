@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/background"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
@@ -42,7 +43,7 @@ func TestLostWorkIsTakenUpAgain(t *testing.T) {
 			require.NoError(t, o.sendTo(testID, "dig"))
 			time.Sleep(time.Second)
 			go func() {
-				_, _ = o.inSession(testID, cancelCommand())
+				_, _ = o.inSession(testID, background.Cancel())
 			}()
 			synctest.Wait()
 			o.giveUp(0)

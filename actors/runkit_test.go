@@ -54,18 +54,11 @@ type near struct {
 
 // Ask implements entity.Client.
 func (n *near) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
-	if lose := n.lose.Load(); lose != nil && (*lose)() {
-		return nil, context.DeadlineExceeded
+	if _, notice := command.(*runpb.Command); notice {
+		if lose := n.lose.Load(); lose != nil && (*lose)() {
+			return nil, context.DeadlineExceeded
+		}
 	}
-	return n.ask(ctx, id, command)
-}
-
-// Read implements entity.Client.
-func (*near) Read(context.Context, proto.Message) (proto.Message, error) {
-	return nil, unavailable("no reads")
-}
-
-func (n *near) ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
 	system := n.system.Load()
 	if system == nil {
 		return nil, unavailable("not yet")
@@ -73,21 +66,9 @@ func (n *near) ask(ctx context.Context, id string, command proto.Message) (proto
 	return system.Ask(ctx, testShard, id, command)
 }
 
-func (n *near) Queue(ctx context.Context, _, projectID string, command *runpb.QueueCommand) (*runpb.QueueReply, error) {
-	command = proto.CloneOf(command)
-	command.QueueId = "queue_" + projectID
-	answer, err := n.ask(ctx, command.GetQueueId(), command)
-	reply, _ := answer.(*runpb.QueueReply)
-	return reply, err
-}
-
-func (n *near) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	if lose := n.lose.Load(); lose != nil && (*lose)() {
-		return nil, context.DeadlineExceeded
-	}
-	answer, err := n.ask(ctx, command.GetRunId(), command)
-	reply, _ := answer.(*runpb.Reply)
-	return reply, err
+// Read implements entity.Client.
+func (*near) Read(context.Context, proto.Message) (proto.Message, error) {
+	return nil, unavailable("no reads")
 }
 
 // office is a shell with the real rules of runs, queues and conversations, the real runner, and tools.
@@ -123,21 +104,23 @@ func newOfficeUnder(t *testing.T, j *journal, think thinker, rules run.Limits, c
 	for _, c := range change {
 		c(&limits)
 	}
-	runs, err := NewRuns(run.New(rules), RunsConfig{
-		Agents: asker{&o.asleep}, Records: records{shelves{j}, &o.reads}, Queues: o.near, Poster: poster,
-		Deliveries: newDeliveries(t),
+	workers, err := NewPool(PoolConfig{Gauge: "runs"})
+	require.NoError(t, err)
+	runs := run.New(rules, run.Config{
+		Agents: asker{&o.asleep}, Records: records{shelves{j}, &o.reads}, Client: o.near, Pool: workers,
+		QueueID:   func(_, projectID string) string { return "queue_" + projectID },
+		Callbacks: newDeliveries(t).Callbacks(CallbacksConfig{Poster: poster, Name: "callbacks"}),
 		OpenSecret: func(sealed []byte, about string) ([]byte, error) {
 			return []byte("opened " + string(sealed) + " of " + about), nil
 		},
 	})
-	require.NoError(t, err)
 	pool, err := NewPool(PoolConfig{Gauge: "calls"})
 	require.NoError(t, err)
 	conversations := Conversations(conversation.New(lasting()), runner, feeds, nil)
-	runs.Watch(&conversations)
+	run.Watch(&conversations, workers)
 	o.shell = newShell(t, j, 1, func(c *Config) {
 		c.LiveStreams, c.IDs = feeds, &workshopIDs
-		c.Kinds = []Kind{conversations, runs.Kind(), queue.New(limits, o.near, pool)}
+		c.Kinds = []Kind{conversations, runs, queue.New(limits, o.near, pool)}
 	})
 	o.near.system.Store(o.System)
 	return o

@@ -19,10 +19,33 @@ import (
 	"parley/proto/runpb"
 )
 
+// callbackMessage is the body of a callback as its receiver reads it.
+type callbackMessage struct {
+	ID             string              `json:"id"`
+	Event          string              `json:"event"`
+	CreatedAt      string              `json:"createdAt"`
+	RunID          string              `json:"runId"`
+	TenantID       string              `json:"tenantId"`
+	ProjectID      string              `json:"projectId"`
+	ConversationID string              `json:"conversationId"`
+	Data           callbackMessageData `json:"data"`
+}
+
+type callbackMessageData struct {
+	RunID          string `json:"runId"`
+	ConversationID string `json:"conversationId"`
+	AgentKey       string `json:"agentKey"`
+	Status         string `json:"status"`
+	Error          *struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
 // called is what the address of a run was told.
 type called struct {
 	header http.Header
-	body   runCallback
+	body   callbackMessage
 	raw    []byte
 }
 
@@ -90,9 +113,9 @@ func TestRunCallbackIsSignedRedirectedAndRepeated(t *testing.T) {
 	_, err := time.Parse("2006-01-02T15:04:05.000Z", first.body.CreatedAt)
 	require.NoError(t, err)
 	first.body.CreatedAt = ""
-	require.Equal(t, runCallback{
+	require.Equal(t, callbackMessage{
 		ID: first.body.ID, Event: "agent_run.succeeded", RunID: "run_1", TenantID: "t", ProjectID: "p", ConversationID: testID,
-		Data: runCallbackData{RunID: "run_1", ConversationID: testID, AgentKey: "a", Status: "succeeded"},
+		Data: callbackMessageData{RunID: "run_1", ConversationID: testID, AgentKey: "a", Status: "succeeded"},
 	}, first.body)
 	require.Equal(t, "service-runs/1.0", first.header.Get("User-Agent"))
 	require.Equal(t, "application/json", first.header.Get("Content-Type"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/actors/background"
 	"parley/actors/queue"
 	"parley/actors/turn/model"
 	"parley/proto/agentpb"
@@ -299,7 +300,7 @@ func TestSessionOfARunIsCancelled(t *testing.T) {
 				o.session(t, testID)
 				o.start(t, "run_1", testID, "dig")
 				idle(t)
-				_, err := o.inSession(testID, cancelCommand())
+				_, err := o.inSession(testID, background.Cancel())
 				require.NoError(t, err)
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()

@@ -8,8 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/background"
 	"parley/actors/deliver"
 	"parley/actors/machine"
+	"parley/actors/run"
 	"parley/actors/task"
 	"parley/actors/turn"
 	"parley/proto/taskpb"
@@ -19,7 +21,7 @@ import (
 // defaults.
 type TasksConfig struct {
 	Agents  turn.Agents
-	Records RunRecords
+	Records background.Records
 	Poster  *deliver.Poster
 	// Deliveries makes the attempts of callbacks, for all kinds of this node.
 	Deliveries *Deliveries
@@ -75,7 +77,7 @@ type tasks struct {
 	*drivers
 
 	config   TasksConfig
-	runs     RunsConfig             // what the driver of runs needs
+	runs     run.Config             // what the worker of runs needs
 	outcomes *prometheus.CounterVec // of callbacks
 }
 
@@ -87,8 +89,8 @@ func newTasks(config TasksConfig) *tasks {
 		config.Registerer.MustRegister(driven)
 	}
 	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
-	return &tasks{drivers: drivers, config: config, runs: RunsConfig{
-		Agents: config.Agents, Records: config.Records, Renew: renewEvery, Logger: config.Logger,
+	return &tasks{drivers: drivers, config: config, runs: run.Config{
+		Agents: config.Agents, Records: config.Records, Pool: &Pool{drivers: drivers},
 	}, outcomes: newOutcomes("parley_actors_task_callbacks_total", "Attempts to call back for a task, by outcome.", config.Registerer)}
 }
 
@@ -105,7 +107,7 @@ func (t *tasks) stop(ctx context.Context) {
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case task.Drive:
-		t.work(at, e.Task)
+		run.WorkOnTask(t.runs, at, e.Task)
 	case task.Post:
 		t.post(at, e)
 	}

@@ -49,8 +49,8 @@ type Machine struct {
 	limits Limits
 }
 
-// New returns the rules under the given limits, which must be valid.
-func New(limits Limits) machine.Machine {
+// rules are the rules under the given limits.
+func rules(limits Limits) machine.Machine {
 	m := &Machine{limits: limits}
 	return table{
 		Prefix:      "run",

@@ -21,7 +21,7 @@ func limits() run.Limits {
 
 func suite() machinetest.Suite {
 	return machinetest.Suite{
-		Machine: run.New(limits()),
+		Machine: run.New(limits(), run.Config{}).Machine,
 		Command: func() proto.Message { return new(runpb.Command) },
 		Event:   func() proto.Message { return new(runpb.Event) },
 		Prepare: prepare,

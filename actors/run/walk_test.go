@@ -140,7 +140,7 @@ func (w *walk) report(t *rapid.T) *runpb.Command {
 // or looks by itself, or has an end; and its address is told once of each change.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &walk{entity: machinetest.NewEntity(run.New(limits())), now: 1000, epoch: 1, waiting: map[string]bool{}}
+		w := &walk{entity: machinetest.NewEntity(run.New(limits(), run.Config{}).Machine), now: 1000, epoch: 1, waiting: map[string]bool{}}
 		url := rapid.SampledFrom([]string{"", "https://host/"}).Draw(t, "url")
 		create := func() *runpb.Command {
 			return &runpb.Command{CommandId: "c", Body: &runpb.Command_Create{Create: &runpb.Create{

@@ -1,26 +1,15 @@
 package node
 
 import (
-	"context"
 	"errors"
-
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors"
 	"parley/actors/conversation"
-	"parley/actors/core/entity"
-	"parley/actors/core/failure"
 	"parley/actors/deliver"
 	"parley/actors/machine"
 	"parley/actors/queue"
 	"parley/actors/run"
-	"parley/proto/failurepb"
-	"parley/proto/runpb"
 )
-
-func runNotFound() *machine.Failure {
-	return failure.New(failurepb.Code_RUN_NOT_FOUND, failure.RunNotFound)
-}
 
 // newRunKinds makes the kinds of background runs and of the projects' run queues. The kind of conversations is
 // told which of them wait for it.
@@ -41,43 +30,29 @@ func (n *Node) newRunKinds(
 	if err = errors.Join(limits.Validate(), lines.Validate()); err != nil {
 		return nil, err
 	}
-	reach := &client{n}
-	runs, err := actors.NewRuns(run.New(limits), actors.RunsConfig{
-		Agents: versions{n.directory.agents}, Records: n.shell.reads, Queues: queues{reach, ids{n.shards}}, Poster: poster, Deliveries: deliveries,
-		OpenSecret: n.directory.seal.Open, Logger: n.log, Registerer: n.metrics,
-	})
+	workers, err := n.newPool("parley_actors_driven_runs", "Background runs that are driven on this node.")
 	if err != nil {
 		return nil, err
 	}
-	runs.Watch(conversations)
-	granting, err := actors.NewPool(actors.PoolConfig{
-		Gauge: "parley_actors_queue_workers", Help: "Queues of background runs that are worked on.", Logger: n.log, Registerer: n.metrics,
-	})
+	granting, err := n.newPool("parley_actors_queue_workers", "Queues of background runs that are worked on.")
 	if err != nil {
 		return nil, err
 	}
-	kind := runs.Kind()
-	kind.Command, kind.Missing, kind.Queries = (*runpb.Command)(nil), runNotFound, run.Queries()
-	return []actors.Kind{kind, queue.New(lines, reach, granting)}, nil
+	reach, mint := &client{n}, ids{n.shards}
+	run.Watch(conversations, workers)
+	return []actors.Kind{run.New(limits, run.Config{
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Client: reach, Pool: workers, OpenSecret: n.directory.seal.Open,
+		QueueID: func(tenantID, projectID string) string {
+			return mint.NewIDFrom("queue", machine.ListPart(tenantID)+"/"+machine.ListPart(projectID))
+		},
+		Callbacks: deliveries.Callbacks(actors.CallbacksConfig{
+			Poster: poster, Name: "parley_actors_run_callbacks_total", Help: "Attempts to call back for a run, by outcome.",
+			Registerer: n.metrics,
+		}),
+	}), queue.New(lines, reach, granting)}, nil
 }
 
-// queues implements actors.Queues.
-type queues struct {
-	entity.Client
-
-	ids ids
-}
-
-// Queue sends a command to a project's queue.
-func (q queues) Queue(
-	ctx context.Context, tenantID, projectID string, command *runpb.QueueCommand,
-) (*runpb.QueueReply, error) {
-	command = proto.CloneOf(command)
-	command.QueueId = q.ids.NewIDFrom("queue", machine.ListPart(tenantID)+"/"+machine.ListPart(projectID))
-	return entity.Ask[*runpb.QueueReply](ctx, q, command.GetQueueId(), command)
-}
-
-// Run sends a command to a run.
-func (q queues) Run(ctx context.Context, command *runpb.Command) (*runpb.Reply, error) {
-	return entity.Ask[*runpb.Reply](ctx, q, command.GetRunId(), command)
+// newPool makes the pool of a kind of entities, with a metric of its workers.
+func (n *Node) newPool(gauge, help string) (*actors.Pool, error) {
+	return actors.NewPool(actors.PoolConfig{Gauge: gauge, Help: help, Logger: n.log, Registerer: n.metrics})
 }

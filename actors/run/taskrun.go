@@ -1,6 +1,7 @@
-package actors
+package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"parley/actors/background"
 	"parley/actors/core/failure"
+	"parley/actors/kit"
 	"parley/actors/machine"
 	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
@@ -17,79 +20,80 @@ import (
 	"parley/proto/taskpb"
 )
 
-// maxSends bounds how often a driver finds the conversation of a task taken by others before the run fails.
+// maxSends bounds how often a worker finds the conversation of a task taken by others before the run fails.
 const maxSends = 100
 
-// taskRun is the open run of a task, or the one that waits for a person. The driver of background runs works on it as on a
+// taskRun is the open run of a task, or the one that waits for a person. The worker of background runs works on it as on a
 // stored run, with these differences: the task keeps what becomes of it, it has no place in the project's queue, and it does not
 // hold its conversation, in which others may take part.
 type taskRun struct {
 	taskJob
 
-	state *taskpb.State // of the task, as it was when the driver was made; only read
+	state *taskpb.State // of the task, as it was when the worker was made; only read
 }
 
-// taskJob is what is done for a task, for telling whether another driver would do just the same.
+// taskJob is what is done for a task, for telling whether another worker would do just the same.
 type taskJob struct {
 	number              uint64 // of the run
 	waiting, cancelling bool
 }
 
-// work has the run of a task worked on.
-func (t *tasks) work(at Entity, of *taskpb.State) {
+// WorkOnTask has the run of a task worked on, in the config's pool. Of the config, tasks need Agents, Records and Pool.
+func WorkOnTask(config Config, at kit.Ref, of *taskpb.State) {
+	config.Renew = cmp.Or(config.Renew, defaultRenew)
 	open, number, turn := of.GetRun(), of.GetRun().GetNumber(), of.GetRun().GetRunId()
 	if open == nil {
 		number, turn = of.GetWaiting().GetNumber(), of.GetWaiting().GetRunId()
 	}
 	job := taskJob{number: number, waiting: open == nil, cancelling: open.GetCancelling()}
-	d := &runDriver{config: &t.runs, at: at, task: &taskRun{taskJob: job, state: of}, run: &runpb.State{
+	w := &worker{config: config, at: at, task: &taskRun{taskJob: job, state: of}, run: &runpb.State{
 		TenantId: of.GetTenantId(), ProjectId: of.GetProjectId(), UserId: of.GetUserId(), AgentId: of.GetAgentId(),
 		ConversationId: of.GetConversationId(), TurnRunId: turn, Status: runpb.Status_QUEUED, Trusted: true,
 	}}
 	if turn != "" {
-		d.run.Status = runpb.Status_RUNNING
+		w.run.Status = runpb.Status_RUNNING
 	}
-	t.drive(at, job, d.drive)
+	config.Pool.Work(at, job, w.work)
 }
 
 // taskStep does the next thing for the run of a task.
-func (d *runDriver) taskStep() (*runpb.Command, error) {
+func (w *worker) taskStep() (*runpb.Command, error) {
 	switch {
-	case d.task.cancelling:
-		return d.cancelTask()
-	case d.run.GetStatus() == runpb.Status_QUEUED:
-		return d.beginTask()
+	case w.task.cancelling:
+		return w.cancelTask()
+	case w.run.GetStatus() == runpb.Status_QUEUED:
+		return w.beginTask()
 	}
-	return d.await()
+	return w.await()
 }
 
-// reportToTask tells the task how its run goes. One that has ended, or waits for a person, needs no driver any more.
-func (d *runDriver) reportToTask(report *runpb.Command) error {
-	ended := &taskpb.Ended{Number: d.task.number}
-	command := &taskpb.Command{TaskId: d.at.ID, Body: &taskpb.Command_Ended{Ended: ended}}
+// reportToTask tells the task how its run goes. One that has ended, or waits for a person, needs no worker any more.
+func (w *worker) reportToTask(report *runpb.Command) error {
+	ended := &taskpb.Ended{Number: w.task.number}
+	command := &taskpb.Command{TaskId: w.at.ID, Body: &taskpb.Command_Ended{Ended: ended}}
 	var after *runpb.State
 	switch body := report.GetBody().(type) {
 	case *runpb.Command_Began:
-		after = proto.CloneOf(d.run)
+		after = proto.CloneOf(w.run)
 		after.Status, after.TurnRunId, after.LastSeq = runpb.Status_RUNNING, body.Began.GetTurnRunId(), after.GetLastSeq()+1
-		command.Body = &taskpb.Command_Started{Started: &taskpb.Started{Number: d.task.number, RunId: after.GetTurnRunId()}}
+		command.Body = &taskpb.Command_Started{Started: &taskpb.Started{Number: w.task.number, RunId: after.GetTurnRunId()}}
 	case *runpb.Command_Paused:
 		ended.Turn = body.Paused.GetTurn()
 	case *runpb.Command_Ended:
 		ended.Turn, ended.Error = body.Ended.GetTurn(), body.Ended.GetError().GetMessage()
 	}
-	d.run = after
-	return repeat(d.ctx, func() error {
-		_, err := d.at.Ask(d.ctx, command)
+	w.run = after
+	return kit.Repeat(w.ctx, func() error {
+		_, err := w.at.Ask(w.ctx, command)
 		return err
 	})
 }
 
 // beginTask has the turn of a task's run begun, or go on. A failure ends the run.
-func (d *runDriver) beginTask() (*runpb.Command, error) {
-	turn, err := d.ordered()
-	if refusal := refusalOf(err); refusal != nil {
-		return d.end(runError("", refusal.DefaultText()))
+func (w *worker) beginTask() (*runpb.Command, error) {
+	turn, err := w.ordered()
+	if refusal := kit.FailureOf(err); refusal != nil {
+		return w.end(runError("", refusal.DefaultText()))
 	}
 	if err != nil {
 		return nil, err
@@ -98,23 +102,23 @@ func (d *runDriver) beginTask() (*runpb.Command, error) {
 }
 
 // ordered answers what the run before asked, or sends the message, and returns the id of the turn.
-func (d *runDriver) ordered() (string, error) {
-	agent, found := d.agent()
+func (w *worker) ordered() (string, error) {
+	agent, found := w.agent()
 	if !found {
 		return "", failure.New(failurepb.Code_NOT_FOUND, failure.TaskAgentGone)
 	}
-	open := d.task.state.GetRun()
+	open := w.task.state.GetRun()
 	if len(open.GetWaiting().GetQuestions()) > 0 {
-		if answered, err := d.answer(open, agent); err != nil || answered {
+		if answered, err := w.answer(open, agent); err != nil || answered {
 			return open.GetWaiting().GetRunId(), err
 		}
 	}
-	return d.send(open, agent)
+	return w.send(open, agent)
 }
 
 // answer answers the questions that the run before asked. False: they are not asked any more. Once each of them is
-// answered the turn goes on, or has gone on, when a driver that was lost had answered them.
-func (d *runDriver) answer(open *taskpb.Run, agent *agentpb.Agent) (bool, error) {
+// answered the turn goes on, or has gone on, when a worker that was lost had answered them.
+func (w *worker) answer(open *taskpb.Run, agent *agentpb.Agent) (bool, error) {
 	var before string
 	for _, question := range open.GetWaiting().GetQuestions() {
 		action := question.GetActionId()
@@ -126,7 +130,7 @@ func (d *runDriver) answer(open *taskpb.Run, agent *agentpb.Agent) (bool, error)
 		if err != nil {
 			return false, err
 		}
-		_, err = d.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
+		_, err = w.tell("answer/"+action, &conversationpb.Command{Body: &conversationpb.Command_Resolve{
 			Resolve: &conversationpb.Resolve{
 				ActionId: action, Agent: agent,
 				Resolution: &conversationpb.Resolve_Answers{Answers: &conversationpb.UserAnswers{Answers: answers}},
@@ -173,10 +177,10 @@ func answersTo(action string, open *taskpb.Run) ([]byte, error) {
 
 // send gives the conversation its message, and returns the id of the turn that answers it. A turn that somebody else has
 // begun there is waited for; what waits for a person is given up.
-func (d *runDriver) send(open *taskpb.Run, agent *agentpb.Agent) (string, error) {
-	of := d.task.state
+func (w *worker) send(open *taskpb.Run, agent *agentpb.Agent) (string, error) {
+	of := w.task.state
 	opening := &conversationpb.Opening{Create: taskpb.Conversation(of.GetId(), of.GetInput(), agent), Agent: agent}
-	if !tooOld(of.GetCreatedAt()) {
+	if !background.BlobsLost(of.GetCreatedAt()) {
 		opening.Files = of.GetStored()
 	}
 	message := &conversationpb.Send{Agent: agent, Content: open.GetPrompt().GetText()}
@@ -191,7 +195,7 @@ func (d *runDriver) send(open *taskpb.Run, agent *agentpb.Agent) (string, error)
 		}
 	}
 	for try := 1; ; try++ {
-		reply, err := d.tell("send", command)
+		reply, err := w.tell("send", command)
 		refused, is := errors.AsType[*machine.Failure](err)
 		switch {
 		case err == nil:
@@ -202,10 +206,10 @@ func (d *runDriver) send(open *taskpb.Run, agent *agentpb.Agent) (string, error)
 			command.Opening, err = opening, nil
 		case refused.Code == failurepb.Code_CONVERSATION_BUSY:
 			active, _ := refused.Details["activeRunId"].(string)
-			err = d.over(active)
-			pause(d.ctx, try)
+			err = w.over(active)
+			kit.Pause(w.ctx, try)
 		case refused.Code == failurepb.Code_ACTION_PENDING:
-			_, err = d.tell(fmt.Sprint("clear/", try), cancelCommand())
+			_, err = w.tell(fmt.Sprint("clear/", try), background.Cancel())
 		}
 		if err != nil {
 			return "", err
@@ -214,25 +218,25 @@ func (d *runDriver) send(open *taskpb.Run, agent *agentpb.Agent) (string, error)
 }
 
 // over returns when a turn of the conversation does not go on any more.
-func (d *runDriver) over(turn string) error {
+func (w *worker) over(turn string) error {
 	if turn == "" {
 		return nil
 	}
-	_, err := d.tell("await", awaitCommand(turn))
-	if codeIs(err, failurepb.Code_NOT_FOUND) {
+	_, err := w.tell("await", background.Await(turn))
+	if kit.IsCode(err, failurepb.Code_NOT_FOUND) {
 		return nil
 	}
 	return err
 }
 
 // cancelTask cancels the turn of a task's run. What drove the run has ended, so whatever it told the conversation was told before.
-func (d *runDriver) cancelTask() (*runpb.Command, error) {
-	reply, err := d.tell("cancel", cancelCommand())
+func (w *worker) cancelTask() (*runpb.Command, error) {
+	reply, err := w.tell("cancel", background.Cancel())
 	if told := reply.GetCancelled(); err == nil && told.GetCancelled() && !told.GetSettled() {
-		err = d.over(told.GetRunId())
+		err = w.over(told.GetRunId())
 	}
-	if err != nil && !codeIs(err, failurepb.Code_NOT_FOUND) {
+	if err != nil && !kit.IsCode(err, failurepb.Code_NOT_FOUND) {
 		return nil, err
 	}
-	return d.end(&runpb.Ended{Turn: canceled(d.run.GetTurnRunId())})
+	return w.end(&runpb.Ended{Turn: background.Canceled(w.run.GetTurnRunId())})
 }
