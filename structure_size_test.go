@@ -42,7 +42,7 @@ func largeStructs() map[string]string {
 		"actors/turn.Job":                        record,
 		"httpedge/endpoint.Row":                  "one route with everything that is declared of it",
 		"actors.System":                          open,
-		"actors.grain":                           open,
+		"actors.activation":                      open,
 		"actors.host":                            open,
 		"actors/turn.talk":                       open,
 		"cmd/parley/node.Node":                   open,

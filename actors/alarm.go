@@ -26,57 +26,57 @@ type alarm struct {
 	timer   *time.Timer
 }
 
-func (g *grain) arm(after time.Duration, al *alarm) {
-	if i := slices.IndexFunc(g.alarms, func(old *alarm) bool { return al.key != "" && old.key == al.key }); i >= 0 {
-		g.alarms[i].timer.Stop()
-		g.alarms = slices.Delete(g.alarms, i, i+1)
+func (act *activation) arm(after time.Duration, al *alarm) {
+	if i := slices.IndexFunc(act.alarms, func(old *alarm) bool { return al.key != "" && old.key == al.key }); i >= 0 {
+		act.alarms[i].timer.Stop()
+		act.alarms = slices.Delete(act.alarms, i, i+1)
 	}
-	g.alarms = append(g.alarms, al)
-	root, pid := g.host.system.root, g.pid
+	act.alarms = append(act.alarms, al)
+	root, pid := act.host.system.root, act.pid
 	al.timer = time.AfterFunc(after, func() { root.Send(pid, al) })
 }
 
 // retry brings an own command back after a pause.
-func (g *grain) retry(command proto.Message, retries int) {
+func (act *activation) retry(command proto.Message, retries int) {
 	pause := lastRetry
 	if retries < 6 {
 		pause = min(firstRetry<<retries, lastRetry)
 	}
-	g.arm(pause, &alarm{command: command, retries: retries})
+	act.arm(pause, &alarm{command: command, retries: retries})
 }
 
 // wake activates the entity again soon, though nobody asks for it.
-func (g *grain) wake() {
-	for _, al := range g.alarms {
+func (act *activation) wake() {
+	for _, al := range act.alarms {
 		if al.command == nil {
 			return
 		}
 	}
-	g.retry(nil, 0)
+	act.retry(nil, 0)
 }
 
 // ring runs an own command that is due. What storage refuses is tried again: nobody else would.
-func (g *grain) ring(al *alarm) {
-	if i := slices.Index(g.alarms, al); i >= 0 {
-		g.alarms = slices.Delete(g.alarms, i, i+1)
-		g.host.active.Add(1)
-		defer g.host.finished()
-		g.guard(func() {
-			err := g.serve(al.command)
-			if worthRetry(err) || al.command == nil && g.doubtful && al.retries < maxDoubts {
-				g.retry(al.command, al.retries+1)
+func (act *activation) ring(al *alarm) {
+	if i := slices.Index(act.alarms, al); i >= 0 {
+		act.alarms = slices.Delete(act.alarms, i, i+1)
+		act.host.active.Add(1)
+		defer act.host.finished()
+		act.guard(func() {
+			err := act.serve(al.command)
+			if worthRetry(err) || al.command == nil && act.doubtful && al.retries < maxDoubts {
+				act.retry(al.command, al.retries+1)
 			}
 		})
 	}
-	if len(g.alarms) == 0 {
-		g.alarms = nil
+	if len(act.alarms) == 0 {
+		act.alarms = nil
 	}
-	g.note()
+	act.note()
 }
 
-func (g *grain) disarm() {
-	for _, al := range g.alarms {
+func (act *activation) disarm() {
+	for _, al := range act.alarms {
 		al.timer.Stop()
 	}
-	g.alarms = nil
+	act.alarms = nil
 }

@@ -10,7 +10,7 @@ import (
 // TestNewerTimerReplacesOlder: what only the newest of a kind is needed for must not pile up.
 func TestNewerTimerReplacesOlder(t *testing.T) {
 	s := newShell(t, newJournal(), 1)
-	g := &grain{host: s.hostIf(testShard)}
+	g := &activation{host: s.hostIf(testShard)}
 	defer g.disarm()
 	for range 1000 {
 		g.arm(time.Hour, &alarm{key: "final"})

@@ -30,7 +30,7 @@ func newAsk() any { return &ask{reply: make(chan outcome, 1)} }
 func (a *ask) answer(reply proto.Message, err error) {
 	select {
 	case a.reply <- outcome{reply: reply, err: err}:
-	default: // answered before; only a fault of the shell could get here, and it must not block a grain
+	default: // answered before; only a fault of the shell could get here, and it must not block a activation
 	}
 }
 

@@ -45,16 +45,16 @@ func (l lateTitles) Generate(_ context.Context, request *model.Request, stream m
 // also of a title that comes after its turn.
 func TestTurnsArePutDownToWhoAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, feeds := newJournal(), NewFeeds(FeedsConfig{})
+		j, streams := newJournal(), NewLiveStreams(LiveStreamsConfig{})
 		agents, titles := versioned{make(chan int64, 1)}, lateTitles{make(chan struct{})}
 		runner, err := turn.New(turn.Config{
-			Agents: agents, History: noHistory{}, Publisher: feeds,
+			Agents: agents, History: noHistory{}, Publisher: streams,
 			Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: titles},
 		})
 		require.NoError(t, err)
 		s := newShell(t, j, 1, func(c *Config) {
-			c.Feeds = feeds
-			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)}
+			c.LiveStreams = streams
+			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, streams, nil)}
 		})
 		s.create(t)
 		answer, err := s.Ask(t.Context(), testShard, testID, &conversationpb.Command{

@@ -38,7 +38,7 @@ func (instant) Confirm(context.Context, uint32) error { return nil }
 
 func withInstant(c *Config) { c.Journal = instant{} }
 
-// BenchmarkAsk is a round trip through host and grain and back: without an append, and with one.
+// BenchmarkAsk is a round trip through host and activation and back: without an append, and with one.
 func BenchmarkAsk(b *testing.B) {
 	for _, words := range []string{"title", "end"} {
 		for _, callers := range []int{1, 64} {
@@ -113,17 +113,17 @@ func (c *counter) Closed(error)                  {}
 // BenchmarkDelta is one piece of text from a turn to its only follower, with 3,000 such conversations in memory.
 func BenchmarkDelta(b *testing.B) {
 	const conversations = 3000
-	feeds := NewFeeds(FeedsConfig{})
+	streams := NewLiveStreams(LiveStreamsConfig{})
 	sink := &counter{}
 	type writer interface{ Write(piece string) }
 	var outputs []writer
 	for i := range conversations {
 		id := fmt.Sprint("conv_", i)
-		fl, err := feeds.register(1, id, sink)
+		fl, err := streams.register(1, id, sink)
 		require.NoError(b, err)
 		_, err = fl.open(1, &conversationpb.State{})
 		require.NoError(b, err)
-		outputs = append(outputs, feeds.Begin(turn.Place{Shard: 1, Epoch: 1, ConversationID: id}, "run", nil))
+		outputs = append(outputs, streams.Begin(turn.Place{Shard: 1, Epoch: 1, ConversationID: id}, "run", nil))
 	}
 	var next atomic.Int64
 	b.ReportAllocs()

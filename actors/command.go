@@ -28,227 +28,227 @@ const (
 )
 
 // serve runs one command and those that its effects bring up, and returns how the first one ended.
-func (g *grain) serve(command proto.Message) error {
-	err := g.execute(command)
+func (act *activation) serve(command proto.Message) error {
+	err := act.execute(command)
 	for range maxNext {
-		if len(g.next) == 0 {
+		if len(act.next) == 0 {
 			return err
 		}
-		next := g.next[0]
-		g.next = g.next[1:]
-		if nextErr := g.execute(next); worthRetry(nextErr) {
-			g.retry(next, 0)
+		next := act.next[0]
+		act.next = act.next[1:]
+		if nextErr := act.execute(next); worthRetry(nextErr) {
+			act.retry(next, 0)
 		}
 	}
-	g.next = nil
+	act.next = nil
 	return err
 }
 
 // execute runs a command against the current state, again when the journal turned out to be ahead of it.
-func (g *grain) execute(command proto.Message) error {
-	g.fresh = false
-	if g.tenure.over.Load() {
-		return g.answer(nil, g.host.refusal())
+func (act *activation) execute(command proto.Message) error {
+	act.fresh = false
+	if act.term.over.Load() {
+		return act.answer(nil, act.host.refusal())
 	}
-	if command == nil && g.loaded && (g.doubtful || !g.busy() || g.lost()) {
-		g.drop() // whoever asks for nothing knows of something open
+	if command == nil && act.loaded && (act.doubtful || !act.busy() || act.lost()) {
+		act.drop() // whoever asks for nothing knows of something open
 	}
 	for attempt := 1; ; attempt++ {
-		assumed := attempt == 1 && g.assumeAbsent(command)
-		if err := g.activate(); err != nil {
-			return g.answer(nil, err)
+		assumed := attempt == 1 && act.assumeAbsent(command)
+		if err := act.activate(); err != nil {
+			return act.answer(nil, err)
 		}
 		if command == nil {
-			return g.answer(nil, nil)
+			return act.answer(nil, nil)
 		}
-		err := g.step(command)
-		if assumed && g.state == nil {
-			g.drop() // nothing was written that would have told
+		err := act.step(command)
+		if assumed && act.state == nil {
+			act.drop() // nothing was written that would have told
 		}
 		if !errors.Is(err, errBehind) {
 			return err
 		}
 		if attempt == maxAttempts {
-			return g.answer(nil, unavailable(failure.EntityChanged))
+			return act.answer(nil, unavailable(failure.EntityChanged))
 		}
 	}
 }
 
 // lost says that nobody is at work on a busy entity any more, and that it is worth to begin again. What it will do by
 // itself, at a time or in a further attempt, is not lost.
-func (g *grain) lost() bool {
-	if g.kind.Lost == nil || len(g.alarms) > 0 || !g.kind.Lost(g.entity(), g.state) {
+func (act *activation) lost() bool {
+	if act.kind.Lost == nil || len(act.alarms) > 0 || !act.kind.Lost(act.entity(), act.state) {
 		return false
 	}
-	if seq := g.kind.Machine.Seq(g.state); g.losses == 0 || seq != g.lostAt {
-		g.losses, g.lostAt = 0, seq
+	if seq := act.kind.Machine.Seq(act.state); act.losses == 0 || seq != act.lostAt {
+		act.losses, act.lostAt = 0, seq
 	}
-	if g.losses == maxLosses {
+	if act.losses == maxLosses {
 		return false
 	}
-	g.losses++
-	g.host.system.log.Warn("what was open is not worked on: it is begun again", slog.String("entity", g.id),
-		slog.Uint64("epoch", g.tenure.epoch), slog.Int("times", g.losses))
+	act.losses++
+	act.host.system.log.Warn("what was open is not worked on: it is begun again", slog.String("entity", act.id),
+		slog.Uint64("epoch", act.term.epoch), slog.Int("times", act.losses))
 	return true
 }
 
 // assumeAbsent spares the read of a head record that cannot be there: the journal refuses to create what exists, and
 // then the command is decided anew on what does.
-func (g *grain) assumeAbsent(command proto.Message) bool {
-	if g.loaded || command == nil || g.kind.Creates == nil || !g.kind.Creates(command) {
+func (act *activation) assumeAbsent(command proto.Message) bool {
+	if act.loaded || command == nil || act.kind.Creates == nil || !act.kind.Creates(command) {
 		return false
 	}
-	g.state, g.loaded = nil, true
+	act.state, act.loaded = nil, true
 	return true
 }
 
 // activate reads the head record, and lets the machine begin with its recovery.
-func (g *grain) activate() error {
-	if g.loaded && g.packed == nil {
+func (act *activation) activate() error {
+	if act.loaded && act.packed == nil {
 		return nil
 	}
-	if g.loaded {
-		state := g.kind.Machine.NewState()
-		if err := proto.Unmarshal(g.packed, state); err == nil {
-			g.state, g.packed = state, nil
+	if act.loaded {
+		state := act.kind.Machine.NewState()
+		if err := proto.Unmarshal(act.packed, state); err == nil {
+			act.state, act.packed = state, nil
 			return nil
 		}
-		g.drop() // cannot be, and what is stored is right
+		act.drop() // cannot be, and what is stored is right
 	}
-	s := g.host.system
+	s := act.host.system
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.LoadTimeout)
-	head, found, err := s.config.Journal.Load(ctx, g.host.shard, g.id)
+	ctx, cancel := context.WithTimeout(act.term.ctx, s.config.LoadTimeout)
+	head, found, err := s.config.Journal.Load(ctx, act.host.shard, act.id)
 	cancel()
 	if err != nil {
-		return g.unread(err)
+		return act.readFailure(err)
 	}
-	if !g.host.prove(g.tenure, start) {
-		return g.host.notOwner()
+	if !act.host.prove(act.term, start) {
+		return act.host.notOwner()
 	}
-	g.fresh = true
-	g.doubtful = g.doubtful && found && head.Seq == g.doubt
-	if g.waiting > 0 && (!found || head.Seq != g.heard) {
-		g.settleAll(&UnknownOutcomeError{Shard: g.host.shard, Epoch: g.tenure.epoch, Moved: true})
+	act.fresh = true
+	act.doubtful = act.doubtful && found && head.Seq == act.doubt
+	if act.waiting > 0 && (!found || head.Seq != act.settledSeq) {
+		act.settleAll(&UnknownOutcomeError{Shard: act.host.shard, Epoch: act.term.epoch, Moved: true})
 	}
 	if !found {
-		g.state, g.loaded = nil, true
+		act.state, act.loaded = nil, true
 		return nil
 	}
-	if head.Epoch > g.tenure.epoch {
-		g.host.fenced(g.tenure)
-		return g.host.notOwner()
+	if head.Epoch > act.term.epoch {
+		act.host.fenced(act.term)
+		return act.host.notOwner()
 	}
-	state := g.kind.Machine.NewState()
+	state := act.kind.Machine.NewState()
 	if err := proto.Unmarshal(head.State, state); err != nil {
-		s.log.Error("head record is unreadable", slog.String("entity", g.id), slog.Any("err", err))
+		s.log.Error("head record is unreadable", slog.String("entity", act.id), slog.Any("err", err))
 		return failure.New(failurepb.Code_INTERNAL, failure.StateUnreadable)
 	}
-	g.state, g.loaded = state, true
-	if g.kind.OnLoad != nil {
-		g.kind.OnLoad(g.entity(), state)
+	act.state, act.loaded = state, true
+	if act.kind.OnLoad != nil {
+		act.kind.OnLoad(act.entity(), state)
 	}
-	return g.revive()
+	return act.recoverOpen()
 }
 
-// revive runs the machine's recovery command. A refusal by the rules is theirs to make; when storage refuses, the
+// recoverOpen runs the machine's recovery command. A refusal by the rules is theirs to make; when storage refuses, the
 // activation has not happened.
-func (g *grain) revive() error {
-	command := g.kind.Machine.OnActivate(g.state, g.env())
+func (act *activation) recoverOpen() error {
+	command := act.kind.Machine.OnActivate(act.state, act.env())
 	if command == nil {
 		return nil
 	}
-	if err := g.host.learn(g.tenure); err != nil {
-		g.loaded = false
-		return g.unread(err)
+	if err := act.host.readHandOver(act.term); err != nil {
+		act.loaded = false
+		return act.readFailure(err)
 	}
-	err := g.unsent(command)
+	err := act.stepUnanswered(command)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errBehind):
-		g.loaded = false
+		act.loaded = false
 		return unavailable(failure.EntityChanged)
 	case worthRetry(err), follow.IsNotOwner(err):
-		g.loaded = false
+		act.loaded = false
 		return err
 	}
-	g.host.system.log.Warn("recovery refused", slog.String("entity", g.id), slog.Any("err", err))
+	act.host.system.log.Warn("recovery refused", slog.String("entity", act.id), slog.Any("err", err))
 	return nil
 }
 
-// unsent carries out a command in the middle of another: the sender of that one stays unanswered, also in a panic.
-func (g *grain) unsent(command proto.Message) error {
-	sender := g.sender
-	g.sender = nil
-	defer func() { g.sender = sender }()
-	return g.step(command)
+// stepUnanswered carries out a command in the middle of another: the sender of that one stays unanswered, also in a panic.
+func (act *activation) stepUnanswered(command proto.Message) error {
+	sender := act.sender
+	act.sender = nil
+	defer func() { act.sender = sender }()
+	return act.step(command)
 }
 
-func (g *grain) env() machine.Env {
+func (act *activation) env() machine.Env {
 	return machine.Env{
 		Now:        time.Now(),
-		Node:       g.host.system.config.Node,
-		Epoch:      g.tenure.epoch,
-		EpochSince: g.tenure.since,
-		Survived:   g.tenure.survived,
-		NewID:      func(kind string) string { return g.host.system.config.IDs.NewID(kind, g.host.shard) },
+		Node:       act.host.system.config.Node,
+		Epoch:      act.term.epoch,
+		EpochSince: act.term.since,
+		Survived:   act.term.survived,
+		NewID:      func(kind string) string { return act.host.system.config.IDs.NewID(kind, act.host.shard) },
 	}
 }
 
 // step decides a command and carries the decision out. errBehind: nothing was done, the state must be read again.
-func (g *grain) step(command proto.Message) error {
-	rules := g.kind.Machine
-	decision, refused := rules.Decide(g.state, command, g.env())
+func (act *activation) step(command proto.Message) error {
+	rules := act.kind.Machine
+	decision, refused := rules.Decide(act.state, command, act.env())
 	if refused != nil {
-		if err := g.confirm(); err != nil {
-			return g.answer(nil, err)
+		if err := act.confirm(); err != nil {
+			return act.answer(nil, err)
 		}
-		return g.answer(nil, refused)
+		return act.answer(nil, refused)
 	}
-	if decision.Wait != "" && g.sender != nil && !g.roomToWait() {
-		return g.answer(nil, unavailable(failure.TooManyWaiters))
+	if decision.Wait != "" && act.sender != nil && !act.roomToWait() {
+		return act.answer(nil, unavailable(failure.TooManyWaiters))
 	}
-	g.perform(decision.Urgent)
-	before := g.state
+	act.perform(decision.Urgent)
+	before := act.state
 	if len(decision.Events) == 0 && !decision.Create && !decision.Delete {
-		if err := g.confirm(); err != nil {
-			return g.answer(nil, err)
+		if err := act.confirm(); err != nil {
+			return act.answer(nil, err)
 		}
-		return g.conclude(&decision, nil)
+		return act.conclude(&decision, nil)
 	}
 	var after proto.Message
 	if !decision.Delete {
 		after = rules.Evolve(before, decision.Events)
 	}
-	entry, err := g.entry(&decision, after)
+	entry, err := act.entry(&decision, after)
 	if err != nil {
-		g.host.system.log.Error("entry cannot be encoded", slog.String("entity", g.id), slog.Any("err", err))
-		return g.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.ChangeNotEncoded))
+		act.host.system.log.Error("entry cannot be encoded", slog.String("entity", act.id), slog.Any("err", err))
+		return act.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.ChangeNotEncoded))
 	}
-	switch err := g.write(entry); {
+	switch err := act.write(entry); {
 	case err == nil:
 	case errors.Is(err, errBehind):
 		return err
 	case decision.IfUnwritten != nil && surelyUnwritten(err):
-		_ = g.answer(decision.IfUnwritten, nil)
+		_ = act.answer(decision.IfUnwritten, nil)
 		return err
 	default:
-		return g.answer(nil, err)
+		return act.answer(nil, err)
 	}
-	g.state = after
-	return g.conclude(&decision, &Commit{Ref: g.entity(), Before: before, After: after, Events: decision.Events})
+	act.state = after
+	return act.conclude(&decision, &Commit{Ref: act.entity(), Before: before, After: after, Events: decision.Events})
 }
 
 // entry builds what the log carries.
-func (g *grain) entry(decision *machine.Decision, after proto.Message) (*logpb.Append, error) {
-	rules := g.kind.Machine
+func (act *activation) entry(decision *machine.Decision, after proto.Message) (*logpb.Append, error) {
+	rules := act.kind.Machine
 	entry := &logpb.Append{
-		Id: g.id, Epoch: g.tenure.epoch, Create: decision.Create, DeleteEntity: decision.Delete,
+		Id: act.id, Epoch: act.term.epoch, Create: decision.Create, DeleteEntity: decision.Delete,
 		Events: make([][]byte, len(decision.Events)),
 	}
-	if g.state != nil {
-		entry.ExpectedSeq = rules.Seq(g.state)
+	if act.state != nil {
+		entry.ExpectedSeq = rules.Seq(act.state)
 	}
 	var err error
 	for i, event := range decision.Events {
@@ -261,51 +261,51 @@ func (g *grain) entry(decision *machine.Decision, after proto.Message) (*logpb.A
 			return nil, fmt.Errorf("encode head: %w", err)
 		}
 	}
-	rules.Project(g.state, after, decision.Events, entry)
+	rules.Project(act.state, after, decision.Events, entry)
 	return entry, nil
 }
 
 var errBehind = errors.New("the journal is ahead of the state")
 
 // write appends and says what became of it: nil is durable, and nothing else is.
-func (g *grain) write(entry *logpb.Append) error {
-	s := g.host.system
+func (act *activation) write(entry *logpb.Append) error {
+	s := act.host.system
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.AppendTimeout)
-	result, err := s.config.Journal.Append(ctx, g.host.shard, entry)
+	ctx, cancel := context.WithTimeout(act.term.ctx, s.config.AppendTimeout)
+	result, err := s.config.Journal.Append(ctx, act.host.shard, entry)
 	cancel()
 	s.metrics.appends.Observe(time.Since(start).Seconds())
 	if err != nil {
-		return g.unwritten(entry, err)
+		return act.appendFailure(entry, err)
 	}
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
-		g.host.prove(g.tenure, start)
-		g.doubtful = false
+		act.host.prove(act.term, start)
+		act.doubtful = false
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
-		g.drop()
+		act.drop()
 		return errBehind
 	case logpb.Outcome_FENCED:
-		g.drop()
-		g.host.fenced(g.tenure)
-		return g.host.notOwner()
+		act.drop()
+		act.host.fenced(act.term)
+		return act.host.notOwner()
 	default:
-		return g.unwritten(entry, fmt.Errorf("append said %s", result.GetOutcome()))
+		return act.appendFailure(entry, fmt.Errorf("append said %s", result.GetOutcome()))
 	}
 }
 
-// unwritten turns a fault of the append into an answer. Where it is sure that nothing was written the state stands;
+// appendFailure turns a fault of the append into an answer. Where it is sure that nothing was written the state stands;
 // else it is read again soon, and as long as it might still be written, for a turn may hang on it and followers may
 // have missed events.
-func (g *grain) unwritten(entry *logpb.Append, err error) error {
-	s := g.host.system
+func (act *activation) appendFailure(entry *logpb.Append, err error) error {
+	s := act.host.system
 	count := func(reason string) { s.metrics.refused.WithLabelValues(reason).Inc() }
 	switch {
 	case errors.Is(err, ErrNotOwner):
 		count("not_owner")
-		g.drop()
-		return g.host.notOwner()
+		act.drop()
+		return act.host.notOwner()
 	case errors.Is(err, ErrFull):
 		count("full")
 		return failure.New(failurepb.Code_STORAGE_FULL, failure.DiskFull)
@@ -320,15 +320,15 @@ func (g *grain) unwritten(entry *logpb.Append, err error) error {
 		return unavailable(failure.StorageBusy)
 	}
 	count("unknown")
-	g.drop()
-	unknown := &UnknownOutcomeError{Shard: g.host.shard, Epoch: g.tenure.epoch, Moved: true}
-	if g.tenure.over.Load() {
+	act.drop()
+	unknown := &UnknownOutcomeError{Shard: act.host.shard, Epoch: act.term.epoch, Moved: true}
+	if act.term.over.Load() {
 		return unknown
 	}
-	s.log.Warn("outcome of an append is not known", slog.String("entity", g.id), slog.Uint64("epoch", g.tenure.epoch),
+	s.log.Warn("outcome of an append is not known", slog.String("entity", act.id), slog.Uint64("epoch", act.term.epoch),
 		slog.Any("err", err))
-	g.doubtful, g.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
-	g.wake()
+	act.doubtful, act.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
+	act.wake()
 	// A journal that gave up by itself has lost the shard, and this node is about to hear it.
 	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)
 	return unknown
@@ -336,85 +336,85 @@ func (g *grain) unwritten(entry *logpb.Append, err error) error {
 
 // confirm makes sure, before an answer that no append stands behind, that it is not the past: another node may own the
 // shard by now, and this one not have heard of it. Nobody to answer, nothing to confirm.
-func (g *grain) confirm() error {
-	if g.fresh || g.sender == nil {
+func (act *activation) confirm() error {
+	if act.fresh || act.sender == nil {
 		return nil
 	}
-	s := g.host.system
+	s := act.host.system
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(g.tenure.ctx, s.config.LoadTimeout)
-	err := s.config.Journal.Confirm(ctx, g.host.shard)
+	ctx, cancel := context.WithTimeout(act.term.ctx, s.config.LoadTimeout)
+	err := s.config.Journal.Confirm(ctx, act.host.shard)
 	cancel()
 	if err != nil {
-		return g.unread(err)
+		return act.readFailure(err)
 	}
-	if !g.host.prove(g.tenure, start) {
-		return g.host.notOwner()
+	if !act.host.prove(act.term, start) {
+		return act.host.notOwner()
 	}
-	g.fresh = true
+	act.fresh = true
 	return nil
 }
 
-// unread turns a fault of a read into an answer. Nothing was done.
-func (g *grain) unread(err error) error {
+// readFailure turns a fault of a read into an answer. Nothing was done.
+func (act *activation) readFailure(err error) error {
 	switch {
-	case g.tenure.over.Load():
-		return g.host.refusal()
+	case act.term.over.Load():
+		return act.host.refusal()
 	case errors.Is(err, ErrNotOwner):
-		return g.host.notOwner()
+		return act.host.notOwner()
 	case errors.Is(err, ErrFailed):
 		return failure.New(failurepb.Code_STORAGE_FAILED, failure.StoreBroken)
 	}
-	g.host.system.log.Warn("shard could not be read", slog.String("entity", g.id), slog.Any("err", err))
+	act.host.system.log.Warn("shard could not be read", slog.String("entity", act.id), slog.Any("err", err))
 	return unavailable(failure.StateNotRead)
 }
 
 // conclude does all that waits for durability: answer, settle, tell followers, run effects.
-func (g *grain) conclude(decision *machine.Decision, commit *Commit) error {
-	if decision.Wait != "" && g.sender != nil {
-		g.wait(decision.Wait)
+func (act *activation) conclude(decision *machine.Decision, commit *Commit) error {
+	if decision.Wait != "" && act.sender != nil {
+		act.wait(decision.Wait)
 	} else {
-		_ = g.answer(decision.Reply, nil)
+		_ = act.answer(decision.Reply, nil)
 	}
 	for _, settlement := range decision.Settle {
-		g.settle(settlement)
+		act.settle(settlement)
 	}
 	if decision.Delete {
-		g.settleAll(failure.New(failurepb.Code_NOT_FOUND, failure.EntityDeleted))
+		act.settleAll(failure.New(failurepb.Code_NOT_FOUND, failure.EntityDeleted))
 	}
-	if commit != nil && g.kind.OnCommit != nil {
-		g.kind.OnCommit(*commit)
+	if commit != nil && act.kind.OnCommit != nil {
+		act.kind.OnCommit(*commit)
 	}
-	if !g.tenure.over.Load() { // else the next owner does what is to be done
-		g.perform(decision.Effects)
+	if !act.term.over.Load() { // else the next owner does what is to be done
+		act.perform(decision.Effects)
 	}
 	return nil
 }
 
 // perform runs effects. What they bring up is queued behind the current command.
-func (g *grain) perform(effects []machine.Effect) {
+func (act *activation) perform(effects []machine.Effect) {
 	for _, effect := range effects {
 		if timer, isTimer := effect.(machine.Timer); isTimer {
-			g.arm(timer.After, &alarm{command: timer.Command, key: timer.Key})
+			act.arm(timer.After, &alarm{command: timer.Command, key: timer.Key})
 			continue
 		}
-		if g.kind.Perform == nil {
+		if act.kind.Perform == nil {
 			continue
 		}
-		if next := g.kind.Perform(g.entity(), effect); next != nil {
-			g.next = append(g.next, next)
+		if next := act.kind.Perform(act.entity(), effect); next != nil {
+			act.next = append(act.next, next)
 		}
 	}
 }
 
-func (g *grain) entity() Entity {
-	return kit.NewRef(g.host.shard, g.tenure.epoch, g.id, commander{g.host.system})
+func (act *activation) entity() Entity {
+	return kit.NewRef(act.host.shard, act.term.epoch, act.id, commander{act.host.system})
 }
 
 // answer answers the sender, if there is one and it has not been, and passes the error on.
-func (g *grain) answer(reply proto.Message, err error) error {
-	if a := g.sender; a != nil {
-		g.sender = nil
+func (act *activation) answer(reply proto.Message, err error) error {
+	if a := act.sender; a != nil {
+		act.sender = nil
 		a.answer(reply, err)
 	}
 	return err
@@ -422,11 +422,11 @@ func (g *grain) answer(reply proto.Message, err error) error {
 
 // drop forgets the state: it is read again before the next command. Should it have moved on by then, an append has
 // happened whose settlements nobody was told: who still waits is sent to ask again.
-func (g *grain) drop() {
-	if g.loaded && g.state != nil {
-		g.heard = g.kind.Machine.Seq(g.state)
+func (act *activation) drop() {
+	if act.loaded && act.state != nil {
+		act.settledSeq = act.kind.Machine.Seq(act.state)
 	}
-	g.loaded, g.state, g.packed = false, nil, nil
+	act.loaded, act.state, act.packed = false, nil, nil
 }
 
 // worthRetry says that a command was not carried out for a reason that may pass.

@@ -25,8 +25,8 @@ type Config struct {
 	Kinds []Kind
 	// IDs mints ids for the rules. Required.
 	IDs IDs
-	// Feeds carries the live streams; needed for Follow. Nil means an own one with defaults.
-	Feeds *Feeds
+	// LiveStreams carries the live streams; needed for Follow. Nil means an own one with defaults.
+	LiveStreams *LiveStreams
 
 	// IdleAfter is how long an entity without work stays active. Longer saves loads, shorter saves memory (about
 	// 2.5 KB each). Default 60 s.

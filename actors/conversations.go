@@ -22,18 +22,18 @@ type FeedbackListener interface {
 }
 
 // Conversations is the kind of conversations: its effects start and stop turns on the runner, its events go to the
-// feeds. The runner must publish to the same feeds. The listener may be nil.
-func Conversations(rules machine.Machine, runner *turn.Runner, feeds *Feeds, listener FeedbackListener) Kind {
+// live streams. The runner must publish to the same live streams. The listener may be nil.
+func Conversations(rules machine.Machine, runner *turn.Runner, streams *LiveStreams, listener FeedbackListener) Kind {
 	c := &conversations{runner: runner, listener: listener}
 	return Kind{
 		Machine: rules, Command: (*conversationpb.Command)(nil), Missing: conversation.Missing, Queries: conversation.Queries(),
 		Perform: c.perform,
 		OnCommit: func(commit Commit) {
-			feeds.publish(commit, eventsOf(commit.Events))
+			streams.publish(commit, eventsOf(commit.Events))
 		},
 		OnLoad: func(at Entity, state proto.Message) {
 			if s, ok := state.(*conversationpb.State); ok {
-				feeds.reload(at.ID, s)
+				streams.reload(at.ID, s)
 			}
 		},
 		OnRelease: runner.Release,

@@ -24,7 +24,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// speaker is a model that speaks as its function says.
+// speaker is a model that mayPublish as its function says.
 type speaker func(ctx context.Context, say func(string)) error
 
 func (s speaker) NeedsHistory() bool { return false }
@@ -62,15 +62,15 @@ func lasting() conversation.Limits {
 // talkative is a shell with the real conversation rules and turn runner.
 func talkative(tb testing.TB, j *journal, speak speaker, change ...func(*Config)) *shell {
 	tb.Helper()
-	feeds := NewFeeds(FeedsConfig{})
+	streams := NewLiveStreams(LiveStreamsConfig{})
 	runner, err := turn.New(turn.Config{
-		Agents: oneAgent{}, History: noHistory{}, Publisher: feeds,
+		Agents: oneAgent{}, History: noHistory{}, Publisher: streams,
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: speak},
 	})
 	require.NoError(tb, err)
 	return newShell(tb, j, 1, append([]func(*Config){func(c *Config) {
-		c.Feeds = feeds
-		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)}
+		c.LiveStreams = streams
+		c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, streams, nil)}
 	}}, change...)...)
 }
 
@@ -265,7 +265,7 @@ func TestRatingIsToldOnceItIsStored(t *testing.T) {
 		var told []conversation.TellFeedback
 		s := talkative(t, j, says("good"), func(c *Config) {
 			perform := c.Kinds[0].Perform
-			hears := Conversations(c.Kinds[0].Machine, nil, c.Feeds, ratingHeard(func(f conversation.TellFeedback) { told = append(told, f) }))
+			hears := Conversations(c.Kinds[0].Machine, nil, c.LiveStreams, ratingHeard(func(f conversation.TellFeedback) { told = append(told, f) }))
 			c.Kinds[0].Perform = func(at Entity, effect machine.Effect) proto.Message {
 				if _, rated := effect.(conversation.TellFeedback); rated {
 					return hears.Perform(at, effect)
@@ -329,16 +329,16 @@ func TestReloadInMidTurnLeavesTheTurnAlone(t *testing.T) {
 func TestOverloadedTurnEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
-		feeds := NewFeeds(FeedsConfig{})
+		streams := NewLiveStreams(LiveStreamsConfig{})
 		runner, err := turn.New(turn.Config{
-			Agents: oneAgent{}, History: noHistory{}, Publisher: feeds, MaxConcurrent: 1,
+			Agents: oneAgent{}, History: noHistory{}, Publisher: streams, MaxConcurrent: 1,
 			Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: saysThenHangs()},
 		})
 		require.NoError(t, err)
 		require.NoError(t, runner.Start(turn.Job{RunID: "run_other", Report: func(context.Context, *conversationpb.Finish) error { return nil }}))
 		s := newShell(t, j, 1, func(c *Config) {
-			c.Feeds = feeds
-			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, feeds, nil)}
+			c.LiveStreams = streams
+			c.Kinds = []Kind{Conversations(conversation.New(conversation.DefaultLimits()), runner, streams, nil)}
 		})
 		s.create(t)
 		reply, err := s.send(t.Context(), true)
@@ -545,8 +545,8 @@ func TestFollowersHearEverythingOnce(t *testing.T) {
 	require.Greater(t, follows.Load(), int64(20))
 	require.Positive(t, heard.Load())
 	t.Logf("%d follows, %d answers, %d deltas", follows.Load(), heard.Load(), deltas.Load())
-	require.Eventually(t, func() bool { return s.feeds.size() == 0 }, 30*time.Second, time.Millisecond,
-		"nothing is left of feeds that nobody needs")
+	require.Eventually(t, func() bool { return s.streams.size() == 0 }, 30*time.Second, time.Millisecond,
+		"nothing is left of streams that nobody needs")
 }
 
 func (r *reader) check(t *testing.T, j *journal, seed uint64) {
@@ -562,12 +562,12 @@ func (r *reader) check(t *testing.T, j *journal, seed uint64) {
 	require.NoError(t, r.closed)
 }
 
-func (f *Feeds) size() int {
+func (f *LiveStreams) size() int {
 	total := 0
-	for i := range f.shelves {
-		f.shelves[i].mu.RLock()
-		total += len(f.shelves[i].feeds)
-		f.shelves[i].mu.RUnlock()
+	for i := range f.buckets {
+		f.buckets[i].mu.RLock()
+		total += len(f.buckets[i].streams)
+		f.buckets[i].mu.RUnlock()
 	}
 	return total
 }

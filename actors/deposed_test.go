@@ -75,7 +75,7 @@ func TestFollowOfADeposedOwnerFails(t *testing.T) {
 		require.Equal(t, failurepb.Code_STORAGE_FAILED, codeOf(err))
 		_, _, err = s.Follow(t.Context(), testShard, testID, &recorder{})
 		require.Equal(t, failurepb.Code_UNAVAILABLE, codeOf(err))
-		require.Zero(t, s.feeds.size())
+		require.Zero(t, s.streams.size())
 	})
 }
 
@@ -136,7 +136,7 @@ func TestDisownAnswersEverybodyAtOnce(t *testing.T) {
 		requireNotOwner(t, <-other, 2)
 		requireNotOwner(t, <-other, 2)
 		require.Zero(t, time.Since(began))
-		require.Zero(t, s.feeds.size())
+		require.Zero(t, s.streams.size())
 	})
 }
 
@@ -236,7 +236,7 @@ func TestHeldTextIsSaidBeforeTheEndOfItsTurn(t *testing.T) {
 func TestSnapshotWhileTextIsHeld(t *testing.T) {
 	s := newScene(t)
 	s.lease = time.Second
-	held := newTenure(t.Context(), 1, nil)
+	held := newTerm(t.Context(), 1, nil)
 	s.govern(1, held)
 	early := &recorder{}
 	s.open(s.register(early), 5, "")
@@ -258,7 +258,7 @@ func TestSnapshotWhileTextIsHeld(t *testing.T) {
 
 	held.over.Store(true)
 	out.Write("gh")
-	require.Equal(t, "start r 0:ab 2:cd 4:ef", early.heard(), "nothing once the tenure is over")
+	require.Equal(t, "start r 0:ab 2:cd 4:ef", early.heard(), "nothing once the term is over")
 	again := s.begin("r")
 	again.Write("xy")
 	require.Equal(t, "start r 0:ab 2:cd 4:ef", early.heard(), "nor of a turn that was started too late")
@@ -323,7 +323,7 @@ func TestLateTurnOfAFormerTenureIsNotHeard(t *testing.T) {
 		sink := &reader{}
 		sink.follow(t, s)
 		require.Equal(t, "new", sink.text)
-		late := s.feeds.Begin(turn.Place{Shard: testShard, Epoch: 1, ConversationID: testID}, "run_late", nil)
+		late := s.streams.Begin(turn.Place{Shard: testShard, Epoch: 1, ConversationID: testID}, "run_late", nil)
 		late.Write("old")
 		synctest.Wait()
 		require.Equal(t, "new", sink.text)

@@ -9,10 +9,10 @@
 //
 //   - System is the front door: Own, Disown, Drain and Undrain (leadership), Ask (commands), Follow (live
 //     streams), Stop.
-//   - A host is one permanent actor per shard. It alone knows the shard's grains: it starts, forwards, retires them.
-//   - A grain is one actor per active entity, the same type for every machine.
-//   - Feeds carry what happens on conversations to followers, token by token, past the mailboxes.
-//   - Conversations wires the conversation rules to the turn runner and the feeds.
+//   - A host is one permanent actor per shard. It alone knows the shard's activations: it starts, forwards, retires them.
+//   - A activation is one actor per active entity, the same type for every machine.
+//   - LiveStreams carry what happens on conversations to followers, token by token, past the mailboxes.
+//   - Conversations wires the conversation rules to the turn runner and the live streams.
 //   - Tasks wires the task rules to conversations of the same shard and to callbacks.
 //   - For time that must outlive the activation, a sweep of each owned shard gives those in a Kind's Due list their
 //     command; timers of the rules are only for what may be lost.
@@ -20,13 +20,13 @@
 // Invariants:
 //
 //   - Nothing is seen outside before it is durable, except Decision.Urgent and streamed text.
-//   - An append names the epoch under which the shard is owned; a grain of an older epoch decides nothing.
+//   - An append names the epoch under which the shard is owned; a activation of an older epoch decides nothing.
 //   - An answer is as new as its question: it comes after an append, a read, or the journal's confirmation.
-//   - Text is published only under a fresh proof of ownership, and nothing of a tenure that is over.
+//   - Text is published only under a fresh proof of ownership, and nothing of an ownership term that is over.
 //   - After an append whose outcome is not known the state is forgotten and read again. If it has moved on by then, who
 //     waits is sent to ask again.
 //   - What a state says is open is worked on: by who owns the shard now, and after a loss within its epoch (Kind.Lost) again.
-//   - A grain is only ever reached through its host, so none is stopped with a command in its mailbox unanswered.
+//   - A activation is only ever reached through its host, so none is stopped with a command in its mailbox unanswered.
 //   - Every queue has a bound, and whoever finds it full is answered UNAVAILABLE.
 //
 // A task has a driver while a run of it is open: a goroutine that gives the conversation its commands and waits for the

@@ -17,11 +17,11 @@ const (
 )
 
 type (
-	// holdOrder changes what is held. quiet, if any, is closed once no grain has a command of before.
+	// holdOrder changes what is held. quiet, if any, is closed once no activation has a command of before.
 	holdOrder struct {
-		tenure *tenure
-		hold   hold
-		quiet  chan<- struct{}
+		term  *term
+		hold  hold
+		quiet chan<- struct{}
 	}
 	becameQuiet struct{}
 )
@@ -39,15 +39,15 @@ func (s *System) Drain(ctx context.Context, shard uint32) error {
 	if h == nil {
 		return &NotOwnerError{Shard: shard}
 	}
-	t := h.tenure.Load()
+	t := h.term.Load()
 	if t == nil {
 		return h.refusal()
 	}
 	start := time.Now()
 	turns, cancel := t.within(ctx)
 	defer cancel()
-	// A command that is with its grain already may still start a turn; a turn that has started is waited for.
-	err := h.hush(turns, t, holdStarts)
+	// A command that is with its activation already may still start a turn; a turn that has started is waited for.
+	err := h.holdAndWait(turns, t, holdStarts)
 	for _, kind := range s.kinds {
 		if err == nil && kind.Finish != nil {
 			kind.Finish(turns, shard)
@@ -56,14 +56,14 @@ func (s *System) Drain(ctx context.Context, shard uint32) error {
 	inTime := turns.Err() == nil
 	appends, cancelAppends := t.bound(context.WithoutCancel(ctx), s.config.AppendTimeout)
 	defer cancelAppends()
-	if err := h.hush(appends, t, holdAll); err != nil {
+	if err := h.holdAndWait(appends, t, holdAll); err != nil {
 		s.release(h)
 		if t.over.Load() {
 			return h.refusal()
 		}
 		return fmt.Errorf("drain shard %d: appends do not finish: %w", shard, err)
 	}
-	s.leaveWord(appends, h, t, t.epoch)
+	s.recordHandOver(appends, h, t, t.epoch)
 	s.metrics.drains.Observe(time.Since(start).Seconds())
 	s.log.Debug("shard drained", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", t.epoch),
 		slog.Bool("turns_finished", inTime), slog.Duration("took", time.Since(start)))
@@ -79,23 +79,23 @@ func (s *System) Undrain(shard uint32) {
 	if t := s.release(h); t != nil {
 		ctx, cancel := t.bound(s.work, s.config.AppendTimeout)
 		defer cancel()
-		s.leaveWord(ctx, h, t, 0)
+		s.recordHandOver(ctx, h, t, 0)
 	}
 }
 
-// release has held commands served, and returns the tenure under which they are, nil = none.
-func (s *System) release(h *host) *tenure {
-	t := h.tenure.Load()
+// release has held commands served, and returns the term under which they are, nil = none.
+func (s *System) release(h *host) *term {
+	t := h.term.Load()
 	if t != nil {
-		s.root.Send(h.pid, &holdOrder{tenure: t, hold: holdNone})
+		s.root.Send(h.pid, &holdOrder{term: t, hold: holdNone})
 	}
 	return t
 }
 
-// hush makes the host hold commands, and waits until no grain has one of before.
-func (h *host) hush(ctx context.Context, t *tenure, what hold) error {
+// holdAndWait makes the host hold commands, and waits until no activation has one of before.
+func (h *host) holdAndWait(ctx context.Context, t *term, what hold) error {
 	quiet := make(chan struct{})
-	h.system.root.Send(h.pid, &holdOrder{tenure: t, hold: what, quiet: quiet})
+	h.system.root.Send(h.pid, &holdOrder{term: t, hold: what, quiet: quiet})
 	select {
 	case <-quiet:
 		return nil
@@ -106,9 +106,9 @@ func (h *host) hush(ctx context.Context, t *tenure, what hold) error {
 
 // The rest is the host's.
 
-func (h *host) obey(m *holdOrder) {
-	if m.tenure != h.serving {
-		return // who gave it looks at the tenure
+func (h *host) applyHold(m *holdOrder) {
+	if m.term != h.serving {
+		return // who gave it looks at the term
 	}
 	if m.hold == holdNone {
 		h.release()
@@ -118,7 +118,7 @@ func (h *host) obey(m *holdOrder) {
 	h.quiet = append(h.quiet, m.quiet)
 	h.watched.Store(true)
 	if h.active.Load() == 0 {
-		h.tellQuiet()
+		h.notifyQuiet()
 	}
 }
 
@@ -143,14 +143,14 @@ func (h *host) release() {
 	}
 }
 
-// finished is called by a grain that is done with a command.
+// finished is called by a activation that is done with a command.
 func (h *host) finished() {
 	if h.active.Add(-1) == 0 && h.watched.Load() {
 		h.system.root.Send(h.pid, &becameQuiet{})
 	}
 }
 
-func (h *host) tellQuiet() {
+func (h *host) notifyQuiet() {
 	if h.active.Load() > 0 {
 		return // a turn's command has come meanwhile: it will tell
 	}

@@ -98,7 +98,7 @@ func TestDrainThenDisownSendsHeldCommandsAway(t *testing.T) {
 
 		s.Own(testShard, 5)
 		s.must("add:c")
-		require.Equal(t, "ac", s.must("title"), "a new tenure holds nothing")
+		require.Equal(t, "ac", s.must("title"), "a new term holds nothing")
 	})
 }
 

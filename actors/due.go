@@ -11,7 +11,7 @@ const maxDue = 1024
 // watchDue gives entities whose time has come their command, for as long as the shard is owned, the first time at once.
 // What is due is a row in storage, so it outlives the activation, the node and the owner. The commands are held during a
 // hand-over like a client's: the next owner finds the same rows.
-func (s *System) watchDue(h *host, t *tenure) {
+func (s *System) watchDue(h *host, t *term) {
 	for {
 		more := false
 		for _, due := range s.dues {
@@ -28,7 +28,7 @@ func (s *System) watchDue(h *host, t *tenure) {
 }
 
 // sweepDue makes one look at a list. It says whether there is probably more that is due already.
-func (s *System) sweepDue(h *host, t *tenure, due Due) (more bool) {
+func (s *System) sweepDue(h *host, t *term, due Due) (more bool) {
 	var ids []string
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
 	query := DueQuery{List: due.List, Until: time.Now(), Limit: maxDue}

@@ -27,15 +27,15 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follo
 	if h == nil {
 		return nil, nil, &NotOwnerError{Shard: shard}
 	}
-	t := h.tenure.Load()
+	t := h.term.Load()
 	if t == nil {
 		return nil, nil, h.notOwner()
 	}
-	fl, err := s.feeds.register(shard, id, sink)
+	fl, err := s.streams.register(shard, id, sink)
 	if err != nil {
 		return nil, nil, err
 	}
-	// The head is not the past: the journal says so. Whether the tenure goes on is looked at again after registering: a
+	// The head is not the past: the journal says so. Whether the term goes on is looked at again after registering: a
 	// release from here on closes what is registered.
 	start := time.Now()
 	head, err := s.readHead(ctx, t, shard, id)
@@ -57,7 +57,7 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follo
 	return snapshot, fl.cancel, nil
 }
 
-func (s *System) readHead(ctx context.Context, t *tenure, shard uint32, id string) (*conversationpb.State, error) {
+func (s *System) readHead(ctx context.Context, t *term, shard uint32, id string) (*conversationpb.State, error) {
 	within, cancel := t.bound(ctx, s.config.LoadTimeout)
 	defer cancel()
 	head, found, err := s.config.Journal.Load(within, shard, id)

@@ -21,20 +21,20 @@ const (
 	// maxPast bounds the epochs that a process remembers of itself for each shard: an entity that is open longer is none of
 	// those that end processes.
 	maxPast = 32
-	// wordTimeout bounds leaving word while the system stops.
-	wordTimeout = 2 * time.Second
+	// handOverTimeout bounds leaving word while the system stops.
+	handOverTimeout = 2 * time.Second
 )
 
-// wordID is the entity. No kind has its prefix.
-func wordID(shard uint32) string { return fmt.Sprintf("shard_%d", shard) }
+// handOverID is the entity. No kind has its prefix.
+func handOverID(shard uint32) string { return fmt.Sprintf("shard_%d", shard) }
 
 // survived says of an epoch whether it is known not to have ended with its owner's process.
-func (t *tenure) survived(epoch uint64) bool {
+func (t *term) survived(epoch uint64) bool {
 	return epoch != 0 && (slices.Contains(t.past, epoch) || t.handed.Load() == epoch)
 }
 
-// learn reads the former owner's word, once in a tenure.
-func (h *host) learn(t *tenure) error {
+// learn reads the former owner's word, once in a term.
+func (h *host) readHandOver(t *term) error {
 	if t.learned.Load() {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (h *host) learn(t *tenure) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.ctx, s.config.LoadTimeout)
 	defer cancel()
-	word, _, err := s.loadWord(ctx, h.shard)
+	word, _, err := s.loadHandOver(ctx, h.shard)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (h *host) learn(t *tenure) error {
 	return nil
 }
 
-// loadWord returns the word in a shard, and the entry that would replace it.
-func (s *System) loadWord(ctx context.Context, shard uint32) (*logpb.HandOver, *logpb.Append, error) {
-	head, found, err := s.config.Journal.Load(ctx, shard, wordID(shard))
+// loadHandOver returns the word in a shard, and the entry that would replace it.
+func (s *System) loadHandOver(ctx context.Context, shard uint32) (*logpb.HandOver, *logpb.Append, error) {
+	head, found, err := s.config.Journal.Load(ctx, shard, handOverID(shard))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,22 +64,22 @@ func (s *System) loadWord(ctx context.Context, shard uint32) (*logpb.HandOver, *
 	if err := proto.Unmarshal(head.State, word); err != nil {
 		return nil, nil, fmt.Errorf("word of the former owner: %w", err)
 	}
-	return word, &logpb.Append{Id: wordID(shard), Create: !found, ExpectedSeq: head.Seq}, nil
+	return word, &logpb.Append{Id: handOverID(shard), Create: !found, ExpectedSeq: head.Seq}, nil
 }
 
-// leaveWord says, if anything is open, which epoch ends in order: the tenure's, or 0 when it goes on after all.
-func (s *System) leaveWord(ctx context.Context, h *host, t *tenure, said uint64) {
-	if err := s.tryWord(ctx, h, t, said); err != nil {
+// recordHandOver says, if anything is open, which epoch ends in order: the term's, or 0 when it goes on after all.
+func (s *System) recordHandOver(ctx context.Context, h *host, t *term, said uint64) {
+	if err := s.writeHandOver(ctx, h, t, said); err != nil {
 		s.log.Warn("no word is left for the next owner: it takes this one for dead", slog.Uint64("shard", uint64(h.shard)),
 			slog.Uint64("epoch", t.epoch), slog.Any("err", err))
 	}
 }
 
-func (s *System) tryWord(ctx context.Context, h *host, t *tenure, said uint64) error {
+func (s *System) writeHandOver(ctx context.Context, h *host, t *term, said uint64) error {
 	if open, err := s.anyOpen(ctx, h.shard); err != nil || !open {
 		return err
 	}
-	word, entry, err := s.loadWord(ctx, h.shard)
+	word, entry, err := s.loadHandOver(ctx, h.shard)
 	if err != nil {
 		return err
 	}
@@ -110,9 +110,9 @@ func (s *System) anyOpen(ctx context.Context, shard uint32) (open bool, err erro
 	return open, nil
 }
 
-// leaveWords is leaveWord for all that the system owns, when it stops.
-func (s *System) leaveWords(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wordTimeout)
+// recordHandOvers is recordHandOver for all that the system owns, when it stops.
+func (s *System) recordHandOvers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTimeout)
 	defer cancel()
 	var said sync.WaitGroup
 	defer said.Wait()
@@ -120,11 +120,11 @@ func (s *System) leaveWords(ctx context.Context) {
 		if h == nil {
 			continue
 		}
-		if t := h.tenure.Load(); t != nil {
+		if t := h.term.Load(); t != nil {
 			said.Go(func() {
 				within, end := t.within(ctx)
 				defer end()
-				s.leaveWord(within, h, t, t.epoch)
+				s.recordHandOver(within, h, t, t.epoch)
 			})
 		}
 	}

@@ -42,13 +42,13 @@ func TestHandOvers(t *testing.T) {
 
 // play is one run: two nodes, a few conversations, and people.
 type play struct {
-	t     *testing.T
-	seed  uint64
-	realm *realm
-	nodes [2]*citizen
-	ids   []string
-	end   context.Context //nolint:containedctx // the end of the play
-	done  context.CancelFunc
+	t       *testing.T
+	seed    uint64
+	cluster *simCluster
+	nodes   [2]*simNode
+	ids     []string
+	end     context.Context //nolint:containedctx // the end of the play
+	done    context.CancelFunc
 
 	mu       sync.Mutex
 	faults   []string
@@ -76,13 +76,13 @@ const (
 func newPlay(t *testing.T, seed uint64) *play {
 	t.Helper()
 	p := &play{
-		t: t, seed: seed, realm: newRealm(seed),
+		t: t, seed: seed, cluster: newSimCluster(seed),
 		accepted: map[string]string{}, answers: map[string]string{}, renamed: map[string]bool{},
 		settled: map[string]time.Time{}, last: map[string]time.Time{}, count: map[string]int{},
 	}
 	ids := &testIDs{}
 	for i, name := range []string{"n1", "n2"} {
-		p.nodes[i] = p.realm.join(t, name, p.speak, ids)
+		p.nodes[i] = p.cluster.join(t, name, p.speak, ids)
 	}
 	for i := range talks {
 		p.ids = append(p.ids, fmt.Sprint("conv_", i))
@@ -93,8 +93,8 @@ func newPlay(t *testing.T, seed uint64) *play {
 
 // speak is a model that says up to thirty words, and sometimes takes its time.
 func (p *play) speak(ctx context.Context, say func(string)) error {
-	words, pace := p.realm.draw(30), 1+p.realm.draw(60)
-	if p.realm.draw(4) == 0 {
+	words, pace := p.cluster.draw(30), 1+p.cluster.draw(60)
+	if p.cluster.draw(4) == 0 {
 		words *= 3
 	}
 	for i := range words {
@@ -119,7 +119,7 @@ func (p *play) met(what string) {
 }
 
 func (p *play) run() {
-	p.realm.elect(p.nodes[0], 0)
+	p.cluster.elect(p.nodes[0], 0)
 	for _, id := range p.ids {
 		_, err := p.ask(p.t.Context(), id, "create_"+id, &conversationpb.Command{Body: &conversationpb.Command_Create{
 			Create: &conversationpb.Create{Agent: &agentpb.Agent{Id: "a"}},
@@ -148,15 +148,15 @@ func (p *play) govern() {
 		if !sleep(p.end, p.end, time.Duration(random.IntN(2500))*time.Millisecond) {
 			return
 		}
-		p.realm.mu.Lock()
-		former := p.realm.leader
-		p.realm.mu.Unlock()
+		p.cluster.mu.Lock()
+		former := p.cluster.leader
+		p.cluster.mu.Unlock()
 		next := p.nodes[random.IntN(2)]
 		if former == next && random.IntN(3) > 0 {
 			continue
 		}
 		if random.IntN(2) == 0 {
-			p.realm.elect(next, time.Duration(random.IntN(3000))*time.Millisecond) // it dies, or is cut off
+			p.cluster.elect(next, time.Duration(random.IntN(3000))*time.Millisecond) // it dies, or is cut off
 			p.met("taken over")
 			continue
 		}
@@ -173,7 +173,7 @@ func (p *play) govern() {
 			former.system.Undrain(testShard)
 		default:
 			p.met("handed over")
-			p.realm.elect(next, 0)
+			p.cluster.elect(next, 0)
 		}
 	}
 }
@@ -181,9 +181,9 @@ func (p *play) govern() {
 // settle lets what is under way end, on a shard that stays where it is.
 func (p *play) settle() {
 	time.Sleep(5 * time.Second)
-	p.realm.mu.Lock()
-	leader := p.realm.leader
-	p.realm.mu.Unlock()
+	p.cluster.mu.Lock()
+	leader := p.cluster.leader
+	p.cluster.mu.Unlock()
 	leader.system.Undrain(testShard)
 	time.Sleep(40 * time.Second)
 }
@@ -395,8 +395,8 @@ type spell struct{ from, to time.Time }
 // spells lists when a conversation had an active turn.
 func (p *play) spells(id string) []spell {
 	var spells []spell
-	times := p.realm.journal.entities[id].at
-	for i, event := range p.realm.journal.log(p.t, id) {
+	times := p.cluster.journal.entities[id].at
+	for i, event := range p.cluster.journal.log(p.t, id) {
 		switch {
 		case event.GetTurnStarted() != nil:
 			spells = append(spells, spell{from: times[i]})
@@ -425,7 +425,7 @@ func (p *play) checkLog(
 	id string, sent map[string]string, renamed map[string]bool, ended map[string]conversationpb.StopReason, texts map[string]string,
 ) {
 	t, run := p.t, ""
-	for _, event := range p.realm.journal.log(t, id) {
+	for _, event := range p.cluster.journal.log(t, id) {
 		if m := event.GetUserMessage().GetMessage(); m != nil {
 			require.Empty(t, sent[m.GetContent()], "seed %d: %s was applied twice", p.seed, m.GetContent())
 			sent[m.GetContent()] = event.GetRunId()
@@ -453,7 +453,7 @@ func (p *play) checkLog(
 		}
 	}
 	require.Empty(t, run, "seed %d: %s is stuck", p.seed, id)
-	require.Nil(t, p.realm.journal.state(id).GetLease(), "seed %d: %s is stuck", p.seed, id)
+	require.Nil(t, p.cluster.journal.state(id).GetLease(), "seed %d: %s is stuck", p.seed, id)
 }
 
 // TestSettledMeansSilent: the former owner is cut off, hears of nothing for long, and has a follower. Once the cancel is
@@ -462,7 +462,7 @@ func TestSettledMeansSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, 1)
 		defer p.done()
-		p.realm = newRealm(1)
+		p.cluster = newSimCluster(1)
 		talk := func(ctx context.Context, say func(string)) error {
 			for sleep(ctx, ctx, 10*time.Millisecond) {
 				say(".")
@@ -470,8 +470,8 @@ func TestSettledMeansSilent(t *testing.T) {
 			return context.Cause(ctx)
 		}
 		ids := &testIDs{}
-		p.nodes = [2]*citizen{p.realm.join(t, "n1", talk, ids), p.realm.join(t, "n2", talk, ids)}
-		p.realm.elect(p.nodes[0], 0)
+		p.nodes = [2]*simNode{p.cluster.join(t, "n1", talk, ids), p.cluster.join(t, "n2", talk, ids)}
+		p.cluster.elect(p.nodes[0], 0)
 		ask := func(commandID string, command *conversationpb.Command) *conversationpb.Reply {
 			reply, err := p.ask(t.Context(), testID, commandID, command)
 			require.NoError(t, err)
@@ -485,7 +485,7 @@ func TestSettledMeansSilent(t *testing.T) {
 		defer stop()
 		sink.begin(snapshot)
 		time.Sleep(2 * time.Second)
-		p.realm.elect(p.nodes[1], time.Minute)
+		p.cluster.elect(p.nodes[1], time.Minute)
 		time.Sleep(100 * time.Millisecond)
 		began := time.Now()
 		reply, err := p.nodes[1].system.Ask(t.Context(), testShard, testID, &conversationpb.Command{

@@ -10,55 +10,55 @@ import (
 	"parley/actors/core/failure"
 )
 
-// host is the permanent actor of one shard: the only one that knows its grains. Commands for a grain that is being
+// host is the permanent actor of one shard: the only one that knows its activations. Commands for a activation that is being
 // retired wait here until it is gone.
 type host struct {
 	system *System
 	shard  uint32
 	pid    *actor.PID
-	props  *actor.Props // of grains; shared
+	props  *actor.Props // of activations; shared
 
-	tenure   atomic.Pointer[tenure] // under which the shard is owned; nil = not owned
-	newest   atomic.Uint64          // newest epoch ever owned here
-	past     []uint64               // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
-	inFlight atomic.Int64           // commands queued, held or being decided
-	active   atomic.Int64           // of them those that a grain has, and the grains' own
-	watched  atomic.Bool            // somebody waits for active to be 0
-	stopped  atomic.Bool            // the shard was owned when the system was stopped
+	term     atomic.Pointer[term] // under which the shard is owned; nil = not owned
+	newest   atomic.Uint64        // newest epoch ever owned here
+	past     []uint64             // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
+	inFlight atomic.Int64         // commands queued, held or being decided
+	active   atomic.Int64         // of them those that a activation has, and the activations' own
+	watched  atomic.Bool          // somebody waits for active to be 0
+	stopped  atomic.Bool          // the shard was owned when the system was stopped
 
 	// The rest belongs to the actor.
-	serving  *tenure           // as the actor knows it
-	holding  hold              // which commands are held
-	held     []*ask            // in the order they came
-	quiet    []chan<- struct{} // closed when active is 0
-	grains   map[string]*grain // one per active entity
-	warm     ring              // grains by use: those of the last packTicks,
-	cold     ring              // and those that have packed since
+	serving  *term                  // as the actor knows it
+	holding  hold                   // which commands are held
+	held     []*ask                 // in the order they came
+	quiet    []chan<- struct{}      // closed when active is 0
+	byID     map[string]*activation // one per active entity
+	warm     ring                   // activations by use: those of the last packTicks,
+	cold     ring                   // and those that have packed since
 	ticks    uint64
-	window   int      // how many may be packing or on their way out at once
-	leaving  []*grain // of a former epoch, still to be retired
-	retiring int      // told to stop, not yet gone
-	packing  int      // told to pack, not yet done
-	draining uint64   // former epoch that is being drained, 0 = none
-	done     []func() // called when drained
+	window   int           // how many may be packing or on their way out at once
+	leaving  []*activation // of a former epoch, still to be retired
+	retiring int           // told to stop, not yet gone
+	packing  int           // told to pack, not yet done
+	draining uint64        // former epoch that is being drained, 0 = none
+	done     []func()      // called when drained
 }
 
 type (
 	ownership struct {
-		tenure *tenure
-		done   func()
+		term *term
+		done func()
 	}
 	tick   struct{ window int }
-	gone   struct{ grain *grain }
+	gone   struct{ activation *activation }
 	pack   struct{}
 	packed struct{}
 )
 
 func newHost(s *System, shard uint32) *host {
-	h := &host{system: s, shard: shard, grains: make(map[string]*grain), window: leastHousekeeping}
+	h := &host{system: s, shard: shard, byID: make(map[string]*activation), window: leastHousekeeping}
 	h.warm.init()
 	h.cold.init()
-	h.props = actor.PropsFromProducer(func() actor.Actor { return &cell{} }, actor.WithDispatcher(s.workers))
+	h.props = actor.PropsFromProducer(func() actor.Actor { return &activationActor{} }, actor.WithDispatcher(s.workers))
 	h.pid = s.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return h }, actor.WithDispatcher(s.workers)))
 	return h
 }
@@ -68,8 +68,8 @@ func (h *host) notOwner() *NotOwnerError {
 }
 
 // prove notes that the journal has answered what was asked of it at start: the node owns the shard. It says whether it
-// does under this tenure, and has all the time.
-func (h *host) prove(t *tenure, start time.Time) bool {
+// does under this term, and has all the time.
+func (h *host) prove(t *term, start time.Time) bool {
 	if t.over.Load() || !h.system.config.Journal.Owns(h.shard, t.epoch) {
 		return false
 	}
@@ -91,29 +91,29 @@ func (h *host) Receive(ctx actor.Context) {
 	case *ask:
 		h.route(m)
 	case *forget:
-		if g := h.grains[m.id]; g != nil && !g.stopping {
-			h.system.root.Send(g.pid, m)
+		if act := h.byID[m.id]; act != nil && !act.stopping {
+			h.system.root.Send(act.pid, m)
 		}
 	case *tick:
 		h.ticks++
 		h.window = m.window
-		h.tidy(len(h.grains))
+		h.tidy(len(h.byID))
 	case *packed:
 		h.packing--
 		h.system.metrics.tidied.Dec()
 		h.tidy(evictLook)
 	case *gone:
-		h.buried(m.grain)
+		h.retired(m.activation)
 	case *ownership:
 		h.change(m)
 	case *holdOrder:
-		h.obey(m)
+		h.applyHold(m)
 	case *becameQuiet:
-		h.tellQuiet()
+		h.notifyQuiet()
 	}
 }
 
-// route hands a command to its grain.
+// route hands a command to its activation.
 func (h *host) route(a *ask) {
 	if h.serving == nil {
 		h.refuse(a, h.refusal())
@@ -123,34 +123,34 @@ func (h *host) route(a *ask) {
 		h.held = append(h.held, a)
 		return
 	}
-	g := h.grains[a.id]
+	act := h.byID[a.id]
 	switch {
-	case g == nil:
+	case act == nil:
 		h.forward(h.spawn(a.id, a.kind), a)
 		if h.crowded() {
 			h.tidy(evictLook) // not before: the new one must not be what goes
 		}
 		return
-	case g.stopping:
-		if len(g.pending) >= h.system.config.MaxQueued {
+	case act.stopping:
+		if len(act.pending) >= h.system.config.MaxQueued {
 			h.refuse(a, unavailable(failure.TooManyCommands))
 			return
 		}
-		g.pending = append(g.pending, a)
+		act.pending = append(act.pending, a)
 		return
 	}
-	h.forward(g, a)
+	h.forward(act, a)
 }
 
-func (h *host) forward(g *grain, a *ask) {
-	if g.queued.Load() >= int32(h.system.config.MaxQueued) {
+func (h *host) forward(act *activation, a *ask) {
+	if act.queued.Load() >= int32(h.system.config.MaxQueued) {
 		h.refuse(a, unavailable(failure.TooManyCommands))
 		return
 	}
-	g.queued.Add(1)
+	act.queued.Add(1)
 	h.active.Add(1)
-	h.touch(g)
-	h.system.root.Send(g.pid, a)
+	h.touch(act)
+	h.system.root.Send(act.pid, a)
 }
 
 func (h *host) refuse(a *ask, err error) {
@@ -158,60 +158,60 @@ func (h *host) refuse(a *ask, err error) {
 	a.answer(nil, err)
 }
 
-func (h *host) spawn(id string, kind *Kind) *grain {
-	g := &grain{host: h, kind: kind, id: id, tenure: h.serving}
-	g.pid = h.system.root.Spawn(h.props)
-	h.system.root.Send(g.pid, g) // the cell learns who it is
-	h.grains[id] = g
-	h.touch(g)
+func (h *host) spawn(id string, kind *Kind) *activation {
+	act := &activation{host: h, kind: kind, id: id, term: h.serving}
+	act.pid = h.system.root.Spawn(h.props)
+	h.system.root.Send(act.pid, act) // the activationActor learns who it is
+	h.byID[id] = act
+	h.touch(act)
 	h.system.metrics.active.Inc()
 	h.system.metrics.activations.Inc()
-	return g
+	return act
 }
 
-// change retires every grain of a former tenure, first those that somebody waits for. Until one is gone, commands for it
+// change retires every activation of a former term, first those that somebody waits for. Until one is gone, commands for it
 // wait when the shard is still owned here, else they are refused.
 func (h *host) change(m *ownership) {
 	if m.done != nil {
 		h.done = append(h.done, m.done)
 	}
-	if h.serving != nil && h.serving != m.tenure {
+	if h.serving != nil && h.serving != m.term {
 		h.draining = max(h.draining, h.serving.epoch)
-		var engaged []*grain
-		for _, g := range h.grains {
+		var engaged []*activation
+		for _, act := range h.byID {
 			switch {
-			case g.stopping:
+			case act.stopping:
 				continue
-			case g.engaged():
-				engaged = append(engaged, g)
+			case act.engaged():
+				engaged = append(engaged, act)
 			default:
-				h.leaving = append(h.leaving, g)
+				h.leaving = append(h.leaving, act)
 			}
-			g.stopping = true
-			g.unlink()
+			act.stopping = true
+			act.unlink()
 		}
 		h.leaving = append(h.leaving, engaged...) // the last go first
 	}
-	h.serving = m.tenure
+	h.serving = m.term
 	h.release()
 	h.drain()
 }
 
-// drain retires the leaving grains, a window at a time.
+// drain retires the leaving activations, a window at a time.
 func (h *host) drain() {
 	for len(h.leaving) > 0 && h.retiring < retireWindow {
 		last := len(h.leaving) - 1
-		g := h.leaving[last]
+		act := h.leaving[last]
 		h.leaving[last] = nil
 		h.leaving = h.leaving[:last]
-		h.retire(g)
+		h.retire(act)
 	}
 	if len(h.leaving) > 0 || h.retiring > 0 {
 		return
 	}
 	h.leaving = nil
 	if h.draining != 0 {
-		// Once more, now that no grain of that epoch can start anything.
+		// Once more, now that no activation of that epoch can start anything.
 		for _, kind := range h.system.kinds {
 			if kind.OnRelease != nil {
 				kind.OnRelease(h.shard, h.draining)
@@ -226,7 +226,7 @@ func (h *host) drain() {
 }
 
 // fenced gives the shard up: its log holds an entry of a newer owner.
-func (h *host) fenced(t *tenure) {
+func (h *host) fenced(t *term) {
 	h.system.log.Warn("fenced by a newer owner", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 	h.system.disown(h, t)
 }

@@ -5,10 +5,10 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// output is the text of one run as it grows. All of it is under the feed's lock.
+// output is the text of one run as it grows. All of it is under the live stream's lock.
 type output struct {
-	feed        *feed
-	tenure      *tenure // nil = no system governs the feeds
+	stream      *liveStream
+	term        *term // nil = no system governs the streams
 	runID       string
 	userMessage *conversationpb.Message
 	epoch       uint64
@@ -23,41 +23,41 @@ type deltaChange struct {
 	delta  conversationpb.Delta
 }
 
-// govern says under which tenure a shard is owned, nil = not.
-func (f *Feeds) govern(shard uint32, t *tenure) {
-	f.governed.Store(true)
-	f.tenures.Store(shard, t)
+// govern says under which term a shard is owned, nil = not.
+func (r *LiveStreams) govern(shard uint32, t *term) {
+	r.governed.Store(true)
+	r.terms.Store(shard, t)
 }
 
-// tenureOf finds the tenure under which a run was started; false when it is over.
-func (f *Feeds) tenureOf(at turn.Place) (*tenure, bool) {
-	if !f.governed.Load() {
+// termOf finds the term under which a run was started; false when it is over.
+func (r *LiveStreams) termOf(at turn.Place) (*term, bool) {
+	if !r.governed.Load() {
 		return nil, true
 	}
-	found, _ := f.tenures.Load(at.Shard)
-	t, _ := found.(*tenure)
+	found, _ := r.terms.Load(at.Shard)
+	t, _ := found.(*term)
 	return t, t != nil && t.epoch == at.Epoch && !t.over.Load()
 }
 
 // Begin starts the stream of a run and tells followers so. A run that streamed there before is cut off. One whose
-// tenure is over is heard by nobody.
-func (f *Feeds) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
-	fd := f.lock(at.Shard, at.ConversationID)
-	defer fd.unlock()
-	t, current := f.tenureOf(at)
-	o := &output{feed: fd, tenure: t, runID: runID, userMessage: userMessage, epoch: at.Epoch, sealed: !current}
+// term is over is heard by nobody.
+func (r *LiveStreams) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
+	ls := r.lock(at.Shard, at.ConversationID)
+	defer ls.unlock()
+	t, current := r.termOf(at)
+	o := &output{stream: ls, term: t, runID: runID, userMessage: userMessage, epoch: at.Epoch, sealed: !current}
 	if !current {
 		return o
 	}
 	if t != nil {
 		t.streams.Add(1)
 	}
-	if fd.run != nil {
-		fd.run.sealLocked()
+	if ls.run != nil {
+		ls.run.sealLocked()
 	}
-	fd.run = o
+	ls.run = o
 	var change *conversationpb.Change
-	for _, fl := range fd.followers {
+	for _, fl := range ls.followers {
 		if !fl.ready || fl.quit.Load() {
 			continue
 		}
@@ -77,8 +77,8 @@ func (o *output) Write(piece string) {
 	if piece == "" {
 		return
 	}
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
+	o.stream.mu.Lock()
+	defer o.stream.unlock()
 	if o.sealed {
 		return
 	}
@@ -91,8 +91,8 @@ func (o *output) flushLocked(newest string) {
 	if o.sent == len(o.text) || o.sealed {
 		return
 	}
-	if o.tenure != nil && !o.tenure.speaks(o.feed.registry.lease) {
-		o.tenure.holding.Store(true)
+	if o.term != nil && !o.term.mayPublish(o.stream.registry.lease) {
+		o.term.textHeld.Store(true)
 		return
 	}
 	o.publishLocked(newest)
@@ -105,11 +105,11 @@ func (o *output) publishLocked(newest string) {
 	}
 	offset := o.sent
 	o.sent = len(o.text)
-	if o.feed.run != o {
+	if o.stream.run != o {
 		return // the followers are gone, or follow another run
 	}
 	var change *conversationpb.Change
-	for _, fl := range o.feed.followers {
+	for _, fl := range o.stream.followers {
 		if !fl.ready || fl.quit.Load() {
 			continue
 		}
@@ -127,24 +127,24 @@ func (o *output) publishLocked(newest string) {
 }
 
 func (o *output) sealLocked() {
-	if !o.sealed && o.tenure != nil {
-		o.tenure.streams.Add(-1)
+	if !o.sealed && o.term != nil {
+		o.term.streams.Add(-1)
 	}
 	o.sealed = true
 }
 
 // Seal ends the text: it takes no more. What still waits is published with the event that ends the run.
 func (o *output) Seal() string {
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
+	o.stream.mu.Lock()
+	defer o.stream.unlock()
 	o.sealLocked()
 	return string(o.text)
 }
 
 // Cut ends the text where the followers have heard it, unless it has ended.
 func (o *output) Cut() {
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
+	o.stream.mu.Lock()
+	defer o.stream.unlock()
 	if !o.sealed {
 		o.text = o.text[:o.sent]
 	}
@@ -153,19 +153,19 @@ func (o *output) Cut() {
 
 // Release ends the stream of a run that nobody reports.
 func (o *output) Release() {
-	o.feed.mu.Lock()
-	defer o.feed.unlock()
+	o.stream.mu.Lock()
+	defer o.stream.unlock()
 	o.sealLocked()
-	if o.feed.run == o {
-		o.feed.run = nil
+	if o.stream.run == o {
+		o.stream.run = nil
 	}
 }
 
 // flush publishes what waits on a shard.
-func (f *Feeds) flush(shard uint32) {
-	f.visit(func(fd *feed) bool { return fd.shard == shard }, func(fd *feed) {
-		if fd.run != nil {
-			fd.run.flushLocked("")
+func (r *LiveStreams) flush(shard uint32) {
+	r.visit(func(ls *liveStream) bool { return ls.shard == shard }, func(ls *liveStream) {
+		if ls.run != nil {
+			ls.run.flushLocked("")
 		}
 	})
 }

@@ -12,15 +12,15 @@ const (
 	// firstRecovery and lastRecovery bound the pause before a recovery that failed is tried again.
 	firstRecovery = 50 * time.Millisecond
 	lastRecovery  = 5 * time.Second
-	// secondRecovery is when it is looked again for what an append of the former tenure left.
+	// secondRecovery is when it is looked again for what an append of the former term left.
 	secondRecovery = time.Second
 )
 
 // recover activates every entity of a shard that a former owner left with an open turn: activation begins with the
 // machine's own recovery command. Entities that cannot be activated yet are tried again until they can, or until the
-// tenure is over. Afterwards it looks again now and then: a turn may have been opened by an append that was given up.
+// term is over. Afterwards it looks again now and then: a turn may have been opened by an append that was given up.
 // No turn stays open because nobody asked for its conversation.
-func (s *System) recover(h *host, t *tenure) {
+func (s *System) recover(h *host, t *term) {
 	log := s.log.With(slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 	pause := firstRecovery
 	for recovered := false; ; {
@@ -48,7 +48,7 @@ func (s *System) recover(h *host, t *tenure) {
 }
 
 // recoverOnce makes one pass and returns how many entities it found, and one of the errors.
-func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
+func (s *System) recoverOnce(h *host, t *term) (int, error) {
 	var ids []string
 	start := time.Now()
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)
@@ -69,7 +69,7 @@ func (s *System) recoverOnce(h *host, t *tenure) (int, error) {
 
 // askAll sends a command to each of some entities, as many at a time as RecoverConcurrency allows, and returns one of
 // the errors.
-func (s *System) askAll(h *host, t *tenure, ids []string, of func(id string) question) error {
+func (s *System) askAll(h *host, t *term, ids []string, of func(id string) question) error {
 	ctx, cancel := t.within(s.work)
 	defer cancel()
 	var wg sync.WaitGroup

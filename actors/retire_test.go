@@ -20,26 +20,26 @@ func (s *shell) look(show func(h *host)) {
 	s.root.Send(h.pid, &forget{id: "nobody"})
 }
 
-// listed counts the grains of a host's rings, and checks that each is listed once, and no other.
+// listed counts the activations of a host's rings, and checks that each is listed once, and no other.
 func (s *shell) listed() (n int) {
 	s.tb.Helper()
 	s.look(func(h *host) {
-		seen := map[*grain]bool{}
+		seen := map[*activation]bool{}
 		for _, r := range []*ring{&h.warm, &h.cold} {
 			for g := r.root.newer; g != &r.root; g = g.newer {
 				require.False(s.tb, seen[g], "%s is listed twice", g.id)
 				require.Same(s.tb, g, g.newer.older)
-				require.Same(s.tb, g, h.grains[g.id])
+				require.Same(s.tb, g, h.byID[g.id])
 				seen[g] = true
 			}
 		}
-		require.Len(s.tb, h.grains, len(seen))
+		require.Len(s.tb, h.byID, len(seen))
 		n = len(seen)
 	})
 	return n
 }
 
-// warm says whether there are grains that have not packed.
+// warm says whether there are activations that have not packed.
 func (s *shell) warm() (found bool) {
 	s.look(func(h *host) { found = h.warm.first() != nil || h.packing > 0 })
 	return found
@@ -70,14 +70,14 @@ func TestRetirementKeepsUpWithTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, seconds, perSecond = 100, 10, 3000
 		s := newShell(t, newJournal(), 1, withInstant, func(c *Config) { c.MaxActive = most })
-		var all []weak.Pointer[grain]
+		var all []weak.Pointer[activation]
 		for second := range seconds {
 			for i := range perSecond {
 				id := fmt.Sprintf("conv_%d_%d", second, i)
 				_, err := s.tellTo(t.Context(), id, "add:x")
 				require.NoError(t, err)
 				if i%100 == 0 {
-					s.look(func(h *host) { all = append(all, weak.Make(h.grains[id])) })
+					s.look(func(h *host) { all = append(all, weak.Make(h.byID[id])) })
 				}
 			}
 			require.Equal(t, most, s.listed())
@@ -90,7 +90,7 @@ func TestRetirementKeepsUpWithTheLoad(t *testing.T) {
 	})
 }
 
-func alive(all []weak.Pointer[grain]) (n int) {
+func alive(all []weak.Pointer[activation]) (n int) {
 	runtime.GC()
 	for _, g := range all {
 		if g.Value() != nil {

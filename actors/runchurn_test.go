@@ -46,7 +46,7 @@ func TestRunSurvivesItsNode(t *testing.T) {
 					requireNotOwner(t, err, 1)
 				}
 				idle(t)
-				if first.hostIf(testShard).tenure.Load() != nil && len(j.state(testID).GetPending()) > 0 {
+				if first.hostIf(testShard).term.Load() != nil && len(j.state(testID).GetPending()) > 0 {
 					first.resolve(t, testID, "garden")
 				}
 				idle(t)

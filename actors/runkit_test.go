@@ -106,7 +106,7 @@ func newOffice(t *testing.T, j *journal, think thinker, change ...func(*queue.Li
 
 func newOfficeUnder(t *testing.T, j *journal, think thinker, rules run.Limits, change ...func(*queue.Limits)) *office {
 	t.Helper()
-	feeds := NewFeeds(FeedsConfig{})
+	feeds := NewLiveStreams(LiveStreamsConfig{})
 	guard := deliver.NewGuard(deliver.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	tools, err := tool.New(tool.Config{Guard: guard})
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func newOfficeUnder(t *testing.T, j *journal, think thinker, rules run.Limits, c
 	conversations := Conversations(conversation.New(lasting()), runner, feeds, nil)
 	runs.Watch(&conversations)
 	o.shell = newShell(t, j, 1, func(c *Config) {
-		c.Feeds, c.IDs = feeds, &workshopIDs
+		c.LiveStreams, c.IDs = feeds, &workshopIDs
 		c.Kinds = []Kind{conversations, runs.Kind(), queue.New(limits, o.near, pool)}
 	})
 	o.near.system.Store(o.System)

@@ -471,9 +471,9 @@ func newShell(tb testing.TB, j *journal, epoch uint64, change ...func(*Config)) 
 			},
 			OnCommit: func(c Commit) {
 				s.note(fmt.Sprint("commit ", len(c.Events)))
-				s.feeds.publish(c, eventsOf(c.Events))
+				s.streams.publish(c, eventsOf(c.Events))
 			},
-			OnLoad:    func(at Entity, state proto.Message) { s.feeds.reload(at.ID, cast(state)) },
+			OnLoad:    func(at Entity, state proto.Message) { s.streams.reload(at.ID, cast(state)) },
 			OnRelease: func(shard uint32, epoch uint64) { s.note(fmt.Sprint("release ", shard, " ", epoch)) },
 			Busy:      func(state proto.Message) bool { return cast(state).GetLease() != nil },
 			Drain:     func(context.Context) { s.note("drain") },
@@ -552,7 +552,7 @@ func codeOf(err error) failurepb.Code {
 func (s *shell) entryOf(t *testing.T, words string) *logpb.Append {
 	t.Helper()
 	before := s.journal.state(testID)
-	g := &grain{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, tenure: newTenure(t.Context(), 1, nil), state: before}
+	g := &activation{host: s.hostIf(testShard), kind: &s.config.Kinds[0], id: testID, term: newTerm(t.Context(), 1, nil), state: before}
 	decision, failure := probe{}.Decide(before, say(words), g.env())
 	require.Nil(t, failure)
 	entry, err := g.entry(&decision, probe{}.Evolve(before, decision.Events))

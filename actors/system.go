@@ -22,7 +22,7 @@ type System struct {
 	config  Config
 	kinds   map[string]*Kind // by id prefix
 	dues    []Due            // of the kinds that have one
-	feeds   *Feeds
+	streams *LiveStreams
 	log     *slog.Logger
 	metrics *metrics
 	engine  *actor.ActorSystem
@@ -55,13 +55,13 @@ func New(config Config) (*System, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	if config.Feeds == nil {
-		config.Feeds = NewFeeds(FeedsConfig{Registerer: config.Registerer})
+	if config.LiveStreams == nil {
+		config.LiveStreams = NewLiveStreams(LiveStreamsConfig{Registerer: config.Registerer})
 	}
 	s := &System{
 		config:  config,
 		kinds:   make(map[string]*Kind, len(config.Kinds)),
-		feeds:   config.Feeds,
+		streams: config.LiveStreams,
 		log:     config.Logger,
 		metrics: newMetrics(config.Registerer),
 		asks:    sync.Pool{New: newAsk},
@@ -91,10 +91,10 @@ func New(config Config) (*System, error) {
 	s.observe(config.Registerer)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.work, s.endWork = context.WithCancel(s.life)
-	s.feeds.lease = config.StreamLease
-	s.feeds.governed.Store(true)
+	s.streams.lease = config.StreamLease
+	s.streams.governed.Store(true)
 	s.tasks.Go(s.sweep)
-	s.tasks.Go(s.keepProof)
+	s.tasks.Go(s.renewLeases)
 	return s, nil
 }
 
@@ -103,15 +103,15 @@ func New(config Config) (*System, error) {
 func (s *System) Own(shard uint32, epoch uint64) {
 	h := s.hostOf(shard)
 	s.mu.Lock()
-	before := h.tenure.Load()
+	before := h.term.Load()
 	if s.mu.closed || epoch == 0 || epoch <= epochOf(before) || epoch < h.newest.Load() {
 		s.mu.Unlock()
 		return
 	}
 	h.newest.Store(epoch)
-	t := newTenure(s.life, epoch, h.past)
+	t := newTerm(s.life, epoch, h.past)
 	h.past = append(slices.Clone(h.past[max(0, len(h.past)+1-maxPast):]), epoch)
-	s.setTenureLocked(h, t)
+	s.setTermLocked(h, t)
 	s.tasks.Go(func() { s.recover(h, t) })
 	if len(s.dues) > 0 {
 		s.tasks.Go(func() { s.watchDue(h, t) })
@@ -131,25 +131,25 @@ func (s *System) Disown(shard uint32) {
 	if h == nil {
 		return
 	}
-	s.disown(h, h.tenure.Load())
+	s.disown(h, h.term.Load())
 }
 
-// disown ends a tenure, unless it has ended.
-func (s *System) disown(h *host, t *tenure) {
+// disown ends a term, unless it has ended.
+func (s *System) disown(h *host, t *term) {
 	s.mu.Lock()
-	if t == nil || h.tenure.Load() != t {
+	if t == nil || h.term.Load() != t {
 		s.mu.Unlock()
 		return
 	}
-	s.setTenureLocked(h, nil)
+	s.setTermLocked(h, nil)
 	s.mu.Unlock()
 	s.released(h.shard, t)
 	s.log.Info("shard released", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 }
 
-// setTenureLocked tells the host in the same order in which everyone else sees it.
-func (s *System) setTenureLocked(h *host, t *tenure) {
-	before := h.tenure.Swap(t)
+// setTermLocked tells the host in the same order in which everyone else sees it.
+func (s *System) setTermLocked(h *host, t *term) {
+	before := h.term.Swap(t)
 	if before != nil {
 		before.over.Store(true)
 		s.metrics.owned.Dec()
@@ -157,21 +157,21 @@ func (s *System) setTenureLocked(h *host, t *tenure) {
 	if t != nil {
 		s.metrics.owned.Inc()
 	}
-	s.feeds.govern(h.shard, t)
-	s.root.Send(h.pid, &ownership{tenure: t})
+	s.streams.govern(h.shard, t)
+	s.root.Send(h.pid, &ownership{term: t})
 	if before != nil {
 		before.end() // appends under way are not waited for: their callers go to the next owner
 	}
 }
 
-// released ends what runs under a tenure that is over, and the streams of the shard.
-func (s *System) released(shard uint32, t *tenure) {
+// released ends what runs under a term that is over, and the streams of the shard.
+func (s *System) released(shard uint32, t *term) {
 	for _, kind := range s.kinds {
 		if kind.OnRelease != nil {
 			kind.OnRelease(shard, t.epoch)
 		}
 	}
-	s.feeds.closeShard(shard, t.epoch, &NotOwnerError{Shard: shard, Epoch: t.epoch})
+	s.streams.closeShard(shard, t.epoch, &NotOwnerError{Shard: shard, Epoch: t.epoch})
 }
 
 // Ask sends a command to an entity and returns the reply, waiting for it until ctx ends. A refusal is a
@@ -192,7 +192,7 @@ func (s *System) stoppingAnswer(shard uint32) error {
 	switch {
 	case h == nil:
 		return &NotOwnerError{Shard: shard}
-	case h.tenure.Load() == nil:
+	case h.term.Load() == nil:
 		return h.refusal()
 	}
 	return errStopping()
@@ -208,7 +208,7 @@ func (s *System) ask(ctx context.Context, shard uint32, q question) (proto.Messa
 	if h == nil {
 		return nil, &NotOwnerError{Shard: shard}
 	}
-	if h.tenure.Load() == nil {
+	if h.term.Load() == nil {
 		return nil, h.refusal()
 	}
 	if h.inFlight.Add(1) > int64(s.config.MaxInFlight) {
@@ -241,7 +241,7 @@ func (s *System) Stop(ctx context.Context) {
 			kind.Drain(ctx)
 		}
 	}
-	s.leaveWords(ctx)
+	s.recordHandOvers(ctx)
 	s.endWork()
 	s.mu.Lock()
 	s.mu.closed = true
@@ -251,7 +251,7 @@ func (s *System) Stop(ctx context.Context) {
 	s.retireAll()
 	cutOff()
 	s.end()
-	s.feeds.close(errStopping())
+	s.streams.close(errStopping())
 	s.engine.Shutdown()
 	s.workers.stop()
 	close(s.stopped)
@@ -266,7 +266,7 @@ func (s *System) retireAll() {
 			continue
 		}
 		retired.Add(1)
-		if t := h.tenure.Swap(nil); t != nil {
+		if t := h.term.Swap(nil); t != nil {
 			h.stopped.Store(true)
 			t.over.Store(true) // but not ended: what is being appended may finish
 		}

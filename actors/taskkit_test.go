@@ -148,7 +148,7 @@ var workshopIDs testIDs
 // workshop is a shell with the real rules of tasks and conversations, the real runner, and tools.
 func workshop(t *testing.T, j *journal, think thinker) *shell {
 	t.Helper()
-	feeds := NewFeeds(FeedsConfig{})
+	feeds := NewLiveStreams(LiveStreamsConfig{})
 	guard := deliver.NewGuard(deliver.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	tools, err := tool.New(tool.Config{Guard: guard})
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func workshop(t *testing.T, j *journal, think thinker) *shell {
 	})
 	require.NoError(t, err)
 	return newShell(t, j, 1, func(c *Config) {
-		c.Feeds, c.IDs = feeds, &workshopIDs
+		c.LiveStreams, c.IDs = feeds, &workshopIDs
 		c.Kinds = []Kind{Conversations(conversation.New(lasting()), runner, feeds, nil), kind}
 	})
 }

@@ -7,34 +7,34 @@ import (
 )
 
 // wait keeps the sender until its key is settled.
-func (g *grain) wait(key string) {
-	a := g.sender
-	g.sender = nil
+func (act *activation) wait(key string) {
+	a := act.sender
+	act.sender = nil
 	a.command, a.kind = nil, nil // it may be long until the answer
-	if g.waiters == nil {
-		g.waiters = make(map[string][]*ask, 1)
+	if act.waiters == nil {
+		act.waiters = make(map[string][]*ask, 1)
 	}
-	g.waiters[key] = append(g.waiters[key], a)
-	g.waiting++
+	act.waiters[key] = append(act.waiters[key], a)
+	act.waiting++
 }
 
 // roomToWait says whether one more caller may wait.
-func (g *grain) roomToWait() bool {
-	limit := g.host.system.config.MaxWaiters
-	if g.waiting >= limit {
-		g.purge()
+func (act *activation) roomToWait() bool {
+	limit := act.host.system.config.MaxWaiters
+	if act.waiting >= limit {
+		act.purge()
 	}
-	return g.waiting < limit && len(g.alarms) < maxAlarms
+	return act.waiting < limit && len(act.alarms) < maxAlarms
 }
 
 // settle answers everyone who waits for a key.
-func (g *grain) settle(s machine.Settlement) {
-	waiters := g.waiters[s.Key]
+func (act *activation) settle(s machine.Settlement) {
+	waiters := act.waiters[s.Key]
 	if len(waiters) == 0 {
 		return
 	}
-	delete(g.waiters, s.Key)
-	g.waiting -= len(waiters)
+	delete(act.waiters, s.Key)
+	act.waiting -= len(waiters)
 	for _, a := range waiters {
 		if s.Failure != nil {
 			a.answer(nil, s.Failure)
@@ -45,27 +45,27 @@ func (g *grain) settle(s machine.Settlement) {
 }
 
 // settleAll ends every wait with an error.
-func (g *grain) settleAll(err error) {
-	for _, waiters := range g.waiters {
+func (act *activation) settleAll(err error) {
+	for _, waiters := range act.waiters {
 		for _, a := range waiters {
 			a.answer(nil, err)
 		}
 	}
-	g.waiters, g.waiting = nil, 0
+	act.waiters, act.waiting = nil, 0
 }
 
 // purge forgets the waiters that have given up.
-func (g *grain) purge() {
-	for key, waiters := range g.waiters {
+func (act *activation) purge() {
+	for key, waiters := range act.waiters {
 		left := slices.DeleteFunc(waiters, func(a *ask) bool { return a.gone.Load() })
-		g.waiting -= len(waiters) - len(left)
+		act.waiting -= len(waiters) - len(left)
 		if len(left) == 0 {
-			delete(g.waiters, key)
+			delete(act.waiters, key)
 			continue
 		}
-		g.waiters[key] = left
+		act.waiters[key] = left
 	}
-	if len(g.waiters) == 0 {
-		g.waiters = nil
+	if len(act.waiters) == 0 {
+		act.waiters = nil
 	}
 }

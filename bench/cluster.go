@@ -75,6 +75,9 @@ func startCluster(ctx context.Context, o *Options, live *progress) (*cluster, er
 	if err = c.Start(ctx); err == nil {
 		err = c.settle(ctx, settleWithin)
 	}
+	if err == nil { // else what is measured begins with what the release before can do
+		_, err = c.levelled(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop()) //nolint:contextcheck // cleaning up must not end with the caller
 	}
@@ -122,6 +125,37 @@ func (c *cluster) await(ctx context.Context, within time.Duration, lacks func(s 
 		}
 		if !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
 			return fmt.Errorf("the cluster does not settle within %v: %s", within, missing)
+		}
+	}
+}
+
+// levels are the feature level of the cluster, the lowest that a node tells, and the newest that all nodes have.
+type levels struct{ cluster, newest uint32 }
+
+func (c *cluster) levels(ctx context.Context) (levels, error) {
+	found := levels{^uint32(0), ^uint32(0)}
+	asked := 0
+	for _, s := range c.look(ctx) {
+		found.cluster, found.newest = min(found.cluster, s.Level), min(found.newest, s.newestLevel())
+		asked++
+	}
+	if asked != len(c.Nodes()) {
+		return found, fmt.Errorf("only %d nodes tell their feature level", asked)
+	}
+	return found, nil
+}
+
+// levelled waits until the feature level is the newest that all nodes have.
+func (c *cluster) levelled(ctx context.Context) (level uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	for {
+		at, err := c.levels(ctx)
+		if err != nil || at.cluster == at.newest {
+			return at.cluster, err
+		}
+		if !sleepUntil(ctx, time.Now().Add(50*time.Millisecond)) {
+			return 0, fmt.Errorf("the feature level stays %d, all nodes have %d", at.cluster, at.newest)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func runSoak(ctx context.Context, o *Options, live *progress) (*Report, error) {
 		return nil, err
 	}
 	report := newReport(o, total, took)
-	report.Faults = g.judge(end, report)
+	report.Faults = g.judge(report)
 	report.Faults = append(report.Faults, s.faults...)
 	live.phase("waiting for the memory")
 	most, err := s.afterwards(ctx, end.Add(o.Settle), report)

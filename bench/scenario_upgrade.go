@@ -57,7 +57,7 @@ func runUpgrade(ctx context.Context, o *Options, live *progress) (report *Report
 // upgrade brings all nodes into this release, back, and into this release for good. Only then may the feature level rise.
 func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 	cluster := c.options.cluster
-	before, err := c.levels(ctx)
+	before, err := cluster.levels(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 		if err = cluster.settle(ctx, settleWithin); err != nil { // so that every node owns shards in the next pass
 			return nil, fmt.Errorf("%s: %w", pass.what, err)
 		}
-		at, failed := c.levels(ctx)
+		at, failed := cluster.levels(ctx)
 		switch {
 		case failed != nil:
 			return nil, failed
@@ -86,7 +86,7 @@ func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 			return nil, fmt.Errorf("%s: the feature level is %d already, it was %d", pass.what, at.cluster, before.cluster)
 		}
 	}
-	told, err := c.finish(ctx)
+	told, err := cluster.levelled(ctx)
 	if err != nil || told == before.newest { // the release before has all features as well
 		return story, err
 	}
@@ -96,37 +96,6 @@ func (c *crowd) upgrade(ctx context.Context) (story []string, err error) {
 
 // preserveDowngrade keeps the feature level of a cluster down.
 const preserveDowngrade = "PARLEY_CLUSTER_PRESERVE_DOWNGRADE=true"
-
-// levels are the feature level of the cluster, the lowest that a node tells, and the newest that all nodes have.
-type levels struct{ cluster, newest uint32 }
-
-func (c *crowd) levels(ctx context.Context) (levels, error) {
-	found := levels{^uint32(0), ^uint32(0)}
-	asked := 0
-	for _, s := range c.options.cluster.look(ctx) {
-		found.cluster, found.newest = min(found.cluster, s.Level), min(found.newest, s.newestLevel())
-		asked++
-	}
-	if asked != len(c.options.cluster.Nodes()) {
-		return found, fmt.Errorf("only %d nodes tell their feature level", asked)
-	}
-	return found, nil
-}
-
-// finish waits until the feature level is the newest that all nodes have.
-func (c *crowd) finish(ctx context.Context) (level uint32, err error) {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
-	for {
-		at, err := c.levels(ctx)
-		if err != nil || at.cluster == at.newest {
-			return at.cluster, err
-		}
-		if !sleepUntil(ctx, time.Now().Add(50*time.Millisecond)) {
-			return 0, fmt.Errorf("the feature level stays %d, all nodes have %d", at.cluster, at.newest)
-		}
-	}
-}
 
 // keptOutFor is how long a node of a release that is too old is watched; others are ready in a tenth of that.
 const keptOutFor = 3 * time.Second

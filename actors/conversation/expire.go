@@ -83,19 +83,22 @@ func (r *request) closeAll(actions []*conversationpb.PendingAction) {
 }
 
 // giveUp ends a turn that waits for a person, cancelled, to make way: for a new message where the policy says so.
-func (r *request) giveUp() {
+// It returns the answer that is left there, nil if nothing was given up.
+func (r *request) giveUp() *conversationpb.Message {
 	if r.state.GetStatus() != conversationpb.Status_WAITING {
-		return
+		return nil
 	}
 	r.closeAll(r.state.GetPending())
-	r.endPaused()
+	left := r.endPaused()
 	r.made = uint64(len(r.events))
+	return left
 }
 
-// endPaused ends the turn that waits, cancelled: what it had said stays, as the answer of a cancelled turn.
-func (r *request) endPaused() {
+// endPaused ends the turn that waits, cancelled, and returns the answer that is left: what it had said, as the answer of a
+// cancelled turn, or the one that it was to replace.
+func (r *request) endPaused() *conversationpb.Message {
 	paused := r.state.GetPaused()
-	r.end(paused, &conversationpb.TurnEnded{
+	return r.end(paused, &conversationpb.TurnEnded{
 		StopReason: conversationpb.StopReason_CANCELLED, Usage: paused.GetUsage(), TakenOver: r.takeover(),
-	}, nil, r.cutAnswer(paused, conversationpb.StopReason_CANCELLED))
+	}, nil, r.cutAnswer(paused, conversationpb.StopReason_CANCELLED)).GetResponse()
 }

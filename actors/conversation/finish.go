@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"parley/actors/core/money"
 	"parley/actors/machine"
 	"parley/proto/conversationpb"
@@ -142,11 +144,11 @@ func (r *request) answer(c *conversationpb.Finish, ended *conversationpb.TurnEnd
 		return old
 	}
 	nothing := c.GetContent() == "" && len(c.GetToolCalls()) == 0 // what a tool did must not be forgotten
-	if nothing && status != statusCompleted && lease.GetAnswer() == nil {
+	if nothing && status != statusCompleted && ownAnswer(lease) == nil {
 		return nil
 	}
 	answer := r.newAnswer(lease, status, ended.GetStopReason())
-	say(answer, lease.GetAnswer(), c.GetContent(), c.GetToolCalls())
+	say(answer, ownAnswer(lease), c.GetContent(), c.GetToolCalls())
 	answer.Usage = ended.GetUsage()
 	return answer
 }
@@ -164,10 +166,19 @@ func keptAnswer(turn *conversationpb.Lease, reason conversationpb.StopReason) (o
 	switch {
 	case old == nil:
 		return nil, false
-	case turn.GetAnswer() == nil || turn.GetAnswer().GetId() == old.GetId():
+	case ownAnswer(turn) == nil:
 		return nil, true
 	}
 	return old, true
+}
+
+// ownAnswer is the answer that a turn has stored so far, nil = none. Where the budget cut a turn that was to replace an answer,
+// that one is back in its place, and is not the turn's own.
+func ownAnswer(turn *conversationpb.Lease) *conversationpb.Message {
+	if answer := turn.GetAnswer(); !proto.Equal(answer, turn.GetReplaces()) {
+		return answer
+	}
+	return nil
 }
 
 // say gives an answer its text and calls. A runner that knows of neither, because it could not even read what there is,
@@ -203,7 +214,7 @@ func (r *request) newAnswer(
 		UpdatedAt:  r.now,
 		InReplyTo:  turn.GetUserMessage().GetId(),
 	}
-	if stored := turn.GetAnswer(); stored != nil {
+	if stored := ownAnswer(turn); stored != nil {
 		answer.Id, answer.Number, answer.CreatedAt = stored.GetId(), stored.GetNumber(), stored.GetCreatedAt()
 		answer.Metadata, answer.PreviousContent = stored.GetMetadata(), stored.GetPreviousContent()
 		answer.RegeneratedFrom = stored.GetRegeneratedFrom()
@@ -220,7 +231,7 @@ func (r *request) cutAnswer(turn *conversationpb.Lease, reason conversationpb.St
 	if old, kept := keptAnswer(turn, reason); kept {
 		return old
 	}
-	stored := turn.GetAnswer()
+	stored := ownAnswer(turn)
 	if stored == nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (r *request) pause(c *conversationpb.Progress, calls []*conversationpb.Open
 	}
 	lease := r.after().GetLease()
 	answer := r.newAnswer(lease, statusWaiting, conversationpb.StopReason_REQUIRES_ACTION)
-	say(answer, lease.GetAnswer(), c.GetContent(), c.GetToolCalls())
+	say(answer, ownAnswer(lease), c.GetContent(), c.GetToolCalls())
 	answer.Usage = lease.GetUsage()
 	answer.Pending = actions
 	r.emit(run, &conversationpb.Event{Body: &conversationpb.Event_TurnPaused{

@@ -40,7 +40,9 @@ func (r *request) regenerate(c *conversationpb.Regenerate) (machine.Decision, *m
 	if f != nil {
 		return machine.Decision{}, f
 	}
-	r.giveUp()
+	if left := r.giveUp(); left != nil {
+		replaces = left // the caller has read it with the actions that are closed now
+	}
 	lease := r.newLease(r.env.NewID("run"), conversationpb.Mode_REGENERATE)
 	lease.UserMessage, lease.Replaces, lease.Metadata = message, replaces, metadata
 	return r.begin(lease, message, c.GetWait()), nil

@@ -222,7 +222,8 @@ func (w *walk) checkWayOut() {
 	minted := 0
 	env.NewID = func(kind string) string { minted++; return kind + "_out" + string(rune('a'+minted%26)) }
 	try := func(command *conversationpb.Command) *conversationpb.State {
-		command.ConversationId, command.Caller = s.GetId(), &conversationpb.Caller{TenantId: "t", ProjectId: "p", Trusted: true}
+		command.ConversationId = s.GetId()
+		command.Caller = &conversationpb.Caller{TenantId: s.GetTenantId(), ProjectId: s.GetProjectId(), Trusted: true}
 		decision, failure := w.rules.Decide(s, command, env)
 		require.Nil(w.t, failure, "stuck: %s", machinetest.Text(s))
 		after, _ := w.rules.Evolve(s, decision.Events).(*conversationpb.State)

@@ -15,6 +15,7 @@ import (
 // generator makes commands of one kind. How often it is asked depends on what the conversation is at.
 type generator struct {
 	idle, running, waiting, none int // weights
+	cut                          int // at least, where idle after a turn that can be continued
 	make                         func(c *conversationpb.Command)
 }
 
@@ -41,6 +42,9 @@ func (w *walk) command() *conversationpb.Command {
 		switch w.state().GetStatus() {
 		case conversationpb.Status_IDLE:
 			weight = g.idle
+			if w.state().GetContinuable() {
+				weight = max(weight, g.cut)
+			}
 		case conversationpb.Status_RUNNING:
 			weight = g.running
 		case conversationpb.Status_WAITING:
@@ -116,7 +120,7 @@ func (w *walk) lifeCommands() []generator {
 		{idle: 1, running: 5, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Finish{Finish: w.finish()}
 		}},
-		{idle: 2, running: 1, waiting: 1, make: func(c *conversationpb.Command) {
+		{idle: 2, running: 1, waiting: 1, cut: 9, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Update{Update: &conversationpb.Update{Agent: w.agent(), Patch: w.patch()}}
 		}},
 		{idle: 1, running: 1, waiting: 1, make: func(c *conversationpb.Command) {
@@ -182,6 +186,9 @@ func (w *walk) finish() *conversationpb.Finish {
 		Usage:      w.usage(),
 		Error:      &conversationpb.TurnError{Code: "provider_error", Message: "bad \xfe text"},
 		Title:      rapid.SampledFrom([]string{"", "", "A title \xff"}).Draw(t, "finish title"),
+	}
+	if w.state().GetBudget() != nil && rapid.IntRange(0, 3).Draw(t, "budget cuts") == 2 {
+		finish.StopReason = conversationpb.StopReason_BUDGET_REACHED
 	}
 	if finish.GetStopReason() == conversationpb.StopReason_BUDGET_REACHED && rapid.Bool().Draw(t, "has partial") {
 		finish.Partial = &conversationpb.Partial{Text: "par\xfft"}

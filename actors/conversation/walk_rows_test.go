@@ -50,7 +50,7 @@ func (w *walk) checkRows() {
 
 	t := told(events(w.entity.Journal))
 	w.checkUsage(t)
-	if answer := s.GetPaused().GetAnswer(); answer != nil {
+	if answer := s.GetLastAnswer(); answer.GetId() != "" {
 		stored := new(conversationpb.Message)
 		w.row(conversation.TableMessages, string(conversation.MessageKey(answer.GetNumber())), stored)
 		require.Equal(w.t, pendingOf(s.GetPending()), pendingOf(stored.GetPending()))

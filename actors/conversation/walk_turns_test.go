@@ -21,7 +21,7 @@ func (w *walk) turnCommands() []generator {
 		{idle: 1, running: 1, waiting: 6, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Answer{Answer: w.answer()}
 		}},
-		{idle: 3, running: 1, waiting: 1, none: 1, make: func(c *conversationpb.Command) {
+		{idle: 3, running: 1, waiting: 1, none: 1, cut: 24, make: func(c *conversationpb.Command) {
 			c.Body = &conversationpb.Command_Continue{Continue: &conversationpb.Continue{
 				Agent: w.agent(), Wait: rapid.Bool().Draw(t, "wait"),
 			}}

@@ -89,22 +89,39 @@ func TestDataOfALaterReleaseIsRefused(t *testing.T) {
 
 // TestLevelOfACluster: it rises once no node holds it down any more, at all nodes.
 func TestLevelOfACluster(t *testing.T) {
-	f := newFleetWith(t, func(name string, c *config.Config) { c.Cluster.PreserveDowngrade = name == "n2" }, "n1", "n2", "n3")
+	// All hold it down at first: whoever founds the cluster is alone until the others have joined, and might raise it.
+	f := newFleetWith(t, func(_ string, c *config.Config) { c.Cluster.PreserveDowngrade = true }, "n1", "n2", "n3")
 	f.grown()
+	for _, name := range []string{"n1", "n3"} {
+		f.restartUpgradable(name)
+		f.grown()
+	}
 	for _, n := range f.nodes {
 		require.Equal(t, feature.Base, n.features.Level())
 	}
 	require.NoError(t, f.nodes["n2"].Stop(t.Context()))
 	require.Never(t, func() bool { return f.nodes["n1"].features.On(feature.Newest) }, 2*time.Second, 20*time.Millisecond,
 		"nobody knows with which release it is started again")
-	f.configs["n2"].Cluster.PreserveDowngrade = false
-	var err error
-	f.nodes["n2"], err = start(t.Context(), f.configs["n2"], testLog(t, "n2"), f.network.Dialer("n2"))
-	require.NoError(t, err)
+	f.startUpgradable("n2")
 	for name, n := range f.nodes {
 		f.eventually(name+" is at the newest level", 30*time.Second, func() bool { return n.features.On(feature.Newest) })
 		require.Equal(t, uint32(feature.Newest), notedLevel(t, f.configs[name].DataDir))
 	}
+}
+
+// restartUpgradable stops a node and starts it without a hold on the level.
+func (f *fleet) restartUpgradable(name string) {
+	f.t.Helper()
+	require.NoError(f.t, f.nodes[name].Stop(f.t.Context()))
+	f.startUpgradable(name)
+}
+
+func (f *fleet) startUpgradable(name string) {
+	f.t.Helper()
+	f.configs[name].Cluster.PreserveDowngrade = false
+	var err error
+	f.nodes[name], err = start(f.t.Context(), f.configs[name], testLog(f.t, name), f.network.Dialer(name))
+	require.NoError(f.t, err)
 }
 
 // TestClusterOfALaterReleaseIsNotJoined: neither by a node without data nor by one of its own.

@@ -305,7 +305,7 @@ func (n *Node) startActors(context.Context) error {
 		return fmt.Errorf("%d shards", n.store.Identity().Shards)
 	}
 	n.reads = &reader{store: n.store, shards: shards}
-	feeds := actors.NewFeeds(actors.FeedsConfig{Registerer: n.metrics})
+	streams := actors.NewLiveStreams(actors.LiveStreamsConfig{Registerer: n.metrics})
 	guard, err := newGuard(n.config)
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func (n *Node) startActors(context.Context) error {
 	}
 	n.later(listener.stop)
 	runner, err := turn.New(turn.Config{
-		Agents: versions{n.agents}, History: n.reads, Providers: providers, Publisher: feeds,
+		Agents: versions{n.agents}, History: n.reads, Providers: providers, Publisher: streams,
 		Tools: box, Files: turnFiles{n}, Documents: document.Text, Open: n.seal.Open,
 		MaxConcurrent: n.config.Turn.MaxConcurrent, MaxRounds: n.config.Turn.MaxRounds, MaxText: int(n.config.Turn.MaxAnswer),
 		Timeout: n.config.Turn.Timeout, MeterTokens: n.config.Turn.MeterTokens,
@@ -334,7 +334,7 @@ func (n *Node) startActors(context.Context) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := n.newKinds(runner, feeds, listener, guard)
+	kinds, err := n.newKinds(runner, streams, listener, guard)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (n *Node) startActors(context.Context) error {
 		return err
 	}
 	n.system, err = actors.New(actors.Config{
-		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, Feeds: feeds,
+		Node: n.config.Node.Name, Journal: journal{n.store}, IDs: shardIDs{shards}, LiveStreams: streams,
 		Kinds:         kinds,
 		IdleAfter:     n.config.Actors.IdleTimeout,
 		MaxActive:     max(1, n.config.Actors.MaxActive/shards.Count()),
@@ -360,12 +360,12 @@ func (n *Node) startActors(context.Context) error {
 }
 
 // newKinds makes the sorts of entities that the shell hosts. Conversations come first: the others work in them.
-func (n *Node) newKinds(runner *turn.Runner, feeds *actors.Feeds, listener *ratings, guard *deliver.Guard) ([]actors.Kind, error) {
+func (n *Node) newKinds(runner *turn.Runner, streams *actors.LiveStreams, listener *ratings, guard *deliver.Guard) ([]actors.Kind, error) {
 	limits := conversationLimits(n.config)
 	if err := limits.Validate(); err != nil {
 		return nil, err
 	}
-	conversations := actors.Conversations(conversation.New(limits), runner, feeds, listener)
+	conversations := actors.Conversations(conversation.New(limits), runner, streams, listener)
 	deliveries, err := actors.NewDeliveries(actors.DeliveriesConfig{Logger: n.log, Registerer: n.metrics})
 	if err != nil {
 		return nil, err

@@ -2,9 +2,9 @@ package actors
 
 import "time"
 
-// keepProof renews the proof of ownership of the shards on which runs stream: appends bring it too, but a turn may
+// renewLeases renews the proof of ownership of the shards on which runs stream: appends bring it too, but a turn may
 // speak for long without one.
-func (s *System) keepProof() {
+func (s *System) renewLeases() {
 	pause := max(s.config.StreamLease/4, time.Millisecond)
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -18,13 +18,13 @@ func (s *System) keepProof() {
 			if h == nil {
 				continue
 			}
-			t := h.tenure.Load()
+			t := h.term.Load()
 			if t == nil || t.streams.Load() == 0 {
 				continue
 			}
 			if t.unproven() >= pause && t.proving.CompareAndSwap(false, true) {
-				s.tasks.Go(func() { s.prove(h, t) })
-			} else if t.holding.Load() {
+				s.tasks.Go(func() { s.renewLease(h, t) })
+			} else if t.textHeld.Load() {
 				s.publishHeld(h, t)
 			}
 		}
@@ -32,7 +32,7 @@ func (s *System) keepProof() {
 }
 
 // prove asks the journal once, for as long as the answer would be of use. That it fails needs no answer: who leads the shard is told by others.
-func (s *System) prove(h *host, t *tenure) {
+func (s *System) renewLease(h *host, t *term) {
 	defer t.proving.Store(false)
 	start := time.Now()
 	ctx, cancel := t.bound(s.work, s.config.StreamLease)
@@ -42,8 +42,8 @@ func (s *System) prove(h *host, t *tenure) {
 	}
 }
 
-func (s *System) publishHeld(h *host, t *tenure) {
-	if t.holding.Swap(false) {
-		s.feeds.flush(h.shard)
+func (s *System) publishHeld(h *host, t *term) {
+	if t.textHeld.Swap(false) {
+		s.streams.flush(h.shard)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"parley/proto/failurepb"
 )
 
-// FeedsConfig is what Feeds needs. Zero values mean the defaults.
-type FeedsConfig struct {
+// LiveStreamsConfig is what LiveStreams needs. Zero values mean the defaults.
+type LiveStreamsConfig struct {
 	// MaxFollowers bounds the followers of one conversation. The edge has one for all its clients. Default 1024.
 	MaxFollowers int
 	// Registerer for metrics; nil = none.
 	Registerer prometheus.Registerer
 }
 
-// Feeds are the live streams of the conversations that this node owns. A feed exists while somebody follows the
+// LiveStreams are the live streams of the conversations that this node owns. A live stream exists while somebody follows the
 // conversation or a turn streams into it, whether or not the conversation's actor is active. Durable events come from
 // the actor after each commit, text straight from the turn: no mailbox between a model's token and a follower.
 //
@@ -32,30 +32,30 @@ type FeedsConfig struct {
 //
 // What a follower hears, in this order and once each: every event after its snapshot's last_seq; and of the active
 // run, after its RunStarted or the snapshot's text, every piece of text before the events that end the run.
-type Feeds struct {
+type LiveStreams struct {
 	max       int
 	seed      maphash.Seed
-	shelves   [feedShelves]shelf
+	buckets   [liveStreamBuckets]bucket
 	followers prometheus.Gauge
 	live      prometheus.Gauge
 
 	lease    time.Duration // how old the newest proof of ownership may be for text to be published; 0 = any age
-	tenures  sync.Map      // shard -> *tenure, in force now or last
+	terms    sync.Map      // shard -> *term, in force now or last
 	governed atomic.Bool   // a system says which shards are owned
 }
 
-const feedShelves = 64
+const liveStreamBuckets = 64
 
-// shelf is a part of the registry. Its lock is taken inside a feed's lock, never around it.
-type shelf struct {
-	mu    sync.RWMutex
-	feeds map[string]*feed
+// bucket is a part of the registry. Its lock is taken inside a live stream's lock, never around it.
+type bucket struct {
+	mu      sync.RWMutex
+	streams map[string]*liveStream
 }
 
-// NewFeeds returns an empty registry.
-func NewFeeds(config FeedsConfig) *Feeds {
+// NewLiveStreams returns an empty registry.
+func NewLiveStreams(config LiveStreamsConfig) *LiveStreams {
 	orDefault(&config.MaxFollowers, 1024)
-	f := &Feeds{
+	r := &LiveStreams{
 		max:  config.MaxFollowers,
 		seed: maphash.MakeSeed(),
 		followers: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -65,18 +65,18 @@ func NewFeeds(config FeedsConfig) *Feeds {
 			Name: "parley_actors_feeds", Help: "Conversations that somebody follows or a turn streams into.",
 		}),
 	}
-	for i := range f.shelves {
-		f.shelves[i].feeds = make(map[string]*feed)
+	for i := range r.buckets {
+		r.buckets[i].streams = make(map[string]*liveStream)
 	}
 	if config.Registerer != nil {
-		config.Registerer.MustRegister(f.followers, f.live)
+		config.Registerer.MustRegister(r.followers, r.live)
 	}
-	return f
+	return r
 }
 
-// feed is the live stream of one conversation.
-type feed struct {
-	registry *Feeds
+// liveStream is the live stream of one conversation.
+type liveStream struct {
+	registry *LiveStreams
 	shard    uint32
 	id       string
 	quitters atomic.Int32 // followers that have cancelled and are still listed
@@ -91,7 +91,7 @@ type feed struct {
 
 // follower is one subscription. It hears nothing until it is ready: its snapshot covers what was before.
 type follower struct {
-	feed   *feed
+	stream *liveStream
 	sink   follow.Sink
 	ready  bool
 	cursor uint64 // newest event it knows of
@@ -99,123 +99,123 @@ type follower struct {
 	quit   atomic.Bool
 }
 
-func (f *Feeds) shelf(id string) *shelf {
-	return &f.shelves[maphash.String(f.seed, id)%feedShelves]
+func (r *LiveStreams) bucket(id string) *bucket {
+	return &r.buckets[maphash.String(r.seed, id)%liveStreamBuckets]
 }
 
-func (f *Feeds) find(id string) *feed {
-	s := f.shelf(id)
+func (r *LiveStreams) find(id string) *liveStream {
+	s := r.bucket(id)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.feeds[id]
+	return s.streams[id]
 }
 
-// lock returns the conversation's feed, locked, and makes it when there is none.
-func (f *Feeds) lock(shard uint32, id string) *feed {
-	s := f.shelf(id)
+// lock returns the conversation's live stream, locked, and makes it when there is none.
+func (r *LiveStreams) lock(shard uint32, id string) *liveStream {
+	s := r.bucket(id)
 	for {
 		s.mu.Lock()
-		fd := s.feeds[id]
-		if fd == nil {
-			fd = &feed{registry: f, shard: shard, id: id}
-			s.feeds[id] = fd
-			f.live.Inc()
+		ls := s.streams[id]
+		if ls == nil {
+			ls = &liveStream{registry: r, shard: shard, id: id}
+			s.streams[id] = ls
+			r.live.Inc()
 		}
 		s.mu.Unlock()
-		fd.mu.Lock()
-		if !fd.closed {
-			return fd
+		ls.mu.Lock()
+		if !ls.closed {
+			return ls
 		}
-		fd.mu.Unlock() // removed between the two locks
+		ls.mu.Unlock() // removed between the two locks
 	}
 }
 
-// unlock lets go of a feed, drops followers that have cancelled, and removes the feed when nothing is left to do.
-func (fd *feed) unlock() {
-	if fd.quitters.Load() > 0 {
-		fd.dropLocked()
+// unlock lets go of a live stream, drops followers that have cancelled, and removes the live stream when nothing is left to do.
+func (ls *liveStream) unlock() {
+	if ls.quitters.Load() > 0 {
+		ls.dropLocked()
 	}
-	fd.removeIfIdleLocked()
-	fd.mu.Unlock()
-	fd.reap()
+	ls.removeIfIdleLocked()
+	ls.mu.Unlock()
+	ls.reap()
 }
 
 // reap drops followers that have cancelled unless somebody holds the lock, who will then do it: so a sink may cancel
 // itself, and cancelling never waits.
-func (fd *feed) reap() {
-	for fd.quitters.Load() > 0 && fd.mu.TryLock() {
-		fd.dropLocked()
-		fd.removeIfIdleLocked()
-		fd.mu.Unlock()
+func (ls *liveStream) reap() {
+	for ls.quitters.Load() > 0 && ls.mu.TryLock() {
+		ls.dropLocked()
+		ls.removeIfIdleLocked()
+		ls.mu.Unlock()
 	}
 }
 
-func (fd *feed) dropLocked() {
-	left := fd.followers[:0]
-	for _, fl := range fd.followers {
+func (ls *liveStream) dropLocked() {
+	left := ls.followers[:0]
+	for _, fl := range ls.followers {
 		if fl.quit.Load() {
-			fd.quitters.Add(-1)
-			fd.registry.followers.Dec()
+			ls.quitters.Add(-1)
+			ls.registry.followers.Dec()
 			continue
 		}
 		left = append(left, fl)
 	}
-	clear(fd.followers[len(left):])
-	fd.followers = left
+	clear(ls.followers[len(left):])
+	ls.followers = left
 }
 
-func (fd *feed) removeIfIdleLocked() {
-	if fd.closed || fd.run != nil || len(fd.followers) > 0 {
+func (ls *liveStream) removeIfIdleLocked() {
+	if ls.closed || ls.run != nil || len(ls.followers) > 0 {
 		return
 	}
-	fd.closed = true
-	s := fd.registry.shelf(fd.id)
+	ls.closed = true
+	s := ls.registry.bucket(ls.id)
 	s.mu.Lock()
-	delete(s.feeds, fd.id)
+	delete(s.streams, ls.id)
 	s.mu.Unlock()
-	fd.registry.live.Dec()
+	ls.registry.live.Dec()
 }
 
 // register adds a follower that hears nothing yet.
-func (f *Feeds) register(shard uint32, id string, sink follow.Sink) (*follower, error) {
-	fd := f.lock(shard, id)
-	defer fd.unlock()
-	if len(fd.followers) >= f.max {
+func (r *LiveStreams) register(shard uint32, id string, sink follow.Sink) (*follower, error) {
+	ls := r.lock(shard, id)
+	defer ls.unlock()
+	if len(ls.followers) >= r.max {
 		return nil, unavailable(failure.TooManyFollowers)
 	}
-	fl := &follower{feed: fd, sink: sink}
-	fd.followers = append(fd.followers, fl)
-	f.followers.Inc()
+	fl := &follower{stream: ls, sink: sink}
+	ls.followers = append(ls.followers, fl)
+	r.followers.Inc()
 	return fl, nil
 }
 
 // cancel ends a follow. It may be called from anywhere, also from the sink, and more than once.
 func (fl *follower) cancel() {
 	if fl.quit.CompareAndSwap(false, true) {
-		fl.feed.quitters.Add(1)
-		fl.feed.reap()
+		fl.stream.quitters.Add(1)
+		fl.stream.reap()
 	}
 }
 
 // open makes a registered follower hear what comes, and returns what was before. The head was read after registering:
-// an event that was published before is in it or in the log up to feed.lastSeq, one that is published later is newer
+// an event that was published before is in it or in the log up to liveStream.lastSeq, one that is published later is newer
 // than the head or dropped by the cursor. Where the head is newer than what was published, the head says which run is
-// active, for the feed has yet to hear that its run ended.
+// active, for the live stream has yet to hear that its run ended.
 func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversationpb.Snapshot, error) {
-	fd := fl.feed
-	fd.mu.Lock()
-	defer fd.unlock()
+	ls := fl.stream
+	ls.mu.Lock()
+	defer ls.unlock()
 	if fl.reason != nil {
 		return nil, fl.reason
 	}
-	run := fd.run
+	run := ls.run
 	if run != nil {
 		run.flushLocked("")
 	}
-	if head.GetLastSeq() >= fd.lastSeq && run != nil && head.GetLease().GetRunId() != run.runID {
+	if head.GetLastSeq() >= ls.lastSeq && run != nil && head.GetLease().GetRunId() != run.runID {
 		run = nil
 	}
-	fl.cursor = max(head.GetLastSeq(), fd.lastSeq)
+	fl.cursor = max(head.GetLastSeq(), ls.lastSeq)
 	fl.ready = true
 	snapshot := &conversationpb.Snapshot{Epoch: epoch, LastSeq: fl.cursor}
 	if run != nil {
@@ -225,34 +225,34 @@ func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversatio
 }
 
 // publish tells followers what became durable.
-func (f *Feeds) publish(commit Commit, events []*conversationpb.Event) {
-	fd := f.find(commit.ID)
-	if fd == nil {
+func (r *LiveStreams) publish(commit Commit, events []*conversationpb.Event) {
+	ls := r.find(commit.ID)
+	if ls == nil {
 		return
 	}
-	fd.mu.Lock()
-	defer fd.unlock()
-	if fd.closed {
+	ls.mu.Lock()
+	defer ls.unlock()
+	if ls.closed {
 		return
 	}
 	if commit.After == nil {
-		fd.closeLocked(failure.New(failurepb.Code_NOT_FOUND, failure.FollowedConversationDeleted))
+		ls.closeLocked(failure.New(failurepb.Code_NOT_FOUND, failure.FollowedConversationDeleted))
 		return
 	}
 	if len(events) == 0 {
 		return
 	}
-	if fd.run != nil && endsRun(events, fd.run.runID) {
-		fd.run.publishLocked("") // what is durable needs no other proof
+	if ls.run != nil && endsRun(events, ls.run.runID) {
+		ls.run.publishLocked("") // what is durable needs no other proof
 	}
-	fd.epoch = commit.Epoch
-	fd.lastSeq = max(fd.lastSeq, events[len(events)-1].GetSeq())
+	ls.epoch = commit.Epoch
+	ls.lastSeq = max(ls.lastSeq, events[len(events)-1].GetSeq())
 	change := &conversationpb.Change{Epoch: commit.Epoch, Events: events}
-	for _, fl := range fd.followers {
-		fl.hear(change)
+	for _, fl := range ls.followers {
+		fl.deliver(change)
 	}
-	if fd.run != nil && endsRun(events, fd.run.runID) {
-		fd.run = nil
+	if ls.run != nil && endsRun(events, ls.run.runID) {
+		ls.run = nil
 	}
 }
 
@@ -266,7 +266,7 @@ func endsRun(events []*conversationpb.Event, run string) bool {
 }
 
 // hear passes on the events that the follower does not know yet.
-func (fl *follower) hear(change *conversationpb.Change) {
+func (fl *follower) deliver(change *conversationpb.Change) {
 	if !fl.ready || fl.quit.Load() {
 		return
 	}
@@ -290,34 +290,34 @@ func (fl *follower) hear(change *conversationpb.Change) {
 	fl.sink.Change(change)
 }
 
-// reload compares the feed with a state that was read from the journal. Where that is ahead (an append whose outcome
+// reload compares the live stream with a state that was read from the journal. Where that is ahead (an append whose outcome
 // was not known has happened after all), followers have missed events: they are told to follow anew.
-func (f *Feeds) reload(id string, head *conversationpb.State) {
-	fd := f.find(id)
-	if fd == nil {
+func (r *LiveStreams) reload(id string, head *conversationpb.State) {
+	ls := r.find(id)
+	if ls == nil {
 		return
 	}
-	fd.mu.Lock()
-	defer fd.unlock()
-	fd.lastSeq = max(fd.lastSeq, head.GetLastSeq())
-	for _, fl := range fd.followers {
+	ls.mu.Lock()
+	defer ls.unlock()
+	ls.lastSeq = max(ls.lastSeq, head.GetLastSeq())
+	for _, fl := range ls.followers {
 		if fl.ready && fl.cursor < head.GetLastSeq() {
 			fl.closeLocked(errMissed())
 		}
 	}
-	if fd.run != nil && fd.run.runID != head.GetLease().GetRunId() {
-		fd.run = nil
+	if ls.run != nil && ls.run.runID != head.GetLease().GetRunId() {
+		ls.run = nil
 	}
 }
 
 func errMissed() error { return unavailable(failure.EventsMissed) }
 
-// closeLocked ends every follow and takes the feed out of the registry. A turn that still runs streams to nobody.
-func (fd *feed) closeLocked(reason error) {
-	for _, fl := range fd.followers {
+// closeLocked ends every follow and takes the live stream out of the registry. A turn that still runs streams to nobody.
+func (ls *liveStream) closeLocked(reason error) {
+	for _, fl := range ls.followers {
 		fl.closeLocked(reason)
 	}
-	fd.run = nil
+	ls.run = nil
 }
 
 // closeLocked ends a follow from this side.
@@ -328,7 +328,7 @@ func (fl *follower) closeLocked(reason error) {
 	if fl.quit.Swap(true) {
 		return
 	}
-	fl.feed.quitters.Add(1)
+	fl.stream.quitters.Add(1)
 	if fl.ready {
 		fl.sink.Closed(reason)
 	}
@@ -336,37 +336,37 @@ func (fl *follower) closeLocked(reason error) {
 
 // closeShard ends the streams of a shard that this node does not own any more under an epoch. What has begun to stream under a
 // later one goes on: the node may own the shard again already.
-func (f *Feeds) closeShard(shard uint32, epoch uint64, reason error) {
-	f.visit(func(fd *feed) bool { return fd.shard == shard }, func(fd *feed) {
-		run := fd.run
-		fd.closeLocked(reason)
+func (r *LiveStreams) closeShard(shard uint32, epoch uint64, reason error) {
+	r.visit(func(ls *liveStream) bool { return ls.shard == shard }, func(ls *liveStream) {
+		run := ls.run
+		ls.closeLocked(reason)
 		if run != nil && run.epoch > epoch {
-			fd.run = run
+			ls.run = run
 		}
 	})
 }
 
 // close ends all streams.
-func (f *Feeds) close(reason error) {
-	f.visit(func(*feed) bool { return true }, func(fd *feed) { fd.closeLocked(reason) })
+func (r *LiveStreams) close(reason error) {
+	r.visit(func(*liveStream) bool { return true }, func(ls *liveStream) { ls.closeLocked(reason) })
 }
 
-// visit shows the feeds that match, each locked.
-func (f *Feeds) visit(match func(*feed) bool, show func(*feed)) {
-	for i := range f.shelves {
-		s := &f.shelves[i]
-		var found []*feed
+// visit shows the live streams that match, each locked.
+func (r *LiveStreams) visit(match func(*liveStream) bool, show func(*liveStream)) {
+	for i := range r.buckets {
+		s := &r.buckets[i]
+		var found []*liveStream
 		s.mu.RLock()
-		for _, fd := range s.feeds {
-			if match(fd) {
-				found = append(found, fd)
+		for _, ls := range s.streams {
+			if match(ls) {
+				found = append(found, ls)
 			}
 		}
 		s.mu.RUnlock()
-		for _, fd := range found {
-			fd.mu.Lock()
-			show(fd)
-			fd.unlock()
+		for _, ls := range found {
+			ls.mu.Lock()
+			show(ls)
+			ls.unlock()
 		}
 	}
 }

@@ -18,54 +18,54 @@ import (
 	"parley/proto/logpb"
 )
 
-// realm is a shard that one of several nodes leads, as the log sees it: who leads changes at once, and the nodes hear
+// simCluster is a shard that one of several nodes leads, as the log sees it: who leads changes at once, and the nodes hear
 // of it when they do. Only the leader's appends and reads succeed; what the leader began before it was deposed is
 // written before, or never.
-type realm struct {
+type simCluster struct {
 	journal *journal
 
 	mu     sync.Mutex
 	random *rand.Rand
-	leader *citizen
+	leader *simNode
 	term   uint64
 }
 
-// citizen is a node of a realm, and its journal.
-type citizen struct {
-	realm  *realm
-	name   string
-	system *System
+// simNode is a node of a simCluster, and its journal.
+type simNode struct {
+	cluster *simCluster
+	name    string
+	system  *System
 
 	mu   sync.Mutex
 	news []uint64 // terms led, 0 = not any more; in order, to be told
 	wg   sync.WaitGroup
 }
 
-func newRealm(seed uint64) *realm {
-	return &realm{journal: newJournal(), random: rand.New(rand.NewPCG(seed, 1))}
+func newSimCluster(seed uint64) *simCluster {
+	return &simCluster{journal: newJournal(), random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-func (r *realm) draw(n int) int {
+func (r *simCluster) draw(n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.random.IntN(n)
 }
 
-// join makes a node with the real rules, runner and feeds.
-func (r *realm) join(t *testing.T, name string, speak speaker, ids IDs) *citizen {
+// join makes a node with the real rules, runner and live streams.
+func (r *simCluster) join(t *testing.T, name string, speak speaker, ids IDs) *simNode {
 	t.Helper()
-	c := &citizen{realm: r, name: name}
-	feeds := NewFeeds(FeedsConfig{})
+	c := &simNode{cluster: r, name: name}
+	streams := NewLiveStreams(LiveStreamsConfig{})
 	runner, err := turn.New(turn.Config{
-		Agents: oneAgent{}, History: noHistory{}, Publisher: feeds,
+		Agents: oneAgent{}, History: noHistory{}, Publisher: streams,
 		Providers: map[agentpb.Provider]model.Provider{agentpb.Provider_SCRIPTED: speak},
 	})
 	require.NoError(t, err)
 	limits := lasting()
 	limits.Outcomes = 256 // here more happens within a command's time than may
 	c.system, err = New(Config{
-		Node: name, Journal: c, IDs: ids, Feeds: feeds, AppendTimeout: 3 * time.Second,
-		Kinds:  []Kind{Conversations(conversation.New(limits), runner, feeds, nil)},
+		Node: name, Journal: c, IDs: ids, LiveStreams: streams, AppendTimeout: 3 * time.Second,
+		Kinds:  []Kind{Conversations(conversation.New(limits), runner, streams, nil)},
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})).With(slog.String("node", name)),
 	})
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func (r *realm) join(t *testing.T, name string, speak speaker, ids IDs) *citizen
 }
 
 // elect makes a node the leader. It hears of it soon; the former leader when hearing has passed.
-func (r *realm) elect(next *citizen, hearing time.Duration) {
+func (r *simCluster) elect(next *simNode, hearing time.Duration) {
 	r.mu.Lock()
 	former := r.leader
 	r.term++
@@ -91,7 +91,7 @@ func (r *realm) elect(next *citizen, hearing time.Duration) {
 }
 
 // tell brings news to a node, in order.
-func (c *citizen) tell(term uint64, after time.Duration) {
+func (c *simNode) tell(term uint64, after time.Duration) {
 	c.mu.Lock()
 	c.news = append(c.news, term)
 	c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *citizen) tell(term uint64, after time.Duration) {
 }
 
 // hear acts on all news but what somebody else acts on already.
-func (c *citizen) hear() {
+func (c *simNode) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.news) > 0 {
@@ -119,15 +119,15 @@ func (c *citizen) hear() {
 
 // leads waits a network's time and says whether the node still leads. One that is cut off does not get an answer, until
 // it hears that it is deposed.
-func (c *citizen) leads(ctx context.Context) error {
+func (c *simNode) leads(ctx context.Context) error {
 	select {
-	case <-time.After(time.Duration(c.realm.draw(3000)) * time.Microsecond):
+	case <-time.After(time.Duration(c.cluster.draw(3000)) * time.Microsecond):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c.realm.mu.Lock()
-	leads, hangs := c.realm.leader == c, c.realm.random.IntN(2) == 0
-	c.realm.mu.Unlock()
+	c.cluster.mu.Lock()
+	leads, hangs := c.cluster.leader == c, c.cluster.random.IntN(2) == 0
+	c.cluster.mu.Unlock()
 	if leads {
 		return nil
 	}
@@ -138,35 +138,35 @@ func (c *citizen) leads(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", c.name, ErrNotOwner)
 }
 
-func (c *citizen) Load(ctx context.Context, in uint32, id string) (Head, bool, error) {
+func (c *simNode) Load(ctx context.Context, in uint32, id string) (Head, bool, error) {
 	if err := c.leads(ctx); err != nil {
 		return Head{}, false, err
 	}
-	return c.realm.journal.Load(ctx, in, id)
+	return c.cluster.journal.Load(ctx, in, id)
 }
 
-func (c *citizen) Running(ctx context.Context, in uint32, list string, visit func(string)) error {
+func (c *simNode) Running(ctx context.Context, in uint32, list string, visit func(string)) error {
 	if err := c.leads(ctx); err != nil {
 		return err
 	}
-	return c.realm.journal.Running(ctx, in, list, visit)
+	return c.cluster.journal.Running(ctx, in, list, visit)
 }
 
-func (c *citizen) Due(ctx context.Context, in uint32, query DueQuery, visit func(string)) error {
-	return c.realm.journal.Due(ctx, in, query, visit)
+func (c *simNode) Due(ctx context.Context, in uint32, query DueQuery, visit func(string)) error {
+	return c.cluster.journal.Due(ctx, in, query, visit)
 }
 
-func (c *citizen) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }
+func (c *simNode) Confirm(ctx context.Context, _ uint32) error { return c.leads(ctx) }
 
-func (c *citizen) Owns(_ uint32, epoch uint64) bool {
-	c.realm.mu.Lock()
-	defer c.realm.mu.Unlock()
-	return c.realm.leader == c && c.realm.term == epoch
+func (c *simNode) Owns(_ uint32, epoch uint64) bool {
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	return c.cluster.leader == c && c.cluster.term == epoch
 }
 
 // Append writes if the node leads at the moment of writing, and says so most of the time.
-func (c *citizen) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
-	r := c.realm
+func (c *simNode) Append(ctx context.Context, in uint32, entry *logpb.Append) (*logpb.Result, error) {
+	r := c.cluster
 	select {
 	case <-time.After(time.Duration(r.draw(5000)) * time.Microsecond):
 	case <-ctx.Done():
@@ -191,7 +191,7 @@ func (c *citizen) Append(ctx context.Context, in uint32, entry *logpb.Append) (*
 }
 
 // write applies an entry unless its node does not lead.
-func (r *realm) write(by *citizen, in uint32, entry *logpb.Append) *logpb.Result {
+func (r *simCluster) write(by *simNode, in uint32, entry *logpb.Append) *logpb.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.leader != by {

@@ -18,19 +18,19 @@ import (
 	"parley/proto/failurepb"
 )
 
-// scene drives Feeds directly.
+// scene drives LiveStreams directly.
 type scene struct {
-	*Feeds
+	*LiveStreams
 	t *testing.T
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	return &scene{NewFeeds(FeedsConfig{MaxFollowers: 3}), t}
+	return &scene{NewLiveStreams(LiveStreamsConfig{MaxFollowers: 3}), t}
 }
 
 func (s *scene) register(sink follow.Sink) *follower {
-	fl, err := s.Feeds.register(1, testID, sink)
+	fl, err := s.LiveStreams.register(1, testID, sink)
 	require.NoError(s.t, err)
 	return fl
 }
@@ -50,7 +50,7 @@ func (s *scene) begin(run string) turn.Output {
 }
 
 func (s *scene) publish(events ...*conversationpb.Event) {
-	s.Feeds.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}, After: &conversationpb.State{}}, events)
+	s.LiveStreams.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}, After: &conversationpb.State{}}, events)
 }
 
 func event(seq uint64) *conversationpb.Event { return &conversationpb.Event{Seq: seq} }
@@ -95,12 +95,12 @@ func TestSnapshotAgreesWithWhatFollows(t *testing.T) {
 			snapshot: "5 r ab", heard: "2:cd 6 7",
 		},
 		{
-			name: "head_saw_the_end_before_the_feed", before: func(_ *scene, out turn.Output) { out.Write("ab") }, seq: 7,
+			name: "head_saw_the_end_before_the_stream", before: func(_ *scene, out turn.Output) { out.Write("ab") }, seq: 7,
 			after:    func(s *scene, _ turn.Output) { s.publish(event(6), ended(7, "r")); s.publish(event(8)) },
 			snapshot: "7  ", heard: "8",
 		},
 		{
-			name: "feed_saw_the_end_after_the_head", seq: 5, run: "r",
+			name: "stream_saw_the_end_after_the_head", seq: 5, run: "r",
 			before:   func(s *scene, out turn.Output) { out.Write("ab"); s.publish(event(6), ended(7, "r")) },
 			after:    func(s *scene, _ turn.Output) { s.publish(event(8)) },
 			snapshot: "7  ", heard: "8",
@@ -238,7 +238,7 @@ func TestFollowEnds(t *testing.T) {
 		s.open(fl, 1, "")
 		followers = append(followers, fl)
 	}
-	_, err := s.Feeds.register(1, testID, &recorder{})
+	_, err := s.LiveStreams.register(1, testID, &recorder{})
 	require.Equal(t, failurepb.Code_UNAVAILABLE, codeOf(err), "bounded")
 	followers[0].cancel()
 	followers[0].cancel()
@@ -251,19 +251,19 @@ func TestFollowEnds(t *testing.T) {
 	require.Equal(t, 1, itself.heard, "a sink may cancel itself, and hears no more")
 	out.Release()
 	out.Write("y")
-	s.Feeds.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}}, nil)
+	s.LiveStreams.publish(Commit{Ref: Entity{Shard: 1, Epoch: 1, ID: testID}}, nil)
 	for _, fl := range followers[1:] {
 		require.Equal(t, failurepb.Code_NOT_FOUND, codeOf(fl.reason), "deleted")
 	}
 	require.Zero(t, s.size())
 
 	kept, moved := &recorder{}, &recorder{}
-	a, err := s.Feeds.register(1, "conv_a", kept)
+	a, err := s.LiveStreams.register(1, "conv_a", kept)
 	require.NoError(t, err)
 	s.open(a, 1, "")
-	b, err := s.Feeds.register(2, "conv_b", moved)
+	b, err := s.LiveStreams.register(2, "conv_b", moved)
 	require.NoError(t, err)
-	opening, err := s.Feeds.register(2, "conv_b", &recorder{})
+	opening, err := s.LiveStreams.register(2, "conv_b", &recorder{})
 	require.NoError(t, err)
 	s.open(b, 1, "")
 	s.closeShard(2, 1, &NotOwnerError{Shard: 2})
@@ -340,6 +340,6 @@ func TestFollowOfWhatIsNotThere(t *testing.T) {
 		s.Disown(testShard)
 		_, _, err = s.Follow(t.Context(), testShard, "conv_none", &recorder{})
 		requireNotOwner(t, err, 1)
-		require.Zero(t, s.feeds.size())
+		require.Zero(t, s.streams.size())
 	})
 }

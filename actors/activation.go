@@ -1,0 +1,133 @@
+package actors
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/failure"
+	"parley/proto/failurepb"
+)
+
+// activationActor is the actor of a activation. It is its own small type because the engine makes it before it is known for whom.
+type activationActor struct{ activation *activation }
+
+// Receive is one turn of a activation's mailbox.
+func (c *activationActor) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *activation:
+		c.activation = m
+	case *ask:
+		c.activation.handle(m)
+	case *alarm:
+		c.activation.ring(m)
+	case *pack:
+		c.activation.guard(c.activation.pack) // the host waits for the word that follows
+		c.activation.host.system.root.Send(c.activation.host.pid, &packed{})
+	case *forget:
+		c.activation.purge()
+		c.activation.note()
+	case *actor.Stopping:
+		c.activation.stop()
+	case *actor.Stopped:
+		c.activation.host.system.root.Send(c.activation.host.pid, &gone{c.activation})
+	}
+}
+
+// activation is one active entity.
+type activation struct {
+	host *host
+	kind *Kind
+	id   string
+	term *term
+	pid  *actor.PID
+
+	// The host's.
+	newer, older *activation
+	touched      uint64
+	stopping     bool
+	pending      []*ask
+
+	// Written by the activation, read by the host.
+	queued  atomic.Int32 // commands in the mailbox or being handled
+	working atomic.Bool  // something is open: a turn, a waiter, a timer
+
+	// The activation's own.
+	loaded  bool
+	fresh   bool          // what is known was confirmed while the command was here
+	state   proto.Message // nil: does not exist, or is packed
+	packed  []byte        // the state in its stored form, a third of the size, until the next command
+	sender  *ask          // of the command being handled, until it is answered
+	waiters map[string][]*ask
+	waiting int
+	alarms  []*alarm
+	next    []proto.Message // commands that effects brought up
+
+	doubtful   bool   // an append whose outcome is not known may still be applied
+	doubt      uint64 // as long as the stored seq is this
+	settledSeq uint64 // seq of the state that was dropped last, up to which waiters were told
+	losses     int    // how often work was found lost
+	lostAt     uint64 // in the state of this seq
+}
+
+// engaged says that a activation must not be retired now. Only the host hands out commands, so what is not engaged stays so
+// until the host is done with it.
+func (act *activation) engaged() bool { return act.queued.Load() > 0 || act.working.Load() }
+
+// note tells the host whether something is open.
+func (act *activation) note() {
+	act.working.Store(act.waiting > 0 || len(act.alarms) > 0 || act.busy())
+}
+
+// busy says that something of the entity goes on outside, as far as is known.
+func (act *activation) busy() bool {
+	return act.loaded && act.state != nil && act.kind.Busy != nil && act.kind.Busy(act.state)
+}
+
+func (act *activation) handle(a *ask) {
+	if !a.gone.Load() { // else nobody waits for it any more, and nothing has been done yet
+		act.sender = a
+		act.guard(func() { _ = act.serve(a.command) }) // the sender has the error
+	}
+	act.note() // before the count: the host must not see a gap
+	act.queued.Add(-1)
+	act.host.inFlight.Add(-1)
+	act.host.finished()
+}
+
+// guard keeps a fault of the rules or of an effect inside the command that met it.
+func (act *activation) guard(run func()) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			act.host.system.metrics.panics.Inc()
+			act.host.system.log.Error("command panicked", slog.String("entity", act.id), slog.Uint64("epoch", act.term.epoch),
+				slog.String("fault", fmt.Sprint(fault)), slog.String("stack", string(debug.Stack())))
+			act.drop()
+			act.next = nil
+			_ = act.answer(nil, failure.New(failurepb.Code_INTERNAL, failure.CommandNotHandled))
+		}
+		act.sender = nil
+	}()
+	run()
+}
+
+// pack makes the state of a activation at rest small.
+func (act *activation) pack() {
+	if !act.loaded || act.state == nil || act.engaged() {
+		return
+	}
+	if packed, err := proto.Marshal(act.state); err == nil {
+		act.packed, act.state = packed, nil
+	}
+}
+
+// stop ends an activation: whoever still waits is sent to the next owner.
+func (act *activation) stop() {
+	act.disarm()
+	act.settleAll(act.host.refusal())
+	act.drop()
+}
