@@ -9,13 +9,13 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// upstream is the runtime and the reader as the hub wants to see them.
+// upstream adapts the runtime and the reader to the hub's interface.
 type upstream struct {
 	runtime endpoint.Runtime
 	reader  endpoint.Reader
 }
 
-// NewUpstream returns what a hub follows conversations with.
+// NewUpstream returns the upstream through which a hub follows conversations.
 func NewUpstream(runtime endpoint.Runtime, reader endpoint.Reader) sse.Upstream {
 	return upstream{runtime, reader}
 }
