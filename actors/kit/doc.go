@@ -1,5 +1,5 @@
-// Package kit is what an entity is made of. An entity is one folder under actors, pure like package machine, that declares one
-// Entity value: the shell (package actors) runs it, the node answers its reads, and nothing else has to know it.
+// Package kit has the building blocks of an entity. An entity is one folder under actors, pure like package machine, that
+// declares one Entity value: the shell (package actors) runs it, the node answers its reads, and no other code depends on it.
 //
 // # How to add an entity
 //
