@@ -43,15 +43,6 @@ func WorthRetry(err error) bool {
 	}
 }
 
-// FailureOf is the failure with which rules have refused a command for good, nil if they have not.
-func FailureOf(err error) *machine.Failure {
-	failure, is := errors.AsType[*machine.Failure](err)
-	if !is || WorthRetry(err) {
-		return nil
-	}
-	return failure
-}
-
 // IsCode says that a command was refused with a code.
 func IsCode(err error, code failurepb.Code) bool {
 	failure, is := errors.AsType[*machine.Failure](err)
