@@ -298,7 +298,7 @@ func TestFailuresAreNotRead(t *testing.T) {
 func defaultWords() []string {
 	return []string{
 		failureDir + "/failure.go", failureDir + "/wire.go", "actors/machine/machinetest/script.go", "actors/rundriver.go",
-		"actors/taskdriver.go", "httpedge/opsapi/guard.go",
+		"actors/taskrun.go", "httpedge/opsapi/guard.go",
 	}
 }
 

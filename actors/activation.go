@@ -13,10 +13,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// activationActor is the actor of a activation. It is its own small type because the engine makes it before it is known for whom.
+// activationActor is the actor of an activation. It is its own small type because the engine makes it before it is known for whom.
 type activationActor struct{ activation *activation }
 
-// Receive is one turn of a activation's mailbox.
+// Receive is one turn of an activation's mailbox.
 func (c *activationActor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *activation:
@@ -26,7 +26,7 @@ func (c *activationActor) Receive(ctx actor.Context) {
 	case *alarm:
 		c.activation.ring(m)
 	case *pack:
-		c.activation.guard(c.activation.pack) // the host waits for the word that follows
+		c.activation.guard(c.activation.pack) // the host waits for the message that follows
 		c.activation.host.system.root.Send(c.activation.host.pid, &packed{})
 	case *forget:
 		c.activation.purge()
@@ -74,16 +74,16 @@ type activation struct {
 	lostAt     uint64 // in the state of this seq
 }
 
-// engaged says that a activation must not be retired now. Only the host hands out commands, so what is not engaged stays so
+// engaged says that an activation must not be retired now. Only the host hands out commands, so what is not engaged stays so
 // until the host is done with it.
 func (act *activation) engaged() bool { return act.queued.Load() > 0 || act.working.Load() }
 
-// note tells the host whether something is open.
+// note publishes to the host whether the activation has open work.
 func (act *activation) note() {
 	act.working.Store(act.waiting > 0 || len(act.alarms) > 0 || act.busy())
 }
 
-// busy says that something of the entity goes on outside, as far as is known.
+// busy reports whether the loaded state says that work is going on outside the entity, such as a turn.
 func (act *activation) busy() bool {
 	return act.loaded && act.state != nil && act.kind.Busy != nil && act.kind.Busy(act.state)
 }
@@ -99,7 +99,7 @@ func (act *activation) handle(a *ask) {
 	act.host.finished()
 }
 
-// guard keeps a fault of the rules or of an effect inside the command that met it.
+// guard confines a panic of the rules or of an effect to the command that caused it.
 func (act *activation) guard(run func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -115,7 +115,7 @@ func (act *activation) guard(run func()) {
 	run()
 }
 
-// pack makes the state of a activation at rest small.
+// pack replaces the state of an idle activation by its smaller stored form.
 func (act *activation) pack() {
 	if !act.loaded || act.state == nil || act.engaged() {
 		return
@@ -125,7 +125,7 @@ func (act *activation) pack() {
 	}
 }
 
-// stop ends an activation: whoever still waits is sent to the next owner.
+// stop ends an activation: callers that still wait get an error that sends them to the next owner.
 func (act *activation) stop() {
 	act.disarm()
 	act.settleAll(act.host.refusal())

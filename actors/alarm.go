@@ -10,15 +10,15 @@ import (
 const (
 	// maxAlarms bounds the timers of one entity that callers can cause: above it no more callers may wait.
 	maxAlarms = 256
-	// firstRetry and lastRetry bound the pause before an own command (timer, recovery) that storage refused is tried
-	// again.
+	// firstRetry and lastRetry bound the pause before an internal command (timer, recovery) is retried after a storage
+	// error.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// maxDoubts bounds how often an entity is read again because an append may still be applied: over a minute.
+	// maxDoubts bounds how often an entity is read again because an append may still be applied: about a minute.
 	maxDoubts = 6
 )
 
-// alarm is a command of the entity's own that is due later: a timer of the rules, or a retry.
+// alarm is an internal command that is due later: a timer of the rules, or a retry.
 type alarm struct {
 	command proto.Message // nil: activate
 	key     string        // of the rules; "" = none
@@ -36,7 +36,7 @@ func (act *activation) arm(after time.Duration, al *alarm) {
 	al.timer = time.AfterFunc(after, func() { root.Send(pid, al) })
 }
 
-// retry brings an own command back after a pause.
+// retry schedules an internal command again after a pause.
 func (act *activation) retry(command proto.Message, retries int) {
 	pause := lastRetry
 	if retries < 6 {
@@ -45,7 +45,7 @@ func (act *activation) retry(command proto.Message, retries int) {
 	act.arm(pause, &alarm{command: command, retries: retries})
 }
 
-// wake activates the entity again soon, though nobody asks for it.
+// wake schedules an activation without a command, unless one is pending.
 func (act *activation) wake() {
 	for _, al := range act.alarms {
 		if al.command == nil {
@@ -55,7 +55,7 @@ func (act *activation) wake() {
 	act.retry(nil, 0)
 }
 
-// ring runs an own command that is due. What storage refuses is tried again: nobody else would.
+// ring runs an internal command that is due. It is retried after a storage error, because no caller would retry it.
 func (act *activation) ring(al *alarm) {
 	if i := slices.Index(act.alarms, al); i >= 0 {
 		act.alarms = slices.Delete(act.alarms, i, i+1)

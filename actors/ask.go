@@ -9,8 +9,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// ask is a command on its way and the place where its caller waits. It is pooled: whoever answers it must not touch
-// it afterwards. A caller that gives up leaves it to the garbage collector.
+// ask is a pending command and the channel on which its caller waits. Asks are pooled: whoever answers one must not touch
+// it afterwards. A caller that gives up leaves its ask to the garbage collector.
 type ask struct {
 	id      string
 	kind    *Kind
@@ -30,11 +30,11 @@ func newAsk() any { return &ask{reply: make(chan outcome, 1)} }
 func (a *ask) answer(reply proto.Message, err error) {
 	select {
 	case a.reply <- outcome{reply: reply, err: err}:
-	default: // answered before; only a fault of the shell could get here, and it must not block a activation
+	default: // answered before: a bug of the shell, which must not block an activation
 	}
 }
 
-// question is a command for an entity, before it is known who answers.
+// question is a command and the entity it is for.
 type question struct {
 	id      string
 	command proto.Message
@@ -58,7 +58,7 @@ func (s *System) releaseAsk(a *ask) {
 	s.asks.Put(a)
 }
 
-// forget tells a host that a caller of an entity has given up, so that it need not be kept as a waiter.
+// forget tells a host that a caller of an entity has given up, so that its waiter can be removed.
 type forget struct{ id string }
 
 func unavailable(why failure.Reason) *failure.Failure {

@@ -22,12 +22,12 @@ const (
 	maxAttempts = 3
 	// maxNext bounds the commands that effects may append to one command.
 	maxNext = 16
-	// maxLosses bounds how often work that was lost is begun again from the same state: what is lost each time, say in a
-	// fault, is not paid for without end.
+	// maxLosses bounds how often lost work is restarted from the same state, so that work that panics each time does not
+	// cost model calls without end.
 	maxLosses = 3
 )
 
-// serve runs one command and those that its effects bring up, and returns how the first one ended.
+// serve runs a command and then the commands that its effects returned. It returns the first command's error.
 func (act *activation) serve(command proto.Message) error {
 	err := act.execute(command)
 	for range maxNext {
@@ -44,14 +44,14 @@ func (act *activation) serve(command proto.Message) error {
 	return err
 }
 
-// execute runs a command against the current state, again when the journal turned out to be ahead of it.
+// execute runs a command against the current state, and again if the journal turns out to be ahead of that state.
 func (act *activation) execute(command proto.Message) error {
 	act.fresh = false
 	if act.term.over.Load() {
 		return act.answer(nil, act.host.refusal())
 	}
 	if command == nil && act.loaded && (act.doubtful || !act.busy() || act.lost()) {
-		act.drop() // whoever asks for nothing knows of something open
+		act.drop() // an activation without a command: the caller found open work in storage
 	}
 	for attempt := 1; ; attempt++ {
 		assumed := attempt == 1 && act.assumeAbsent(command)
@@ -63,7 +63,7 @@ func (act *activation) execute(command proto.Message) error {
 		}
 		err := act.step(command)
 		if assumed && act.state == nil {
-			act.drop() // nothing was written that would have told
+			act.drop() // nothing was appended, so the assumption is unverified
 		}
 		if !errors.Is(err, errBehind) {
 			return err
@@ -74,8 +74,8 @@ func (act *activation) execute(command proto.Message) error {
 	}
 }
 
-// lost says that nobody is at work on a busy entity any more, and that it is worth to begin again. What it will do by
-// itself, at a time or in a further attempt, is not lost.
+// lost reports whether the work of a busy entity has stopped and should be restarted. An entity with a pending timer or
+// retry is not lost.
 func (act *activation) lost() bool {
 	if act.kind.Lost == nil || len(act.alarms) > 0 || !act.kind.Lost(act.entity(), act.state) {
 		return false
@@ -92,8 +92,8 @@ func (act *activation) lost() bool {
 	return true
 }
 
-// assumeAbsent spares the read of a head record that cannot be there: the journal refuses to create what exists, and
-// then the command is decided anew on what does.
+// assumeAbsent saves the read of a head record for a command that creates the entity under a new id. If the entity exists
+// after all, the journal rejects the create and the command is decided again on the stored state.
 func (act *activation) assumeAbsent(command proto.Message) bool {
 	if act.loaded || command == nil || act.kind.Creates == nil || !act.kind.Creates(command) {
 		return false
@@ -102,7 +102,7 @@ func (act *activation) assumeAbsent(command proto.Message) bool {
 	return true
 }
 
-// activate reads the head record, and lets the machine begin with its recovery.
+// activate loads the head record and runs the machine's recovery command.
 func (act *activation) activate() error {
 	if act.loaded && act.packed == nil {
 		return nil
@@ -113,7 +113,7 @@ func (act *activation) activate() error {
 			act.state, act.packed = state, nil
 			return nil
 		}
-		act.drop() // cannot be, and what is stored is right
+		act.drop() // should not happen; the stored state is right
 	}
 	s := act.host.system
 	start := time.Now()
@@ -151,8 +151,8 @@ func (act *activation) activate() error {
 	return act.recoverOpen()
 }
 
-// recoverOpen runs the machine's recovery command. A refusal by the rules is theirs to make; when storage refuses, the
-// activation has not happened.
+// recoverOpen runs the machine's recovery command. If the rules refuse it, the activation goes on; if storage fails, the
+// state is unloaded and the activation is tried again later.
 func (act *activation) recoverOpen() error {
 	command := act.kind.Machine.OnActivate(act.state, act.env())
 	if command == nil {
@@ -177,7 +177,7 @@ func (act *activation) recoverOpen() error {
 	return nil
 }
 
-// stepUnanswered carries out a command in the middle of another: the sender of that one stays unanswered, also in a panic.
+// stepUnanswered carries out a command in the middle of another, whose sender is not answered by it, even on a panic.
 func (act *activation) stepUnanswered(command proto.Message) error {
 	sender := act.sender
 	act.sender = nil
@@ -240,7 +240,7 @@ func (act *activation) step(command proto.Message) error {
 	return act.conclude(&decision, &Commit{Ref: act.entity(), Before: before, After: after, Events: decision.Events})
 }
 
-// entry builds what the log carries.
+// entry builds the log entry of a decision.
 func (act *activation) entry(decision *machine.Decision, after proto.Message) (*logpb.Append, error) {
 	rules := act.kind.Machine
 	entry := &logpb.Append{
@@ -267,7 +267,7 @@ func (act *activation) entry(decision *machine.Decision, after proto.Message) (*
 
 var errBehind = errors.New("the journal is ahead of the state")
 
-// write appends and says what became of it: nil is durable, and nothing else is.
+// write appends an entry. Nil means that it is durable; any error means that it is not known to be.
 func (act *activation) write(entry *logpb.Append) error {
 	s := act.host.system
 	start := time.Now()
@@ -329,13 +329,13 @@ func (act *activation) appendFailure(entry *logpb.Append, err error) error {
 		slog.Any("err", err))
 	act.doubtful, act.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
 	act.wake()
-	// A journal that gave up by itself has lost the shard, and this node is about to hear it.
+	// A journal that gave up before the deadline has lost the shard; Disown is about to follow.
 	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)
 	return unknown
 }
 
-// confirm makes sure, before an answer that no append stands behind, that it is not the past: another node may own the
-// shard by now, and this one not have heard of it. Nobody to answer, nothing to confirm.
+// confirm verifies the ownership before an answer that is not backed by an append: another node may own the shard by now
+// without this node knowing, and the answer would be stale. Without a sender there is nothing to confirm.
 func (act *activation) confirm() error {
 	if act.fresh || act.sender == nil {
 		return nil
@@ -369,7 +369,7 @@ func (act *activation) readFailure(err error) error {
 	return unavailable(failure.StateNotRead)
 }
 
-// conclude does all that waits for durability: answer, settle, tell followers, run effects.
+// conclude does everything that had to wait for durability: answer, settle waiters, notify followers, run effects.
 func (act *activation) conclude(decision *machine.Decision, commit *Commit) error {
 	if decision.Wait != "" && act.sender != nil {
 		act.wait(decision.Wait)
@@ -385,13 +385,13 @@ func (act *activation) conclude(decision *machine.Decision, commit *Commit) erro
 	if commit != nil && act.kind.OnCommit != nil {
 		act.kind.OnCommit(*commit)
 	}
-	if !act.term.over.Load() { // else the next owner does what is to be done
+	if !act.term.over.Load() { // otherwise the next owner runs them
 		act.perform(decision.Effects)
 	}
 	return nil
 }
 
-// perform runs effects. What they bring up is queued behind the current command.
+// perform runs effects. The commands they return are queued behind the current command.
 func (act *activation) perform(effects []machine.Effect) {
 	for _, effect := range effects {
 		if timer, isTimer := effect.(machine.Timer); isTimer {
@@ -411,7 +411,7 @@ func (act *activation) entity() Entity {
 	return kit.NewRef(act.host.shard, act.term.epoch, act.id, commander{act.host.system})
 }
 
-// answer answers the sender, if there is one and it has not been, and passes the error on.
+// answer replies to the sender, if there is one that has not been answered yet, and returns err.
 func (act *activation) answer(reply proto.Message, err error) error {
 	if a := act.sender; a != nil {
 		act.sender = nil
@@ -420,8 +420,8 @@ func (act *activation) answer(reply proto.Message, err error) error {
 	return err
 }
 
-// drop forgets the state: it is read again before the next command. Should it have moved on by then, an append has
-// happened whose settlements nobody was told: who still waits is sent to ask again.
+// drop discards the state, which is read again before the next command. If the stored state has changed by then, an append
+// was applied whose settlements were never delivered, and remaining waiters are told to ask again.
 func (act *activation) drop() {
 	if act.loaded && act.state != nil {
 		act.settledSeq = act.kind.Machine.Seq(act.state)
@@ -429,10 +429,10 @@ func (act *activation) drop() {
 	act.loaded, act.state, act.packed = false, nil, nil
 }
 
-// worthRetry says that a command was not carried out for a reason that may pass.
+// worthRetry reports whether a command failed for a temporary reason.
 func worthRetry(err error) bool { return kit.WorthRetry(err) }
 
-// surelyUnwritten says of a fault of an append that this node still owns the shard and that nothing was written.
+// surelyUnwritten reports whether an append error means that this node still owns the shard and nothing was written.
 func surelyUnwritten(err error) bool {
 	var unknown *UnknownOutcomeError
 	return !follow.IsNotOwner(err) && !errors.As(err, &unknown)

@@ -34,8 +34,8 @@ type Config struct {
 	// MaxActive bounds the active entities of one shard: above it the least recently used idle one goes. Busy ones may
 	// exceed it. Default 4096.
 	MaxActive int
-	// AppendTimeout bounds one append. When it passes, the outcome is unknown and the caller is told so. Longer rides
-	// out slow disks and elections, shorter frees callers. Default 5 s.
+	// AppendTimeout bounds one append. After it the outcome is unknown, and the caller gets UnknownOutcomeError. Longer
+	// rides out slow disks and elections, shorter frees callers. Default 5 s.
 	AppendTimeout time.Duration
 	// LoadTimeout bounds one read of a head record. Default 5 s.
 	LoadTimeout time.Duration
@@ -53,11 +53,11 @@ type Config struct {
 	// shards: more finds interrupted turns sooner, and starts their model calls in a bigger burst. Default 64.
 	RecoverConcurrency int
 
-	// RecoverEvery is how often it is looked for turns that are open and not run. Shorter finds sooner what an append
-	// left whose outcome was never known; each look reads a list. Default 15 s.
+	// RecoverEvery is the interval of the search for turns that are open and not running. Shorter finds sooner what an
+	// append with an unknown outcome left open; each search reads a list. Default 15 s.
 	RecoverEvery time.Duration
-	// DueEvery is how often it is looked for entities that are due. Shorter is more punctual; each look reads one row of
-	// each shard and kind. Default 1 s.
+	// DueEvery is the interval of the search for entities that are due. Shorter is more punctual; each search reads one row
+	// per shard and kind. Default 1 s.
 	DueEvery time.Duration
 
 	// Logger; nil = silent.

@@ -15,8 +15,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// FeedbackListener hears that an answer was rated. It is called once the rating is durable, at most once for each, and
-// must not block.
+// FeedbackListener is notified of ratings of answers. TellFeedback is called once a rating is durable, at most once for
+// each, and must not block.
 type FeedbackListener interface {
 	TellFeedback(feedback conversation.TellFeedback)
 }
@@ -100,8 +100,8 @@ func (c *conversations) perform(at Entity, effect machine.Effect) proto.Message 
 	return nil
 }
 
-// start hands a turn to the runner. One that finds no room ends at once; one that finds the node stopping is left to
-// the next owner.
+// start passes a turn to the runner. If the runner is full the turn ends at once with an error; if the node is stopping,
+// the turn is left to the next owner.
 func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message {
 	err := c.runner.Start(turn.Job{
 		Place:          turn.Place{Shard: at.Shard, Epoch: at.Epoch, ConversationID: e.ConversationID},
@@ -153,7 +153,7 @@ func (c *conversations) start(at Entity, e conversation.StartTurn) proto.Message
 	return nil
 }
 
-// fromTurn gives a turn's command to its conversation, and tells the runner what to make of the answer.
+// fromTurn sends a turn's command to its conversation and translates errors into those of package turn.
 func fromTurn(ctx context.Context, at Entity, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	answer, err := at.Ask(ctx, command)
 	reply, _ := answer.(*conversationpb.Reply)

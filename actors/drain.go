@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// hold says which commands from outside wait in the host.
+// hold is which external commands wait in the host.
 type hold int
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 type (
-	// holdOrder changes what is held. quiet, if any, is closed once no activation has a command of before.
+	// holdOrder changes what is held. quiet, if set, is closed once no activation has an earlier command.
 	holdOrder struct {
 		term  *term
 		hold  hold
@@ -83,7 +83,7 @@ func (s *System) Undrain(shard uint32) {
 	}
 }
 
-// release has held commands served, and returns the term under which they are, nil = none.
+// release lets held commands be served and returns the current term, nil = none.
 func (s *System) release(h *host) *term {
 	t := h.term.Load()
 	if t != nil {
@@ -92,7 +92,7 @@ func (s *System) release(h *host) *term {
 	return t
 }
 
-// holdAndWait makes the host hold commands, and waits until no activation has one of before.
+// holdAndWait makes the host hold commands and waits until no activation has an earlier one.
 func (h *host) holdAndWait(ctx context.Context, t *term, what hold) error {
 	quiet := make(chan struct{})
 	h.system.root.Send(h.pid, &holdOrder{term: t, hold: what, quiet: quiet})
@@ -108,7 +108,7 @@ func (h *host) holdAndWait(ctx context.Context, t *term, what hold) error {
 
 func (h *host) applyHold(m *holdOrder) {
 	if m.term != h.serving {
-		return // who gave it looks at the term
+		return // the caller checks the term itself
 	}
 	if m.hold == holdNone {
 		h.release()
@@ -122,7 +122,7 @@ func (h *host) applyHold(m *holdOrder) {
 	}
 }
 
-// holds says whether a command has to wait. What is inside passes: turns have to end, and recovery to begin.
+// holds reports whether a command has to wait. Internal commands pass, so that turns can end and recovery can start.
 func (h *host) holds(a *ask) bool {
 	switch {
 	case h.holding == holdNone, a.inside:
@@ -133,7 +133,7 @@ func (h *host) holds(a *ask) bool {
 	return a.kind.Starts != nil && a.kind.Starts(a.command)
 }
 
-// release ends the holding: what is held is served, or refused when the shard is not owned any more.
+// release ends the hold: held commands are served, or refused if the shard is no longer owned.
 func (h *host) release() {
 	held := h.held
 	h.holding, h.held, h.quiet = holdNone, nil, nil
@@ -143,7 +143,7 @@ func (h *host) release() {
 	}
 }
 
-// finished is called by a activation that is done with a command.
+// finished is called by an activation that is done with a command.
 func (h *host) finished() {
 	if h.active.Add(-1) == 0 && h.watched.Load() {
 		h.system.root.Send(h.pid, &becameQuiet{})
@@ -152,7 +152,7 @@ func (h *host) finished() {
 
 func (h *host) notifyQuiet() {
 	if h.active.Load() > 0 {
-		return // a turn's command has come meanwhile: it will tell
+		return // a turn's command has arrived in the meantime; becameQuiet follows it
 	}
 	h.watched.Store(false)
 	for _, quiet := range h.quiet {

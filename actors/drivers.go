@@ -14,11 +14,11 @@ import (
 	"parley/proto/failurepb"
 )
 
-// drivers work on entities from outside: for each entity one driver at a time, a goroutine that does what the entity's
-// rules have asked for and tells them how it went. A newer driver of an entity takes the place of the one before, and
-// begins when that has ended.
+// drivers is a worker pool with at most one worker, a driver, per entity: a goroutine that carries out what the entity's
+// rules asked for and reports the result by a command. A newer driver of an entity replaces the one before and starts when
+// that has ended.
 type drivers struct {
-	max   int // that run at a time; others wait until one is over
+	max   int // drivers that run at the same time; others wait
 	gauge prometheus.Gauge
 	log   *slog.Logger
 	life  context.Context //nolint:containedctx // of everything that runs here, until drained
@@ -34,7 +34,7 @@ type drivers struct {
 	}
 }
 
-// drive is what one driver does.
+// drive is one driver's job.
 type drive struct {
 	at      Entity
 	job     any // comparable: another drive of the entity with the same job would do just the same; nil = who knows
@@ -53,8 +53,8 @@ func newDrivers(most int, gauge prometheus.Gauge, log *slog.Logger) *drivers {
 	return d
 }
 
-// drive has an entity worked on, behind what still drives it. It does nothing while the same is being done in the same
-// epoch. The run must return soon after its context has ended.
+// drive starts a driver for an entity, after the present one has ended. It does nothing while a driver with the same job
+// runs in the same epoch. The run must return soon after its context has ended.
 func (d *drivers) drive(at Entity, job any, run func(ctx context.Context)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (d *drivers) drive(at Entity, job any, run func(ctx context.Context)) {
 	d.startLocked()
 }
 
-// drives says whether an entity is worked on, or will be as soon as there is room, in its epoch.
+// drives reports whether an entity has a driver of its epoch, running or waiting for room.
 func (d *drivers) drives(at Entity) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +83,7 @@ func (d *drivers) drives(at Entity) bool {
 	return d.mu.over || one != nil && one.at.Epoch == at.Epoch
 }
 
-// startLocked starts drives that wait, as far as there is room.
+// startLocked starts waiting drives while there is room.
 func (d *drivers) startLocked() {
 	for len(d.mu.queue) > 0 && d.mu.running < d.max {
 		next := d.mu.queue[0]
@@ -102,7 +102,7 @@ func (d *drivers) startLocked() {
 	}
 }
 
-// guard keeps a fault inside the drive that met it.
+// guard confines a panic to the drive that caused it.
 func (d *drivers) guard(one *drive) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -113,7 +113,7 @@ func (d *drivers) guard(one *drive) {
 	one.run(one.ctx)
 }
 
-// dismissLocked takes a drive off the books and makes it end.
+// dismissLocked removes a drive and cancels it.
 func (d *drivers) dismissLocked(one *drive) {
 	one.cancel()
 	delete(d.mu.newest, one.at.ID)
@@ -145,7 +145,7 @@ func (d *drivers) ended(one *drive) {
 	d.startLocked()
 }
 
-// spare does something short on a goroutine of its own, if there is a place for it.
+// spare runs a short call on its own goroutine. It returns false if there is no place for it.
 func (d *drivers) spare(places chan struct{}, do func(ctx context.Context)) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +164,7 @@ func (d *drivers) spare(places chan struct{}, do func(ctx context.Context)) bool
 	return true
 }
 
-// release gives up the entities of a shard that were driven under epochs up to the given one.
+// release cancels the drivers of a shard that were started under epochs up to the given one.
 func (d *drivers) release(shard uint32, epoch uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,8 +175,7 @@ func (d *drivers) release(shard uint32, epoch uint64) {
 	}
 }
 
-// drain gives up everything: what is open stays open, and whoever owns it next goes on with it. It returns when nothing
-// runs any more.
+// drain cancels all drivers and waits for them. Their entities stay open for the next owner.
 func (d *drivers) drain(context.Context) {
 	d.mu.Lock()
 	d.mu.over = true
@@ -188,7 +187,7 @@ func (d *drivers) drain(context.Context) {
 	d.wg.Wait()
 }
 
-// Shorter names of what the kit has.
+// Short names for functions of the kit.
 func repeat(ctx context.Context, do func() error) error { return kit.Repeat(ctx, do) }
 
 func pause(ctx context.Context, try int) { kit.Pause(ctx, try) }

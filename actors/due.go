@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// maxDue bounds the entities of one kind and shard that one look finds due.
+// maxDue bounds the due entities of one kind and shard that one pass handles.
 const maxDue = 1024
 
-// watchDue gives entities whose time has come their command, for as long as the shard is owned, the first time at once.
-// What is due is a row in storage, so it outlives the activation, the node and the owner. The commands are held during a
-// hand-over like a client's: the next owner finds the same rows.
+// watchDue sends due entities their command for as long as the shard is owned, starting at once. Due times are rows in
+// storage, so they survive the activation, the node and a change of owner. The commands are held during a hand-over like
+// a client's; the next owner finds the same rows.
 func (s *System) watchDue(h *host, t *term) {
 	for {
 		more := false
@@ -27,7 +27,7 @@ func (s *System) watchDue(h *host, t *term) {
 	}
 }
 
-// sweepDue makes one look at a list. It says whether there is probably more that is due already.
+// sweepDue handles the due entities of one list. It reports whether more of them are probably due already.
 func (s *System) sweepDue(h *host, t *term, due Due) (more bool) {
 	var ids []string
 	ctx, cancel := t.bound(s.work, s.config.LoadTimeout)

@@ -15,9 +15,9 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Follow subscribes to a conversation. It returns what was before, and from then on the sink hears every event with a
-// seq above the snapshot's and every piece of text after the snapshot's; the first of them may come before Follow has
-// returned. Ctx bounds the set-up only; cancel ends the follow, from anywhere and more than once. Following does not
+// Follow subscribes to a conversation. It returns a snapshot, and from then on the sink receives every event with a seq
+// above the snapshot's and all text after the snapshot's; the first of them may arrive before Follow has returned. Ctx
+// bounds the set-up only; cancel ends the follow and may be called from anywhere, more than once. Following does not
 // activate the conversation, which need not exist yet where that is expected (package expected). NotOwnerError where another node might own the shard by now.
 func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	if s.stopping.Load() {
@@ -35,12 +35,12 @@ func (s *System) Follow(ctx context.Context, shard uint32, id string, sink follo
 	if err != nil {
 		return nil, nil, err
 	}
-	// The head is not the past: the journal says so. Whether the term goes on is looked at again after registering: a
-	// release from here on closes what is registered.
+	// The journal guarantees that the head is not stale. The term is checked again after registering: if the shard is
+	// released from here on, the registered follower is closed.
 	start := time.Now()
 	head, err := s.readHead(ctx, t, shard, id)
 	if expected.In(ctx) && codeIs(err, failurepb.Code_NOT_FOUND) {
-		head, err = nil, nil // its first event is the first thing to be heard
+		head, err = nil, nil // the follower starts with the first event
 	}
 	if t.over.Load() || errors.Is(err, ErrNotOwner) || err == nil && !h.prove(t, start) {
 		err = h.notOwner()

@@ -10,8 +10,8 @@ import (
 	"parley/actors/core/failure"
 )
 
-// host is the permanent actor of one shard: the only one that knows its activations. Commands for a activation that is being
-// retired wait here until it is gone.
+// host is the permanent actor of one shard and the only one that can reach its activations. Commands for an activation
+// that is being retired wait here until it is gone.
 type host struct {
 	system *System
 	shard  uint32
@@ -20,9 +20,9 @@ type host struct {
 
 	term     atomic.Pointer[term] // under which the shard is owned; nil = not owned
 	newest   atomic.Uint64        // newest epoch ever owned here
-	past     []uint64             // the newest of all epochs owned here; the system's mu guards it, and what it was is shared
+	past     []uint64             // the newest epochs owned here; System.mu guards it, terms share older values of the slice
 	inFlight atomic.Int64         // commands queued, held or being decided
-	active   atomic.Int64         // of them those that a activation has, and the activations' own
+	active   atomic.Int64         // those of them that have reached an activation, and its own
 	watched  atomic.Bool          // somebody waits for active to be 0
 	stopped  atomic.Bool          // the shard was owned when the system was stopped
 
@@ -67,8 +67,8 @@ func (h *host) notOwner() *NotOwnerError {
 	return &NotOwnerError{Shard: h.shard, Epoch: h.newest.Load()}
 }
 
-// prove notes that the journal has answered what was asked of it at start: the node owns the shard. It says whether it
-// does under this term, and has all the time.
+// prove records that the journal has answered a request that began at start, which proves that the node owns the shard.
+// It returns whether the node owns it under this term and has not lost it in between.
 func (h *host) prove(t *term, start time.Time) bool {
 	if t.over.Load() || !h.system.config.Journal.Owns(h.shard, t.epoch) {
 		return false
@@ -77,7 +77,7 @@ func (h *host) prove(t *term, start time.Time) bool {
 	return true
 }
 
-// refusal is the answer to what comes when the shard is not owned any more.
+// refusal is the error for calls that arrive when the shard is no longer owned.
 func (h *host) refusal() error {
 	if h.stopped.Load() {
 		return errStopping()
@@ -113,7 +113,7 @@ func (h *host) Receive(ctx actor.Context) {
 	}
 }
 
-// route hands a command to its activation.
+// route passes a command to its activation, which it starts if there is none.
 func (h *host) route(a *ask) {
 	if h.serving == nil {
 		h.refuse(a, h.refusal())
@@ -161,7 +161,7 @@ func (h *host) refuse(a *ask, err error) {
 func (h *host) spawn(id string, kind *Kind) *activation {
 	act := &activation{host: h, kind: kind, id: id, term: h.serving}
 	act.pid = h.system.root.Spawn(h.props)
-	h.system.root.Send(act.pid, act) // the activationActor learns who it is
+	h.system.root.Send(act.pid, act) // tells the new actor which activation it runs
 	h.byID[id] = act
 	h.touch(act)
 	h.system.metrics.active.Inc()
@@ -169,8 +169,8 @@ func (h *host) spawn(id string, kind *Kind) *activation {
 	return act
 }
 
-// change retires every activation of a former term, first those that somebody waits for. Until one is gone, commands for it
-// wait when the shard is still owned here, else they are refused.
+// change starts another term, or none, and retires every activation of the former one, beginning with those that callers
+// wait for. Until an activation is gone, commands for it wait if the shard is still owned here; otherwise they are refused.
 func (h *host) change(m *ownership) {
 	if m.done != nil {
 		h.done = append(h.done, m.done)
@@ -225,7 +225,7 @@ func (h *host) drain() {
 	h.done = nil
 }
 
-// fenced gives the shard up: its log holds an entry of a newer owner.
+// fenced gives up the shard because its log holds an entry of a newer owner.
 func (h *host) fenced(t *term) {
 	h.system.log.Warn("fenced by a newer owner", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 	h.system.disown(h, t)

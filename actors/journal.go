@@ -20,15 +20,15 @@ type Journal interface {
 	Append(ctx context.Context, shard uint32, entry *logpb.Append) (*logpb.Result, error)
 	// Running visits the members of a list (Kind.Running): the entities to recover after a change of owner.
 	Running(ctx context.Context, shard uint32, list string, visit func(id string)) error
-	// Due visits the members of a list that are due, the earliest first. It is asked every second, so it need not be as
-	// new as the shard: the past will do.
+	// Due visits the members of a list that are due, the earliest first. It is called every second, so a stale read will
+	// do.
 	Due(ctx context.Context, shard uint32, query DueQuery, visit func(id string)) error
-	// Confirm returns nil when this node owned the shard at some moment after the call, so that what it knows of it is
-	// not the past.
+	// Confirm returns nil when this node owned the shard at some moment after the call began, so that the state it holds
+	// is not stale.
 	Confirm(ctx context.Context, shard uint32) error
-	// Owns says, without waiting, whether as far as this node knows it owns the shard under this very epoch. It may have
-	// lost it and won it again under a newer one, which its owner has yet to be told: then what is known is of the past,
-	// though Confirm says that it owns the shard.
+	// Owns reports, without waiting, whether this node believes that it owns the shard under exactly this epoch. A node
+	// that has lost the shard and regained it under a newer epoch before Disown and Own were called still holds stale
+	// state, though Confirm succeeds.
 	Owns(shard uint32, epoch uint64) bool
 }
 
@@ -73,11 +73,11 @@ func (e *NotOwnerError) Error() string {
 	return fmt.Sprintf("not the owner of shard %d (epoch %d)", e.Shard, e.Epoch)
 }
 
-// NotOwner lets callers that do not import this package tell the error apart.
+// NotOwner lets callers recognize the error without importing this package.
 func (e *NotOwnerError) NotOwner() (shard uint32, epoch uint64) { return e.Shard, e.Epoch }
 
-// UnknownOutcomeError answers a command that was being made durable, and nobody knows whether it is: it may be sent again
-// with the same command id, then it is done once. A client is told UNAVAILABLE.
+// UnknownOutcomeError answers a command whose append may or may not have become durable. It is safe to send the command
+// again with the same command id: it is carried out once. A client gets UNAVAILABLE.
 type UnknownOutcomeError struct {
 	Shard uint32
 	Epoch uint64 // under which it was tried
@@ -88,10 +88,10 @@ func (e *UnknownOutcomeError) Error() string {
 	return fmt.Sprintf("outcome of a command is not known (shard %d, epoch %d, moved %t)", e.Shard, e.Epoch, e.Moved)
 }
 
-// Lost lets callers that do not import this package tell apart what is worth sending again at once.
+// Lost lets callers without this import recognize a command that is worth sending again at once.
 func (e *UnknownOutcomeError) Lost() bool { return e.Moved }
 
-// Unwrap is what a client is told when nobody sends it again.
+// Unwrap returns the failure that a client gets when the command is not sent again.
 func (e *UnknownOutcomeError) Unwrap() error {
 	return unavailable(failure.OutcomeUnknown)
 }

@@ -8,11 +8,11 @@ import (
 	"parley/actors/kit"
 )
 
-// What the shell runs is described in package kit.
+// Package kit describes what the shell runs.
 type (
 	// Kind is one kind of entity.
 	Kind = kit.Entity
-	// Due is how time comes to the entities of a kind.
+	// Due is the list of due times of a kind's entities.
 	Due = kit.Due
 	// Entity is a live entity.
 	Entity = kit.Ref
@@ -20,7 +20,7 @@ type (
 	Commit = kit.Commit
 )
 
-// commander is the system as entities give commands to each other.
+// commander lets entities send commands to each other through the system.
 type commander struct{ *System }
 
 // AskInside implements kit.Commander.

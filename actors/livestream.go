@@ -27,11 +27,11 @@ type LiveStreamsConfig struct {
 // conversation or a turn streams into it, whether or not the conversation's actor is active. Durable events come from
 // the actor after each commit, text straight from the turn: no mailbox between a model's token and a follower.
 //
-// Text is published only while no other node can have owned the shard for longer than a lease: what comes later waits
-// for a new proof of ownership. So the next owner knows when a former one has fallen silent, even one that was paused.
+// Text is published only while the lease holds, that is while the newest proof of ownership is young enough; later text
+// waits for a new proof. So the next owner knows when a former one has stopped publishing, even if its process was paused.
 //
-// What a follower hears, in this order and once each: every event after its snapshot's last_seq; and of the active
-// run, after its RunStarted or the snapshot's text, every piece of text before the events that end the run.
+// A follower receives, in order and exactly once: every event after its snapshot's last_seq; and all text of the active
+// run that follows its RunStarted or the snapshot's text, before the events that end the run.
 type LiveStreams struct {
 	max       int
 	seed      maphash.Seed
@@ -41,7 +41,7 @@ type LiveStreams struct {
 
 	lease    time.Duration // how old the newest proof of ownership may be for text to be published; 0 = any age
 	terms    sync.Map      // shard -> *term, in force now or last
-	governed atomic.Bool   // a system says which shards are owned
+	governed atomic.Bool   // a System sets which shards are owned
 }
 
 const liveStreamBuckets = 64
@@ -89,12 +89,12 @@ type liveStream struct {
 	closed    bool    // out of the registry
 }
 
-// follower is one subscription. It hears nothing until it is ready: its snapshot covers what was before.
+// follower is one subscription. It receives nothing until it is ready: its snapshot covers everything before.
 type follower struct {
 	stream *liveStream
 	sink   follow.Sink
 	ready  bool
-	cursor uint64 // newest event it knows of
+	cursor uint64 // seq of the newest event that it has received or that its snapshot covers
 	reason error  // why it was closed
 	quit   atomic.Bool
 }
@@ -130,7 +130,7 @@ func (r *LiveStreams) lock(shard uint32, id string) *liveStream {
 	}
 }
 
-// unlock lets go of a live stream, drops followers that have cancelled, and removes the live stream when nothing is left to do.
+// unlock removes followers that have cancelled, removes the live stream itself when it is unused, and unlocks it.
 func (ls *liveStream) unlock() {
 	if ls.quitters.Load() > 0 {
 		ls.dropLocked()
@@ -140,8 +140,8 @@ func (ls *liveStream) unlock() {
 	ls.reap()
 }
 
-// reap drops followers that have cancelled unless somebody holds the lock, who will then do it: so a sink may cancel
-// itself, and cancelling never waits.
+// reap removes followers that have cancelled, unless another goroutine holds the lock, which then does it on unlock. So a
+// sink may cancel itself, and cancelling never blocks.
 func (ls *liveStream) reap() {
 	for ls.quitters.Load() > 0 && ls.mu.TryLock() {
 		ls.dropLocked()
@@ -176,7 +176,7 @@ func (ls *liveStream) removeIfIdleLocked() {
 	ls.registry.live.Dec()
 }
 
-// register adds a follower that hears nothing yet.
+// register adds a follower that is not ready yet.
 func (r *LiveStreams) register(shard uint32, id string, sink follow.Sink) (*follower, error) {
 	ls := r.lock(shard, id)
 	defer ls.unlock()
@@ -197,10 +197,10 @@ func (fl *follower) cancel() {
 	}
 }
 
-// open makes a registered follower hear what comes, and returns what was before. The head was read after registering:
-// an event that was published before is in it or in the log up to liveStream.lastSeq, one that is published later is newer
-// than the head or dropped by the cursor. Where the head is newer than what was published, the head says which run is
-// active, for the live stream has yet to hear that its run ended.
+// open makes a registered follower ready and returns its snapshot. The head was read after registering: an event that was
+// published earlier is covered by the head or by liveStream.lastSeq, and one that is published later is newer than the
+// head or dropped by the cursor. If the head is newer than the newest published event, the head decides which run is
+// active, because the live stream has not been notified yet that its run ended.
 func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversationpb.Snapshot, error) {
 	ls := fl.stream
 	ls.mu.Lock()
@@ -224,7 +224,7 @@ func (fl *follower) open(epoch uint64, head *conversationpb.State) (*conversatio
 	return snapshot, nil
 }
 
-// publish tells followers what became durable.
+// publish sends durable events to the followers.
 func (r *LiveStreams) publish(commit Commit, events []*conversationpb.Event) {
 	ls := r.find(commit.ID)
 	if ls == nil {
@@ -243,7 +243,7 @@ func (r *LiveStreams) publish(commit Commit, events []*conversationpb.Event) {
 		return
 	}
 	if ls.run != nil && endsRun(events, ls.run.runID) {
-		ls.run.publishLocked("") // what is durable needs no other proof
+		ls.run.publishLocked("") // the append has proved the ownership
 	}
 	ls.epoch = commit.Epoch
 	ls.lastSeq = max(ls.lastSeq, events[len(events)-1].GetSeq())
@@ -265,7 +265,7 @@ func endsRun(events []*conversationpb.Event, run string) bool {
 	return false
 }
 
-// hear passes on the events that the follower does not know yet.
+// deliver passes on the events that the follower has not received yet.
 func (fl *follower) deliver(change *conversationpb.Change) {
 	if !fl.ready || fl.quit.Load() {
 		return
@@ -290,8 +290,8 @@ func (fl *follower) deliver(change *conversationpb.Change) {
 	fl.sink.Change(change)
 }
 
-// reload compares the live stream with a state that was read from the journal. Where that is ahead (an append whose outcome
-// was not known has happened after all), followers have missed events: they are told to follow anew.
+// reload compares the live stream with a state that was read from the journal. If the state is ahead (an append with an
+// unknown outcome was applied after all), followers have missed events and are closed, so that they follow again.
 func (r *LiveStreams) reload(id string, head *conversationpb.State) {
 	ls := r.find(id)
 	if ls == nil {
@@ -312,7 +312,8 @@ func (r *LiveStreams) reload(id string, head *conversationpb.State) {
 
 func errMissed() error { return unavailable(failure.EventsMissed) }
 
-// closeLocked ends every follow and takes the live stream out of the registry. A turn that still runs streams to nobody.
+// closeLocked ends every follow, after which the live stream is removed from the registry. A turn that still runs has no
+// followers.
 func (ls *liveStream) closeLocked(reason error) {
 	for _, fl := range ls.followers {
 		fl.closeLocked(reason)
@@ -334,8 +335,8 @@ func (fl *follower) closeLocked(reason error) {
 	}
 }
 
-// closeShard ends the streams of a shard that this node does not own any more under an epoch. What has begun to stream under a
-// later one goes on: the node may own the shard again already.
+// closeShard closes the live streams of a shard whose ownership under an epoch has ended. Runs of a later epoch go on: the
+// node may own the shard again already.
 func (r *LiveStreams) closeShard(shard uint32, epoch uint64, reason error) {
 	r.visit(func(ls *liveStream) bool { return ls.shard == shard }, func(ls *liveStream) {
 		run := ls.run
@@ -351,7 +352,7 @@ func (r *LiveStreams) close(reason error) {
 	r.visit(func(*liveStream) bool { return true }, func(ls *liveStream) { ls.closeLocked(reason) })
 }
 
-// visit shows the live streams that match, each locked.
+// visit calls show with each live stream that matches, locked.
 func (r *LiveStreams) visit(match func(*liveStream) bool, show func(*liveStream)) {
 	for i := range r.buckets {
 		s := &r.buckets[i]

@@ -5,7 +5,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// output is the text of one run as it grows. All of it is under the live stream's lock.
+// output is the text of one run as it grows. The live stream's lock guards all of it.
 type output struct {
 	stream      *liveStream
 	term        *term // nil = no system governs the streams
@@ -23,13 +23,13 @@ type deltaChange struct {
 	delta  conversationpb.Delta
 }
 
-// govern says under which term a shard is owned, nil = not.
+// govern sets the term under which a shard is owned, nil = it is not owned.
 func (r *LiveStreams) govern(shard uint32, t *term) {
 	r.governed.Store(true)
 	r.terms.Store(shard, t)
 }
 
-// termOf finds the term under which a run was started; false when it is over.
+// termOf returns the term under which a run was started, and false when that term has ended.
 func (r *LiveStreams) termOf(at turn.Place) (*term, bool) {
 	if !r.governed.Load() {
 		return nil, true
@@ -39,8 +39,8 @@ func (r *LiveStreams) termOf(at turn.Place) (*term, bool) {
 	return t, t != nil && t.epoch == at.Epoch && !t.over.Load()
 }
 
-// Begin starts the stream of a run and tells followers so. A run that streamed there before is cut off. One whose
-// term is over is heard by nobody.
+// Begin starts the stream of a run and announces it to followers. A run that streamed to the conversation before is
+// sealed. If the run's term has ended, its output starts sealed and nothing is published.
 func (r *LiveStreams) Begin(at turn.Place, runID string, userMessage *conversationpb.Message) turn.Output {
 	ls := r.lock(at.Shard, at.ConversationID)
 	defer ls.unlock()
@@ -86,7 +86,8 @@ func (o *output) Write(piece string) {
 	o.flushLocked(piece)
 }
 
-// flushLocked publishes what waits, if the node may still be heard. The newest piece spares a copy when it is all.
+// flushLocked publishes the unpublished text if the lease allows it. When newest is all of that text, it is passed on
+// without a copy.
 func (o *output) flushLocked(newest string) {
 	if o.sent == len(o.text) || o.sealed {
 		return
@@ -98,7 +99,7 @@ func (o *output) flushLocked(newest string) {
 	o.publishLocked(newest)
 }
 
-// publishLocked passes on what was not yet.
+// publishLocked sends the unpublished text to the followers.
 func (o *output) publishLocked(newest string) {
 	if o.sent == len(o.text) {
 		return
@@ -133,7 +134,7 @@ func (o *output) sealLocked() {
 	o.sealed = true
 }
 
-// Seal ends the text: it takes no more. What still waits is published with the event that ends the run.
+// Seal ends the text: later writes are ignored. Unpublished text is published with the event that ends the run.
 func (o *output) Seal() string {
 	o.stream.mu.Lock()
 	defer o.stream.unlock()
@@ -141,7 +142,7 @@ func (o *output) Seal() string {
 	return string(o.text)
 }
 
-// Cut ends the text where the followers have heard it, unless it has ended.
+// Cut ends the text at the last published byte, unless it is sealed already.
 func (o *output) Cut() {
 	o.stream.mu.Lock()
 	defer o.stream.unlock()
@@ -151,7 +152,7 @@ func (o *output) Cut() {
 	o.sealLocked()
 }
 
-// Release ends the stream of a run that nobody reports.
+// Release ends the stream of a run that will not be reported.
 func (o *output) Release() {
 	o.stream.mu.Lock()
 	defer o.stream.unlock()
@@ -161,7 +162,7 @@ func (o *output) Release() {
 	}
 }
 
-// flush publishes what waits on a shard.
+// flush publishes the unpublished text of all runs on a shard.
 func (r *LiveStreams) flush(shard uint32) {
 	r.visit(func(ls *liveStream) bool { return ls.shard == shard }, func(ls *liveStream) {
 		if ls.run != nil {

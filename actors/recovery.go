@@ -12,7 +12,7 @@ const (
 	// firstRecovery and lastRecovery bound the pause before a recovery that failed is tried again.
 	firstRecovery = 50 * time.Millisecond
 	lastRecovery  = 5 * time.Second
-	// secondRecovery is when it is looked again for what an append of the former term left.
+	// secondRecovery is the pause before the second pass, which finds what a late append of the former term left open.
 	secondRecovery = time.Second
 )
 
@@ -47,7 +47,7 @@ func (s *System) recover(h *host, t *term) {
 	}
 }
 
-// recoverOnce makes one pass and returns how many entities it found, and one of the errors.
+// recoverOnce makes one pass. It returns the number of entities it found, and any one of the errors.
 func (s *System) recoverOnce(h *host, t *term) (int, error) {
 	var ids []string
 	start := time.Now()
@@ -98,7 +98,7 @@ func (s *System) askAll(h *host, t *term, ids []string, of func(id string) quest
 	return nil
 }
 
-// sleep waits; false when one of the contexts ended first.
+// sleep waits for d and returns false if one of the contexts ends first.
 func sleep(ctx, other context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

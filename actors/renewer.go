@@ -2,8 +2,8 @@ package actors
 
 import "time"
 
-// renewLeases renews the proof of ownership of the shards on which runs stream: appends bring it too, but a turn may
-// speak for long without one.
+// renewLeases is the lease renewer: it renews the proof of ownership of the shards on which runs stream. Appends renew it
+// too, but a model may stream for a long time without one.
 func (s *System) renewLeases() {
 	pause := max(s.config.StreamLease/4, time.Millisecond)
 	ticker := time.NewTicker(pause)

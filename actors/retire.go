@@ -9,14 +9,14 @@ const (
 	leastHousekeeping = 16
 	// retireWindow bounds how many activations of a shard are being retired when it changes hands.
 	retireWindow = 256
-	// packTicks is after how many ticks without a command a activation packs its state.
+	// packTicks is after how many ticks without a command an activation packs its state.
 	packTicks = 5
-	// evictLook is how many activations that are at work are passed over in the search for one that can be retired, between ticks.
+	// evictLook is how many busy activations are skipped in the search for one that can be retired, between ticks.
 	evictLook = 8
 )
 
-// ring is a list of activations, the least recently used first. It runs through the activations themselves: a activation is in at most
-// one place of one ring, and nothing is left behind of one that has been taken out.
+// ring is an intrusive list of activations, the least recently used first. An activation is in at most one ring, and
+// removing it leaves nothing behind.
 type ring struct{ root activation }
 
 func (r *ring) init() { r.root.newer, r.root.older = &r.root, &r.root }
@@ -29,7 +29,7 @@ func (r *ring) first() *activation {
 	return r.root.newer
 }
 
-// push puts a activation behind all others, out of where it was.
+// push moves an activation to the end of the ring.
 func (r *ring) push(act *activation) {
 	act.unlink()
 	act.newer, act.older = &r.root, r.root.older
@@ -43,7 +43,7 @@ func (act *activation) unlink() {
 	}
 }
 
-// touch makes a activation the most recently used.
+// touch makes an activation the most recently used.
 func (h *host) touch(act *activation) {
 	act.touched = h.ticks
 	h.warm.push(act)
@@ -57,9 +57,9 @@ func (h *host) oldest() *activation {
 	return h.warm.first()
 }
 
-// tidy retires what is above the bound and what has been idle for long enough, and has what nobody used for a while pack
-// its state. As many are begun as the window has room for, and each that has ended makes room for the next: it keeps up
-// with any load. What is at work counts as used now; at most so many of those are looked at.
+// tidy retires activations above the bound and those that have been idle for long enough, and makes those that were not
+// used for a while pack their state. It starts as many as the window has room for, and each that ends makes room for the
+// next, so it keeps up with any load. Busy activations count as used now; at most looks of them are skipped.
 func (h *host) tidy(looks int) {
 	for h.hasRoom() {
 		act := h.oldest()
@@ -92,12 +92,12 @@ func (h *host) tidy(looks int) {
 
 func (h *host) hasRoom() bool { return h.retiring+h.packing < h.window }
 
-// crowded says that more activations are active than may be, those on their way out not counted.
+// crowded reports whether more activations are active than allowed, not counting those that are being retired.
 func (h *host) crowded() bool {
 	return len(h.byID)-h.retiring-len(h.leaving) > h.system.config.MaxActive
 }
 
-// retire tells a activation to stop once its mailbox is empty. Poison, not Stop: Stop would jump the queue and lose what is
+// retire tells an activation to stop once its mailbox is empty. Poison, not Stop: Stop would jump the queue and lose what is
 // in it.
 func (h *host) retire(act *activation) {
 	act.stopping = true
@@ -107,7 +107,7 @@ func (h *host) retire(act *activation) {
 	h.system.root.Poison(act.pid)
 }
 
-// buried ends a activation that has stopped. What has come for it meanwhile goes to its successor.
+// buried ends an activation that has stopped. What has come for it meanwhile goes to its successor.
 func (h *host) retired(act *activation) {
 	h.retiring--
 	h.system.metrics.tidied.Dec()

@@ -8,6 +8,7 @@ import (
 	"parley/actors/core/failure"
 	"parley/actors/core/follow"
 	"parley/actors/machine"
+	"parley/proto/agentpb"
 	"parley/proto/conversationpb"
 	"parley/proto/failurepb"
 	"parley/proto/runpb"
@@ -27,11 +28,12 @@ const statusActive = "active"
 // and is answered with the first outcome when it is told again; what it tells the queue can be told any number of times: so
 // a driver that starts over does nothing twice.
 type runDriver struct {
-	runs *Runs
-	at   Entity
-	run  *runpb.State    // as its rules have it; only read
-	ctx  context.Context //nolint:containedctx // a driver's life, not a request
-	sure bool            // the run has its place, as this driver has heard from the queue
+	config *RunsConfig
+	at     Entity
+	run    *runpb.State    // as its rules have it; only read
+	task   *taskRun        // set = a run of a task
+	ctx    context.Context //nolint:containedctx // a driver's life, not a request
+	sure   bool            // the run has its place, as this driver has heard from the queue
 }
 
 // drive takes step after step, until there is none.
@@ -44,7 +46,7 @@ func (d *runDriver) drive(ctx context.Context) {
 			err = d.report(report)
 		}
 		if err != nil && ctx.Err() == nil && !follow.IsNotOwner(err) {
-			d.runs.config.Logger.Warn("a run is not driven any further", slog.String("run", d.at.ID), slog.Any("err", err))
+			d.config.Logger.Warn("a run is not driven any further", slog.String("run", d.at.ID), slog.Any("err", err))
 		}
 		if err != nil || report == nil || d.run == nil {
 			return
@@ -61,6 +63,8 @@ func (d *runDriver) drive(ctx context.Context) {
 func (d *runDriver) step() (*runpb.Command, error) {
 	s := d.run
 	switch {
+	case d.task != nil:
+		return d.taskStep()
 	case s.GetSettled():
 		return nil, nil //nolint:nilnil // as said
 	case s.Over():
@@ -90,7 +94,7 @@ func (d *runDriver) admit() (*runpb.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
+	agent, found := d.agent()
 	switch {
 	case !found:
 		err = failure.New(failurepb.Code_AGENT_NOT_FOUND, failure.AgentMissing)
@@ -181,9 +185,14 @@ func (d *runDriver) work() (*runpb.Command, error) {
 	return d.await()
 }
 
+// agent finds the agent of the run.
+func (d *runDriver) agent() (*agentpb.Agent, bool) {
+	return d.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
+}
+
 // begin gives the conversation its message, or has it go on.
 func (d *runDriver) begin() (*runpb.Command, error) {
-	agent, found := d.runs.config.Agents.Agent(d.run.GetProjectId(), d.run.GetAgentId(), d.run.GetAgentVersion())
+	agent, found := d.agent()
 	if !found {
 		return d.end(runError(errorAgentGone, "The agent of this run does not exist any more."))
 	}
@@ -234,7 +243,7 @@ func (d *runDriver) asleep() (*runpb.Command, error) {
 func (d *runDriver) await() (*runpb.Command, error) {
 	turn := d.run.GetTurnRunId()
 	for {
-		ctx, cancel := context.WithTimeout(d.ctx, d.runs.config.Renew)
+		ctx, cancel := context.WithTimeout(d.ctx, d.config.Renew)
 		reply, err := d.tellIn(ctx, "await", awaitCommand(turn))
 		overdue := ctx.Err() != nil
 		cancel()
@@ -268,7 +277,7 @@ func (d *runDriver) came(turn *conversationpb.TurnResult) (*runpb.Command, error
 func (d *runDriver) read(turn string) (*runpb.Command, error) {
 	var result *conversationpb.TurnResult
 	err := d.untilRead(func(ctx context.Context) (err error) {
-		result, err = d.runs.config.Records.Turn(ctx, d.run.GetConversationId(), turn)
+		result, err = d.config.Records.Turn(ctx, d.run.GetConversationId(), turn)
 		return err
 	})
 	if codeIs(err, failurepb.Code_NOT_FOUND) {
@@ -296,7 +305,7 @@ func (d *runDriver) unread(turn string) (*runpb.Command, error) {
 // state reads the conversation.
 func (d *runDriver) state() (state *conversationpb.State, err error) {
 	err = d.untilRead(func(ctx context.Context) (err error) {
-		state, err = d.runs.config.Records.State(ctx, d.run.GetConversationId())
+		state, err = d.config.Records.State(ctx, d.run.GetConversationId())
 		return err
 	})
 	return state, err
@@ -418,6 +427,9 @@ func (d *runDriver) gone() (*runpb.Command, error) {
 	if d.run.GetCancelling() {
 		return d.end(&runpb.Ended{Turn: canceled(d.run.GetTurnRunId())})
 	}
+	if d.task != nil {
+		return d.end(runError(errorSessionGone, "The conversation of this task was deleted."))
+	}
 	return d.end(runError(errorSessionGone, "The session of this run was deleted."))
 }
 
@@ -446,6 +458,9 @@ func (d *runDriver) letGo() (*runpb.Command, error) {
 
 // free releases the conversation, if the run holds it. One that refuses that is not held.
 func (d *runDriver) free() error {
+	if d.task != nil {
+		return nil
+	}
 	_, err := d.tell("free", &conversationpb.Command{Body: &conversationpb.Command_Hold{
 		Hold: &conversationpb.Hold{RunId: d.at.ID, Release: true},
 	}})

@@ -17,9 +17,10 @@ import (
 	"parley/proto/runpb"
 )
 
-// RunRecords reads what is stored of a run's conversation.
+// RunRecords reads what is stored of the conversation of a run, or of a task.
 type RunRecords interface {
-	TaskRecords
+	// Turn returns how an ended turn ended, with its answer. A NOT_FOUND failure says that nothing is known of it.
+	Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error)
 	// State returns the conversation's head, or a NOT_FOUND failure.
 	State(ctx context.Context, conversationID string) (*conversationpb.State, error)
 }
@@ -61,6 +62,9 @@ type RunsConfig struct {
 	Registerer prometheus.Registerer
 }
 
+// renewEvery is how often the place of a run that runs is asked for again by default.
+const renewEvery = 3 * time.Minute
+
 // Runs is the kind of background runs.
 type Runs struct {
 	*drivers
@@ -81,7 +85,7 @@ func NewRuns(rules machine.Machine, config RunsConfig) (*Runs, error) {
 	}
 	orDefault(&config.MaxDriven, 10_000)
 	orDefault(&config.MaxNotices, 1024)
-	orDefault(&config.Renew, 3*time.Minute)
+	orDefault(&config.Renew, renewEvery)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -138,7 +142,7 @@ func (r *Runs) stop(ctx context.Context) {
 func (r *Runs) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case run.Drive:
-		d := &runDriver{runs: r, at: at, run: e.Run}
+		d := &runDriver{config: &r.config, at: at, run: e.Run}
 		r.drive(at, nil, d.drive) // the one before may have looked already, and be about to end
 	case run.Post:
 		r.post(at, e)

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"parley/actors/machine"
@@ -13,8 +14,11 @@ import (
 // askTimeout bounds one try to reach what lives in another shard.
 const askTimeout = 10 * time.Second
 
-// join asks the queue for a place, and for its own again.
+// join asks the queue for a place, and for its own again. The run of a task needs none.
 func (d *runDriver) join(atOnce bool) (*runpb.QueueReply, error) {
+	if d.task != nil {
+		return &runpb.QueueReply{Placed: true}, nil
+	}
 	return d.queue(&runpb.QueueCommand{Body: &runpb.QueueCommand_Join{
 		Join: &runpb.Join{RunId: d.at.ID, AtOnce: atOnce},
 	}})
@@ -29,7 +33,7 @@ func (d *runDriver) leave() error {
 func (d *runDriver) queue(command *runpb.QueueCommand) (*runpb.QueueReply, error) {
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(d.ctx, askTimeout)
-		reply, err := d.runs.config.Queues.Queue(ctx, d.run.GetTenantId(), d.run.GetProjectId(), command)
+		reply, err := d.config.Queues.Queue(ctx, d.run.GetTenantId(), d.run.GetProjectId(), command)
 		cancel()
 		if err == nil || d.ctx.Err() != nil || refusalOf(err) != nil {
 			return reply, err
@@ -55,7 +59,7 @@ func (d *runDriver) tell(name string, command *conversationpb.Command) (*convers
 func (d *runDriver) tellIn(ctx context.Context, name string, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command.ConversationId = d.run.GetConversationId()
 	command.CommandId = d.commandID(name)
-	command.BackgroundRun = d.at.ID
+	command.BackgroundRun = d.run.GetId()
 	command.Caller = &conversationpb.Caller{
 		TenantId: d.run.GetTenantId(), ProjectId: d.run.GetProjectId(), UserId: d.run.GetUserId(), Identified: true,
 		Trusted: d.run.GetTrusted(), TokenId: d.run.GetTokenId(),
@@ -66,11 +70,19 @@ func (d *runDriver) tellIn(ctx context.Context, name string, command *conversati
 // tellBegin names the command that begins the turn.
 const tellBegin = "begin"
 
-func (d *runDriver) commandID(name string) string { return d.at.ID + "/" + name }
+func (d *runDriver) commandID(name string) string {
+	if d.task != nil {
+		return fmt.Sprintf("%s/%d/%s", d.at.ID, d.task.number, name)
+	}
+	return d.at.ID + "/" + name
+}
 
-// report tells the run what was done, and learns what its rules make of it.
+// report tells the run, or its task, what was done, and learns what the rules make of it.
 func (d *runDriver) report(command *runpb.Command) error {
 	command.RunId = d.at.ID
+	if d.task != nil {
+		return d.reportToTask(command)
+	}
 	return repeat(d.ctx, func() error {
 		answer, err := d.at.Ask(d.ctx, command)
 		if reply, ok := answer.(*runpb.Reply); ok {

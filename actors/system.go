@@ -30,7 +30,7 @@ type System struct {
 	asks    sync.Pool
 	workers *workers
 	slots   chan struct{} // recoveries under way
-	beat    time.Duration // how often hosts sweep
+	beat    time.Duration // interval between the hosts' sweeps
 
 	idleTicks uint64 // after so many sweeps without a command an entity is retired
 
@@ -98,8 +98,8 @@ func New(config Config) (*System, error) {
 	return s, nil
 }
 
-// Own says that this node owns a shard under an epoch: commands are served, and turns that a former owner left open
-// are recovered. A repeat, or an epoch that is over, changes nothing. It does not wait.
+// Own starts an ownership term: this node owns the shard under the epoch, serves its commands and recovers turns that a
+// former owner left open. A repeated or outdated epoch is ignored. Own does not wait for the recovery.
 func (s *System) Own(shard uint32, epoch uint64) {
 	h := s.hostOf(shard)
 	s.mu.Lock()
@@ -123,9 +123,9 @@ func (s *System) Own(shard uint32, epoch uint64) {
 	s.log.Debug("shard owned", slog.Uint64("shard", uint64(shard)), slog.Uint64("epoch", epoch))
 }
 
-// Disown says that this node does not own a shard any more: commands, those that are held too, and follows are refused
-// with NotOwnerError, and so is at once whoever waits for a turn; turns stop without a report and nothing of them is
-// published any more; followers are told, entities are retired. It does not wait for the last of them.
+// Disown ends the ownership term of a shard. New commands, held commands, follows and callers that wait for a turn fail
+// with NotOwnerError at once; turns stop without a report and publish nothing more; followers are closed and entities
+// retired. Disown does not wait for the last of them.
 func (s *System) Disown(shard uint32) {
 	h := s.hostIf(shard)
 	if h == nil {
@@ -147,7 +147,7 @@ func (s *System) disown(h *host, t *term) {
 	s.log.Info("shard released", slog.Uint64("shard", uint64(h.shard)), slog.Uint64("epoch", t.epoch))
 }
 
-// setTermLocked tells the host in the same order in which everyone else sees it.
+// setTermLocked changes the term and notifies the host, in the same order in which other goroutines see the changes.
 func (s *System) setTermLocked(h *host, t *term) {
 	before := h.term.Swap(t)
 	if before != nil {
@@ -164,7 +164,7 @@ func (s *System) setTermLocked(h *host, t *term) {
 	}
 }
 
-// released ends what runs under a term that is over, and the streams of the shard.
+// released stops what ran under a term that has ended, and closes the shard's live streams.
 func (s *System) released(shard uint32, t *term) {
 	for _, kind := range s.kinds {
 		if kind.OnRelease != nil {
@@ -186,7 +186,8 @@ func (s *System) Ask(ctx context.Context, shard uint32, id string, command proto
 
 func errStopping() error { return unavailable(failure.NodeStopping) }
 
-// stoppingAnswer refuses what comes while the system stops: what belongs elsewhere is sent there.
+// stoppingAnswer is the error for calls that arrive while the system stops. Those for shards that are owned elsewhere get
+// NotOwnerError, so that they are sent there.
 func (s *System) stoppingAnswer(shard uint32) error {
 	h := s.hostIf(shard)
 	switch {
@@ -304,7 +305,7 @@ func (s *System) hostOf(shard uint32) *host {
 	return h
 }
 
-// sweep is the clock of the hosts.
+// sweep sends each host a tick at regular intervals.
 func (s *System) sweep() {
 	ticker := time.NewTicker(s.beat)
 	defer ticker.Stop()

@@ -12,21 +12,14 @@ import (
 	"parley/actors/machine"
 	"parley/actors/task"
 	"parley/actors/turn"
-	"parley/proto/conversationpb"
 	"parley/proto/taskpb"
 )
-
-// TaskRecords reads what the turns of a task have left in its conversation.
-type TaskRecords interface {
-	// Turn returns how an ended turn ended, with its answer. A NOT_FOUND failure says that nothing is known of it.
-	Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error)
-}
 
 // TasksConfig is what the kind of tasks needs. Agents, Records, Poster and Deliveries are required; the other zero values mean the
 // defaults.
 type TasksConfig struct {
 	Agents  turn.Agents
-	Records TaskRecords
+	Records RunRecords
 	Poster  *deliver.Poster
 	// Deliveries makes the attempts of callbacks, for all kinds of this node.
 	Deliveries *Deliveries
@@ -82,6 +75,7 @@ type tasks struct {
 	*drivers
 
 	config   TasksConfig
+	runs     RunsConfig             // what the driver of runs needs
 	outcomes *prometheus.CounterVec // of callbacks
 }
 
@@ -93,7 +87,9 @@ func newTasks(config TasksConfig) *tasks {
 		config.Registerer.MustRegister(driven)
 	}
 	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
-	return &tasks{drivers: drivers, config: config, outcomes: newOutcomes("parley_actors_task_callbacks_total", "Attempts to call back for a task, by outcome.", config.Registerer)}
+	return &tasks{drivers: drivers, config: config, runs: RunsConfig{
+		Agents: config.Agents, Records: config.Records, Renew: renewEvery, Logger: config.Logger,
+	}, outcomes: newOutcomes("parley_actors_task_callbacks_total", "Attempts to call back for a task, by outcome.", config.Registerer)}
 }
 
 func (t *tasks) giveUp(shard uint32, epoch uint64) {
@@ -109,8 +105,7 @@ func (t *tasks) stop(ctx context.Context) {
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {
 	switch e := effect.(type) {
 	case task.Drive:
-		d := &taskDriver{tasks: t, at: at, task: e.Task}
-		t.drive(at, d.job(), d.run)
+		t.work(at, e.Task)
 	case task.Post:
 		t.post(at, e)
 	}

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// term is one epoch of a shard on this node: from when the node heard that it owns the shard until it heard that it
-// does not. Everything that is done under it looks at it again at the moment it matters.
+// term is an ownership term: the time during which this node owns a shard under one epoch, from Own to Disown. Work
+// that belongs to a term checks it again right before each visible action.
 type term struct {
 	epoch uint64
-	since time.Time // when the node heard of it
-	// ctx ends soon after the term is over: nothing is waited for that was begun under it.
-	ctx  context.Context //nolint:containedctx // a term is a life, not a request
+	since time.Time // when Own was called
+	// ctx is cancelled right after the term has ended, so that nobody waits for a call that was started under it.
+	ctx  context.Context //nolint:containedctx // the lifetime of a term, not of a request
 	end  context.CancelFunc
 	over atomic.Bool
 
-	past    []uint64      // epochs of the shard in which this process owned it before
-	handed  atomic.Uint64 // epoch that a former owner gave up in order, 0 = it is not known of any
-	learned atomic.Bool   // that has been read
+	past    []uint64      // earlier epochs in which this process owned the shard
+	handed  atomic.Uint64 // epoch that a former owner recorded as handed over, 0 = none is known
+	learned atomic.Bool   // handed has been read from the shard
 
 	proven   atomic.Int64 // when the newest proof of ownership began, in ns after since; before the first: never
 	streams  atomic.Int64 // runs that stream under it
@@ -35,7 +35,7 @@ func newTerm(life context.Context, epoch uint64, past []uint64) *term {
 	return t
 }
 
-// epochOf is the epoch of a term, 0 of none.
+// epochOf returns the epoch of a term, 0 when t is nil.
 func epochOf(t *term) uint64 {
 	if t == nil {
 		return 0
@@ -43,26 +43,27 @@ func epochOf(t *term) uint64 {
 	return t.epoch
 }
 
-// prove notes that whatever began at start has shown that the node owned the shard then or later.
+// prove records a proof of ownership: an operation that began at start has shown that the node owned the shard then or
+// later.
 func (t *term) prove(start time.Time) {
 	at := int64(start.Sub(t.since))
 	for known := t.proven.Load(); known < at && !t.proven.CompareAndSwap(known, at); known = t.proven.Load() {
 	}
 }
 
-// unproven is how long the newest proof is ago.
+// unproven returns the age of the newest proof of ownership.
 func (t *term) unproven() time.Duration {
 	return time.Since(t.since) - time.Duration(t.proven.Load())
 }
 
-// within is a context that ends with the term too.
+// within derives a context that is also cancelled when the term ends.
 func (t *term) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(t.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// bound is a context that ends with the term too, and after a timeout.
+// bound derives a context that is also cancelled when the term ends or the timeout has passed.
 func (t *term) bound(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	stop := context.AfterFunc(t.ctx, cancel)

@@ -6,7 +6,7 @@ import (
 	"parley/actors/machine"
 )
 
-// wait keeps the sender until its key is settled.
+// wait parks the sender until its key is settled.
 func (act *activation) wait(key string) {
 	a := act.sender
 	act.sender = nil
@@ -18,7 +18,7 @@ func (act *activation) wait(key string) {
 	act.waiting++
 }
 
-// roomToWait says whether one more caller may wait.
+// roomToWait reports whether one more caller may wait.
 func (act *activation) roomToWait() bool {
 	limit := act.host.system.config.MaxWaiters
 	if act.waiting >= limit {
@@ -54,7 +54,7 @@ func (act *activation) settleAll(err error) {
 	act.waiters, act.waiting = nil, 0
 }
 
-// purge forgets the waiters that have given up.
+// purge removes the waiters that have given up.
 func (act *activation) purge() {
 	for key, waiters := range act.waiters {
 		left := slices.DeleteFunc(waiters, func(a *ask) bool { return a.gone.Load() })

@@ -17,9 +17,9 @@ const (
 	mailboxThroughput = 300
 )
 
-// workers runs mailboxes on goroutines that are kept. The engine's own way, a new goroutine for each run, makes every
-// one grow its stack anew on the way down to the encoder: a quarter of the shell's time. There are as many workers as
-// mailboxes that run at the same time, which the bounds on commands bound.
+// workers is a worker pool that runs mailboxes on reused goroutines. The engine's default, a new goroutine for each run,
+// grows a new stack down to the encoder each time, which took a quarter of the shell's time. There are as many workers as
+// mailboxes running at the same time, which the limits on commands bound.
 type workers struct {
 	mu struct {
 		sync.Mutex
@@ -42,12 +42,12 @@ func (w *workers) Schedule(run func()) {
 		worker := w.mu.idle[last]
 		w.mu.idle = w.mu.idle[:last]
 		w.mu.Unlock()
-		worker <- run // has room: only who took it out of the list sends
+		worker <- run // never blocks: only the goroutine that took it out of the list sends
 		return
 	}
 	if w.mu.closed {
 		w.mu.Unlock()
-		go run() // a command that came too late; its host refuses it
+		go run() // a late command, which its host refuses
 		return
 	}
 	w.running.Add(1)
@@ -91,8 +91,8 @@ func (w *workers) stop() {
 	w.running.Wait()
 }
 
-// shrink leaves the engine's registry as few maps as are enough for many cores to be out of each other's way. It begins with 32,768,
-// each of which keeps room for eight processes for good once it has held one: 10 MB, and as much again in what lies between.
+// shrink reduces the engine's process registry to as many maps as keep lock contention low. It starts with 32,768, each of
+// which keeps room for eight processes for good once it has held one: 10 MB, and as much again in fragmentation.
 func shrink(registry *actor.ProcessRegistryValue) {
 	all := registry.LocalPIDs.LocalPIDs
 	registry.LocalPIDs.LocalPIDs = slices.Clone(all[:registryBuckets])
