@@ -46,11 +46,7 @@ type activation struct {
 	term *term
 	pid  *actor.PID
 
-	// The host's.
-	newer, older *activation
-	touched      uint64
-	stopping     bool
-	pending      []*ask
+	residence // owned by the host
 
 	// Written by the activation, read by the host.
 	queued  atomic.Int32 // commands in the mailbox or being handled
@@ -67,11 +63,29 @@ type activation struct {
 	alarms  []*alarm
 	next    []proto.Message // commands that effects brought up
 
-	doubtful   bool   // an append whose outcome is not known may still be applied
-	doubt      uint64 // as long as the stored seq is this
+	doubt      doubt
+	losses     losses
 	settledSeq uint64 // seq of the state that was dropped last, up to which waiters were told
-	losses     int    // how often work was found lost
-	lostAt     uint64 // in the state of this seq
+}
+
+// residence is what the host keeps about an activation: its place in the order of use, and how it ends.
+type residence struct {
+	newer, older *activation
+	touched      uint64 // tick of the newest command
+	stopping     bool
+	pending      []*ask // for its successor
+}
+
+// doubt is an append whose outcome is unknown: it may still be applied as long as the stored seq is this one.
+type doubt struct {
+	open bool
+	seq  uint64
+}
+
+// losses is how often outside work was found lost in the state of one seq.
+type losses struct {
+	times int
+	seq   uint64
 }
 
 // engaged says that an activation must not be retired now. Only the host hands out commands, so what is not engaged stays so

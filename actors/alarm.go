@@ -63,7 +63,7 @@ func (act *activation) ring(al *alarm) {
 		defer act.host.finished()
 		act.guard(func() {
 			err := act.serve(al.command)
-			if worthRetry(err) || al.command == nil && act.doubtful && al.retries < maxDoubts {
+			if worthRetry(err) || al.command == nil && act.doubt.open && al.retries < maxDoubts {
 				act.retry(al.command, al.retries+1)
 			}
 		})

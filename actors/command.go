@@ -50,7 +50,7 @@ func (act *activation) execute(command proto.Message) error {
 	if act.term.over.Load() {
 		return act.answer(nil, act.host.refusal())
 	}
-	if command == nil && act.loaded && (act.doubtful || !act.busy() || act.lost()) {
+	if command == nil && act.loaded && (act.doubt.open || !act.busy() || act.lost()) {
 		act.drop() // an activation without a command: the caller found open work in storage
 	}
 	for attempt := 1; ; attempt++ {
@@ -80,15 +80,15 @@ func (act *activation) lost() bool {
 	if act.kind.Lost == nil || len(act.alarms) > 0 || !act.kind.Lost(act.entity(), act.state) {
 		return false
 	}
-	if seq := act.kind.Machine.Seq(act.state); act.losses == 0 || seq != act.lostAt {
-		act.losses, act.lostAt = 0, seq
+	if seq := act.kind.Machine.Seq(act.state); act.losses.times == 0 || seq != act.losses.seq {
+		act.losses = losses{seq: seq}
 	}
-	if act.losses == maxLosses {
+	if act.losses.times == maxLosses {
 		return false
 	}
-	act.losses++
+	act.losses.times++
 	act.host.system.log.Warn("what was open is not worked on: it is begun again", slog.String("entity", act.id),
-		slog.Uint64("epoch", act.term.epoch), slog.Int("times", act.losses))
+		slog.Uint64("epoch", act.term.epoch), slog.Int("times", act.losses.times))
 	return true
 }
 
@@ -127,7 +127,7 @@ func (act *activation) activate() error {
 		return act.host.notOwner()
 	}
 	act.fresh = true
-	act.doubtful = act.doubtful && found && head.Seq == act.doubt
+	act.doubt.open = act.doubt.open && found && head.Seq == act.doubt.seq
 	if act.waiting > 0 && (!found || head.Seq != act.settledSeq) {
 		act.settleAll(&UnknownOutcomeError{Shard: act.host.shard, Epoch: act.term.epoch, Moved: true})
 	}
@@ -281,7 +281,7 @@ func (act *activation) write(entry *logpb.Append) error {
 	switch result.GetOutcome() {
 	case logpb.Outcome_APPLIED:
 		act.host.prove(act.term, start)
-		act.doubtful = false
+		act.doubt.open = false
 		return nil
 	case logpb.Outcome_SEQ_MISMATCH, logpb.Outcome_EXISTS:
 		act.drop()
@@ -327,7 +327,7 @@ func (act *activation) appendFailure(entry *logpb.Append, err error) error {
 	}
 	s.log.Warn("outcome of an append is not known", slog.String("entity", act.id), slog.Uint64("epoch", act.term.epoch),
 		slog.Any("err", err))
-	act.doubtful, act.doubt = !entry.GetCreate(), entry.GetExpectedSeq()
+	act.doubt = doubt{open: !entry.GetCreate(), seq: entry.GetExpectedSeq()}
 	act.wake()
 	// A journal that gave up before the deadline has lost the shard; Disown is about to follow.
 	unknown.Moved = errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, context.DeadlineExceeded)

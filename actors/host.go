@@ -18,27 +18,42 @@ type host struct {
 	pid    *actor.PID
 	props  *actor.Props // of activations; shared
 
-	term     atomic.Pointer[term] // under which the shard is owned; nil = not owned
-	newest   atomic.Uint64        // newest epoch ever owned here
-	past     []uint64             // the newest epochs owned here; System.mu guards it, terms share older values of the slice
-	inFlight atomic.Int64         // commands queued, held or being decided
-	active   atomic.Int64         // those of them that have reached an activation, and its own
-	watched  atomic.Bool          // somebody waits for active to be 0
-	stopped  atomic.Bool          // the shard was owned when the system was stopped
+	term    atomic.Pointer[term] // under which the shard is owned; nil = not owned
+	newest  atomic.Uint64        // newest epoch ever owned here
+	past    []uint64             // the newest epochs owned here; System.mu guards it, terms share older values of the slice
+	stopped atomic.Bool          // the shard was owned when the system was stopped
+	load
 
 	// The rest belongs to the actor.
-	serving  *term                  // as the actor knows it
-	holding  hold                   // which commands are held
-	held     []*ask                 // in the order they came
-	quiet    []chan<- struct{}      // closed when active is 0
-	byID     map[string]*activation // one per active entity
-	warm     ring                   // activations by use: those of the last packTicks,
-	cold     ring                   // and those that have packed since
-	ticks    uint64
-	window   int           // how many may be packing or on their way out at once
+	serving *term             // as the actor knows it
+	holding hold              // which commands are held
+	held    []*ask            // in the order of arrival
+	quiet   []chan<- struct{} // closed when active is 0
+	residents
+	retirement
+}
+
+// load counts the commands of a shard.
+type load struct {
+	inFlight atomic.Int64 // commands queued, held or being decided
+	active   atomic.Int64 // of them those that an activation has, and the activations' own
+	watched  atomic.Bool  // somebody waits for active to be 0
+}
+
+// residents are the active entities of a shard, ordered by their last use.
+type residents struct {
+	byID    map[string]*activation
+	warm    ring // used within the last packTicks
+	cold    ring // unused for longer; told to pack their state
+	ticks   uint64
+	window  int // how many may be packing or retiring at once
+	packing int // told to pack, not yet done
+}
+
+// retirement is the activations that are about to end, such as those of former epochs.
+type retirement struct {
 	leaving  []*activation // of a former epoch, still to be retired
 	retiring int           // told to stop, not yet gone
-	packing  int           // told to pack, not yet done
 	draining uint64        // former epoch that is being drained, 0 = none
 	done     []func()      // called when drained
 }
@@ -55,7 +70,7 @@ type (
 )
 
 func newHost(s *System, shard uint32) *host {
-	h := &host{system: s, shard: shard, byID: make(map[string]*activation), window: leastHousekeeping}
+	h := &host{system: s, shard: shard, residents: residents{byID: make(map[string]*activation), window: leastHousekeeping}}
 	h.warm.init()
 	h.cold.init()
 	h.props = actor.PropsFromProducer(func() actor.Actor { return &activationActor{} }, actor.WithDispatcher(s.workers))

@@ -19,6 +19,8 @@ import (
 
 // System hosts the entities of the shards that this node owns. Make it with New, end it with Stop.
 type System struct {
+	lifetime
+
 	config  Config
 	kinds   map[string]*Kind // by id prefix
 	dues    []Due            // of the kinds that have one
@@ -34,19 +36,22 @@ type System struct {
 
 	idleTicks uint64 // after so many sweeps without a command an entity is retired
 
-	stopping atomic.Bool
-	stopped  chan struct{}
-	life     context.Context //nolint:containedctx // the system's own life: ends its calls to the journal, not a request's
-	end      context.CancelFunc
-	work     context.Context //nolint:containedctx // the life of the tasks, which end first
-	endWork  context.CancelFunc
-	tasks    sync.WaitGroup
-
 	hosts atomic.Pointer[[]*host] // by shard, nil = never owned here
 	mu    struct {
 		sync.Mutex
 		closed bool // no shard is owned any more, nor will be
 	}
+}
+
+// lifetime is how far a system is on its way down, and what ends with it.
+type lifetime struct {
+	stopping atomic.Bool
+	stopped  chan struct{}
+	life     context.Context //nolint:containedctx // the system's own: it ends calls to the journal, not a request's
+	end      context.CancelFunc
+	work     context.Context //nolint:containedctx // of the background tasks, which end first
+	endWork  context.CancelFunc
+	tasks    sync.WaitGroup
 }
 
 // New returns a system that owns nothing yet.
@@ -59,6 +64,8 @@ func New(config Config) (*System, error) {
 		config.LiveStreams = NewLiveStreams(LiveStreamsConfig{Registerer: config.Registerer})
 	}
 	s := &System{
+		lifetime: lifetime{stopped: make(chan struct{})},
+
 		config:  config,
 		kinds:   make(map[string]*Kind, len(config.Kinds)),
 		streams: config.LiveStreams,
@@ -67,7 +74,6 @@ func New(config Config) (*System, error) {
 		asks:    sync.Pool{New: newAsk},
 		slots:   make(chan struct{}, config.RecoverConcurrency),
 		beat:    min(max(config.IdleAfter/20, 50*time.Millisecond), time.Second),
-		stopped: make(chan struct{}),
 		workers: &workers{},
 	}
 	s.idleTicks = uint64(config.IdleAfter / s.beat)

@@ -12,13 +12,13 @@ import (
 )
 
 // PagePolicy is the content security policy of the pages: their own scripts, styles and images, calls to their own
-// origin, no place in anybody's frame, and no text that becomes HTML or code, wherever it comes from.
+// origin, no framing, and no text that turns into HTML or code.
 const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Files returns a surface that serves a folder to anybody, index.html at its root. The files are read once, now.
-// What is not there is answered in the words of another surface.
+// Files returns a surface that serves a folder without authentication, index.html at its root. The files are read once, here.
+// Missing files are answered like unknown routes of another surface.
 func Files(files fs.FS, like endpoint.Surface) (endpoint.Surface, error) {
 	surface := endpoint.Surface{Name: "files", Refusals: like.Refusals, AppendProblem: like.AppendProblem}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -64,7 +64,7 @@ type noInput struct{}
 
 func (f staticFile) serveFile(context.Context, *noInput) (*endpoint.File, error) { return f.File, nil }
 
-// contentType goes by the name's ending alone, so that a page is the same on every machine.
+// contentType depends on the file extension alone, so that a page is the same on every machine.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -18,15 +18,15 @@ import (
 	"parley/httpedge/endpoint"
 )
 
-// Parts is what a server needs of the rest of the node.
+// Parts are the server's dependencies.
 type Parts struct {
 	Listener      net.Listener
 	Node          string // sent as X-Served-By
 	Authenticator endpoint.Authenticator
 	Limiter       endpoint.Limiter     // nil = no limits per caller
-	Idempotency   endpoint.Idempotency // nil = Idempotency-Key means nothing
+	Idempotency   endpoint.Idempotency // nil = Idempotency-Key is ignored
 	Logger        *slog.Logger
-	Registerer    prometheus.Registerer // nil = nobody collects
+	Registerer    prometheus.Registerer // nil = no metrics
 }
 
 // Server answers HTTP requests. Mount the surfaces, then Start.
@@ -41,12 +41,12 @@ type Server struct {
 	mu      sync.Mutex
 	started bool
 	stopped bool
-	serving sync.WaitGroup // the accept loop, and connections that streams have given back
+	serving sync.WaitGroup // the accept loop, and connections returned by streams
 	done    chan struct{}  // closed when the accept loop has ended
-	err     error          // why, when it was not Stop
+	err     error          // the reason, unless it was Stop
 }
 
-// New returns a server for a listener, which it owns from now on.
+// New returns a server for a listener, which it then owns.
 func New(config Config, parts Parts) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("http config: %w", err)
@@ -82,7 +82,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		return s.mux.AppendUnavailable(dst, failure.TooManyConnections)
 	})
 	s.metrics = newMetrics(parts.Registerer, s)
-	// Connections are counted by the listener; this only has to be out of its way, also for those that streams have
+	// The listener counts connections; this only has to be out of its way, also for those that streams have
 	// given back.
 	const slack = 1 << 16
 	s.http = &fasthttp.Server{
@@ -97,7 +97,7 @@ func New(config Config, parts Parts) (*Server, error) {
 		ReadTimeout:     config.ReadTimeout,
 		IdleTimeout:     config.IdleTimeout,
 		WriteTimeout:    config.WriteTimeout,
-		// The mux reads bodies, each within its route's limit. The size is only what fasthttp reads beforehand.
+		// The mux reads bodies, each within its route's limit. The size only bounds what fasthttp reads ahead.
 		StreamRequestBody:             true,
 		MaxRequestBodySize:            1,
 		KeepHijackedConns:             true,
@@ -111,12 +111,12 @@ func New(config Config, parts Parts) (*Server, error) {
 	return s, nil
 }
 
-// Mount adds a surface under a base path. Only before Start.
+// Mount adds a surface under a base path. It must be called before Start.
 func (s *Server) Mount(prefix string, surface endpoint.Surface) error {
 	return s.mux.Mount(prefix, surface)
 }
 
-// Start begins to accept connections.
+// Start accepts connections.
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,21 +141,21 @@ func (s *Server) Start() error {
 // Done is closed when the server no longer accepts connections; Err then says why, nil after Stop.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is why the server ended by itself. It may be called once Done is closed.
+// Err is the reason why the server stopped by itself. It may be called once Done is closed.
 func (s *Server) Err() error { return s.err }
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Stop accepts no more connections, answers further requests with 503, waits for those under way until ctx ends, ends
-// their contexts when it does, and closes all connections. Event streams are not its business: stop their hub first.
-// It is safe twice and before Start.
+// their contexts when it does, and closes all connections. It does not end event streams: stop their hub first.
+// It may be called twice and before Start.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	already, started := s.stopped, s.started
 	s.stopped = true
 	s.mu.Unlock()
-	s.mux.Refuse() // first: who sees that the port is closed gets no request through on a connection that is open
+	s.mux.Refuse() // first, so that once the port is closed no request gets through on an open connection
 	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Warn("close listener", slog.Any("err", err))
 	}
@@ -165,7 +165,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	drained := s.mux.Drain(ctx)
 	s.mux.Abort()
-	// Handlers whose context has just ended still get to answer; connections that are between requests are closed.
+	// Handlers whose context has just ended may still answer; connections that are between requests are closed.
 	const grace = time.Second
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -183,17 +183,17 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// serveAgain serves a connection that an event stream has given back.
+// serveAgain serves a connection that an event stream has returned.
 func (s *Server) serveAgain(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		_ = conn.Close() // nothing was promised on it
+		_ = conn.Close() // no request is pending on it
 		return
 	}
 	s.listener.adopt(conn)
 	s.serving.Go(func() {
-		// To fasthttp it is a new connection, whose first request is due at once.
+		// fasthttp treats it as a new connection, whose first request must arrive at once.
 		if came, err := endpoint.AwaitData(conn, s.config.IdleTimeout); err != nil || !came {
 			s.listener.forget(conn)
 			_ = conn.Close() // as between any two requests
@@ -205,7 +205,7 @@ func (s *Server) serveAgain(conn net.Conn) {
 	})
 }
 
-// part closes a connection that was answered for the last time, and whose client may still be sending.
+// part closes a connection after its last answer, while the client may still be sending.
 func (s *Server) part(conn net.Conn) {
 	s.mu.Lock()
 	stopped := s.stopped
@@ -236,14 +236,14 @@ func (s *Server) connState(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// headerReceived is called before anything of a body is read.
+// headerReceived is called before any of the body is read.
 func (s *Server) headerReceived(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	s.mux.Foresee(header)
 	return fasthttp.RequestConfig{}
 }
 
-// refuseBroken answers a request that could not be read. What the client is still sending of a header that is too large
-// is taken first, within bounds: closing a socket with unread data would reset it, and the client would never see the
+// refuseBroken answers a request that could not be read. The rest of a header that is too large is read first,
+// within bounds: closing a socket with unread data would reset it, and the client would never see the
 // answer.
 func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
@@ -253,14 +253,14 @@ func (s *Server) refuseBroken(rc *fasthttp.RequestCtx, err error) {
 			most     = 8 << 20
 		)
 		if rc.Conn().SetReadDeadline(time.Now().Add(patience)) == nil {
-			_, _ = io.CopyN(io.Discard, rc.Conn(), most) // whatever ends it, the answer is next
+			_, _ = io.CopyN(io.Discard, rc.Conn(), most) // the answer follows in any case
 		}
 	}
 	s.mux.RefuseBroken(rc, err)
 }
 
-// quiet is where fasthttp logs what it has no other way to say: broken connections, nothing an operator must see. What it
-// would say holds pieces of requests, credentials among them: only the reason is kept.
+// quiet is fasthttp's logger for broken connections, which do not concern an operator. The messages contain parts of requests,
+// credentials among them: only the reason is logged.
 type quiet struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger.
@@ -282,7 +282,7 @@ func (q quiet) Printf(format string, args ...any) {
 	q.log.Debug("connection trouble", slog.String("detail", fmt.Sprintf(format, said...)))
 }
 
-// reason says why a connection ended, and nothing of what was sent on it.
+// reason says why a connection ended, without any data that was sent on it.
 func reason(err error) string {
 	var network *net.OpError
 	var system syscall.Errno

@@ -15,14 +15,14 @@ import (
 	"parley/httpedge/accept"
 )
 
-// listener bounds the open connections and knows them, so that Stop can close what does not close by itself. It hands
-// out the connections as they are, because the event streams need the real thing.
+// listener bounds and tracks the open connections, so that Stop can close those that do not close by themselves. It returns
+// the connections unwrapped, because the event streams need the socket.
 type listener struct {
 	*accept.Listener
 	bounds  bounds
-	body    func(dst []byte) []byte // of the refusal
+	body    func(dst []byte) []byte // of the answer to a refused connection
 	logger  *slog.Logger
-	logged  time.Time // the last refusal; by Accept
+	logged  time.Time // of the last refused connection; used by Accept only
 	refused atomic.Int64
 	shed    atomic.Int64
 	ended   atomic.Bool
@@ -36,14 +36,14 @@ type listener struct {
 	}
 }
 
-// bounds are how many connections there may be.
+// bounds are the limits on open connections.
 type bounds struct {
 	connections int          // without streams
 	sockets     int          // with streams; 0 = no bound
-	streams     func() int64 // that are open
+	streams     func() int64 // counts the open streams
 }
 
-// logPause is between two lines about refused connections.
+// logPause is the least time between two log lines about refused connections.
 const logPause = time.Minute
 
 // Refused connections stay open for a moment, a few at a time: see linger. Idle ones are closed so many at a time.
@@ -60,7 +60,7 @@ func newListener(inner net.Listener, logger *slog.Logger, bounds bounds, body fu
 	return l
 }
 
-// Accept returns the next connection that there is room for. The others are told so and closed.
+// Accept returns the next connection within the limits. The others get an answer and are closed.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -91,14 +91,14 @@ func (l *listener) admit(conn net.Conn) bool {
 	return true
 }
 
-// adopt counts a connection that is there in any case: one that a stream has given back, or that is about to be closed.
+// adopt counts a connection regardless of the limits: one that a stream has returned, or that is about to be closed.
 func (l *listener) adopt(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.open[conn] = nil
 }
 
-// forget takes a connection out of the count: it was closed, or has become a stream.
+// forget stops counting a connection that was closed or has become a stream.
 func (l *listener) forget(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *listener) forget(conn net.Conn) {
 	delete(l.mu.open, conn)
 }
 
-// turn takes note of a connection that waits for its next request, or has got it.
+// turn records that a connection waits for its next request, or has received it.
 func (l *listener) turn(conn net.Conn, state fasthttp.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,8 +126,8 @@ func (l *listener) wakeLocked(conn net.Conn) {
 	}
 }
 
-// shedIdle closes connections that have waited longest for another request, as any server may do between two requests. It says
-// whether there were any.
+// shedIdle closes the connections that have been idle longest, as a server may do between two requests. It returns whether there
+// were any.
 func (l *listener) shedIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,13 +136,13 @@ func (l *listener) shedIdle() bool {
 		oldest := l.mu.idle.Front()
 		conn := oldest.Value.(net.Conn) //nolint:errcheck,forcetypeassert // the list holds nothing else
 		l.wakeLocked(conn)
-		_ = conn.Close() // HTTP takes it out when it notices
+		_ = conn.Close() // it is uncounted when fasthttp notices
 	}
 	l.shed.Add(int64(n))
 	return n > 0
 }
 
-// refuse answers before anything was asked. The few bytes fit into the socket's buffer, so the accept loop does not
+// refuse answers before any request was read. The few bytes fit into the socket's buffer, so the accept loop does not
 // wait for the client.
 func (l *listener) refuse(conn net.Conn) {
 	l.refused.Add(1)
@@ -150,7 +150,7 @@ func (l *listener) refuse(conn net.Conn) {
 	head := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n" +
 		"Connection: close\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
 	if conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
-		_, _ = conn.Write(append([]byte(head), body...)) // a courtesy: the connection is closed either way
+		_, _ = conn.Write(append([]byte(head), body...)) // best effort: the connection is closed either way
 	}
 	l.mu.Lock()
 	waits := l.mu.refusing < maxRefusing && !l.ended.Load()
@@ -179,10 +179,10 @@ const (
 	unread   = 256 << 20
 )
 
-// linger closes a connection that was answered for the last time. What the client is still sending is taken first, within
+// linger closes a connection after its last answer. What the client is still sending is read first, within
 // bounds: closing over unread data would reset the connection, and the client might never see the answer.
 func linger(conn net.Conn, patience time.Duration) {
-	defer func() { _ = conn.Close() }() // nothing depends on it any more
+	defer func() { _ = conn.Close() }() // nothing depends on it
 	half, ok := conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
@@ -224,7 +224,7 @@ func (l *listener) closed() bool { return l.ended.Load() }
 func (l *listener) closeAll() {
 	l.mu.Lock()
 	for conn := range l.mu.open {
-		_ = conn.Close() // it is being cut off: nobody is left to tell
+		_ = conn.Close() // it is being cut off: there is no caller to report to
 	}
 	l.mu.Unlock()
 	l.leaving.Wait()

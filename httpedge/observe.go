@@ -7,7 +7,7 @@ import (
 	"parley/httpedge/endpoint"
 )
 
-// Observe counts and logs an answered request: one line at Info, and one at Error for what broke.
+// Observe counts and logs an answered request: one line at Info, and one at Error if something broke.
 func (s *Server) Observe(done *endpoint.Done) {
 	s.metrics.observe(done)
 	ctx := context.Background()
@@ -20,7 +20,7 @@ func (s *Server) Observe(done *endpoint.Done) {
 	}
 }
 
-// levelOf tells what is broken here (Error) from what is only not reachable now (Warn).
+// levelOf distinguishes what broke here (Error) from what is temporarily unreachable (Warn).
 func levelOf(done *endpoint.Done) slog.Level {
 	if done.Status == 503 {
 		return slog.LevelWarn
@@ -58,7 +58,7 @@ func attributes(done *endpoint.Done) []slog.Attr {
 	return attrs
 }
 
-// routeLabel is the pattern of a route, so that labels come from a closed set.
+// routeLabel is the pattern of a route, so that the set of labels is bounded.
 func routeLabel(row *endpoint.Row) string {
 	if row == nil {
 		return "unmatched"
@@ -66,7 +66,7 @@ func routeLabel(row *endpoint.Row) string {
 	return row.Path
 }
 
-// printable bounds a path for the log. The log's handler escapes what is no text.
+// printable bounds a path for the log. The log handler escapes invalid text.
 func printable(path []byte) string {
 	const most = 256
 	if len(path) > most {

@@ -17,13 +17,13 @@ type Mounted struct {
 	Surface endpoint.Surface
 }
 
-// RouteTable says what WriteRoutes shows.
+// RouteTable selects what WriteRoutes prints.
 type RouteTable struct {
-	Source bool // where each row is written, file and line
+	Source bool // print file and line of each declaration
 }
 
-// WriteRoutes prints all routes of surfaces, one per line: method, path, handler, access, status, the codes it is
-// known to refuse with, and on request where the row is.
+// WriteRoutes prints all routes of surfaces, one per line: method, path, handler, access, status, its declared
+// failure codes, and on request where it is declared.
 func WriteRoutes(w io.Writer, surfaces []Mounted, table RouteTable) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, mounted := range surfaces {

@@ -75,50 +75,49 @@
 //	none     delete                  a repeat of the command        none     none: answered as it was     delete
 //	any      await_run               the run is active              same     none: waits                  -
 //
-// A run is taken over when its lease is of an older epoch. Whoever held that may not know yet that it is no owner any
-// more, and stream on: for Limits.TakeoverSilence after this epoch began, no cancel of such a run is settled.
+// A run is taken over when its lease has an older epoch. The former owner may not know yet that it has lost the shard and
+// may still be streaming: for Limits.TakeoverSilence after this epoch began, no cancel of such a run is settled.
 //
-// A turn is one lease from its message to its end. It journals steps (tool uses and results) as rows that go with it, and
-// gives the lease up (State.paused) while it waits for people or, cut by the budget, for more money: then nobody runs it,
-// and no owner has to recover it. What was said by then is a message already; the end takes its place. Each resume begins
-// the attempts anew, and a runner of the time before it that still asks about a step of then is told that it paused.
+// A turn has one lease from its message to its end. It journals steps (tool uses and results) as rows that are removed with
+// it, and parks the lease (State.paused) while it waits for people or, cut off by the budget, for more money: then it does
+// not run and needs no recovery. Its text so far is stored as a message, which the final answer replaces. Each resume resets
+// the count of attempts, and a runner from before the pause that repeats a step gets the reply that the turn paused.
 //
-// Money: what a journalled step used is spent with it; the model call under way is spent with the report, or, when no
-// report can come, at all that it was granted (Lease.reserved_nano_usd). TurnEnded.usage is the whole turn's, so what it
-// adds is the difference to Lease.usage. Nothing is granted above the budget, and a call ends at what it was granted up to
-// one step of metering: that is how far the budget can be overspent.
+// Money: the usage of a journalled step is spent with the step; the model call under way is spent with the report or, if
+// none can come, with its whole grant (Lease.reserved_nano_usd). TurnEnded.usage is the whole turn's, so it adds the
+// difference to Lease.usage. Grants never exceed the budget, and a call may exceed its grant by at most one metering step:
+// that is how far the budget can be overspent.
 //
-// Usage is rolled up by hour (machine.UsageSum) with the event that charges it, so each model call stands in one row of
-// numbers, once, whatever is repeated: a journalled step's with the step, the rest with the end, a lost call's with the
-// recovery, a title's with the title. It is put down to the model, and to whom the turn is: who began it, or let it go on
-// last (Lease.by_user, by_token). Where usage of two models comes in one piece (a title's with its turn's), it is put down
-// to the model of the turn. The rows outlive the conversation.
+// Usage is aggregated by hour (machine.UsageSum) with the event that charges it, so that each model call is counted exactly
+// once, whatever is retried: a journalled step's with the step, the rest with the end, a lost call's with the recovery, a
+// title's with the title. It is attributed to the model, and to the user and token that started or last continued the turn
+// (Lease.by_user, by_token). Combined usage of two models (a title's and its turn's) is attributed to the turn's model. The
+// rows outlive the conversation.
 //
-// A background run holds the conversation from when it is admitted until it is over (State.background_run), so that nothing
-// comes between; no event of the public log tells of it. Turns that wait for people can be decided and cancelled by whoever
-// may, and time goes on. To hold is remembered among the outcomes, to let go is not: it can be said again.
+// A background run holds the conversation from its admission to its end (State.background_run), so that no other turn comes
+// in between; the public log has no event for it. Actions of its turns can still be resolved, cancelled and expire. The
+// outcome of hold is stored for repeats, that of hold release is not: a release is idempotent.
 //
-// Runtime contexts, the conversation's and the turn's own, are bytes that the edge has sealed. They are bounded here and
-// read by the runner only.
+// Runtime contexts, the conversation's and the turn's own, are bytes that the edge has encrypted. Their size is bounded here;
+// only the runner reads them.
 //
 // A call that may have run (its runner was lost) and is not idempotent gets need OUTCOME with TurnRecovered. No remembered
 // approval and no time-out runs it again, only a person.
 //
-// Invariants: event numbers have no gap and begin at 1 after the created event's 0; there is a lease exactly while
-// the conversation runs; what was spent never falls; the messages are numbered 1, 2, 3, ... without a gap, and each answer stands
-// behind the message it answers. The scripts in testdata hold every row of this table, the random walk in the tests holds
-// the invariants.
+// Invariants: event numbers have no gap and start at 1 after the created event's 0; there is a lease exactly while the
+// conversation runs; the amount spent never decreases; messages are numbered 1, 2, 3, ... without a gap, and each answer
+// follows the message it answers. The scripts in testdata test every row of this table, the random walk tests the
+// invariants.
 //
-// A message's number is its place. A new answer takes over the place of the one it replaces, an edited message that of
-// the old one, with a new id each; all behind an edited message are removed. What the head does not hold is read before
-// the command is given, by who gives it (Target): State.rewritten, the newest event that changed what stands at a place,
-// says whether it may have changed since. Then the command is refused as UNAVAILABLE and worth a second reading.
+// A message's number is its position. A new answer takes the position of the one it replaces and an edited message that of
+// the old one, each with a new id; all messages after an edited one are removed. The sender of a command reads messages that
+// the head does not hold beforehand (Target): State.rewritten, the newest event that replaced a message, shows whether they
+// may have changed since. Then the command is refused as UNAVAILABLE, and the sender reads again.
 //
-// The bytes of a file are committed by the append that adds the file, and removed by the one that removes it; those of a
-// conversation that goes are its own, and go with it. Messages keep naming a file that is no more.
+// The bytes of a file are committed by the append that adds the file and removed by the one that removes it; a deleted
+// conversation's files are deleted with it. Messages keep the names of removed files.
 //
-// Messages that come out of Decide and Evolve (events, replies, effects, state) point into one another: nobody may
-// change them.
+// Messages that Decide and Evolve return (events, replies, effects, state) share memory: they must not be modified.
 //
 // The package does not read clocks, mint ids, store, stream or run turns, and it does not invent titles: it takes one
 // from the runner for a conversation that has none, and says that it is not the client's.

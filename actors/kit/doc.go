@@ -1,5 +1,5 @@
-// Package kit is what an entity is made of. An entity is one folder under actors, pure like package machine, that declares one
-// Entity value: the shell (package actors) runs it, the node answers its reads, and nothing else has to know it.
+// Package kit has the building blocks of an entity. An entity is one folder under actors, pure like package machine, that
+// declares one Entity value: the shell (package actors) runs it, the node answers its reads, and no other code depends on it.
 //
 // # How to add an entity
 //
@@ -13,8 +13,8 @@
 //  4. actors/<name>/entity.go: func New(...) kit.Entity joins them with the worker, the due times and the list names. What has to
 //     run outside the entity (waiting for a turn, calling an address) is a worker that runs in a Pool, which the node provides.
 //  5. actors/<name>/<name>_test.go: machinetest.Suite with Scripts (examples) and Table, which checks that the state table says
-//     for each phase and command what happens, and prints it to testdata/states.md; a random walk where order matters.
-//  6. cmd/parley/node/node.go: add the Entity to newEntities. Routes: see package endpoint.
+//     for each phase and command what happens, and prints it to states.md; a random walk where order matters.
+//  6. cmd/parley/node/node.go: add the Entity to newKinds. Routes: see package endpoint.
 //
 // Package idempotency is the smallest example, queue one whose effect tells other entities, run one with a worker.
 package kit

@@ -8,8 +8,8 @@ import (
 	"parley/actors/machine"
 )
 
-// Entity is one kind of entity, whole: its rules, what their effects do, its reads and its due times. The functions are called
-// on the entity's own goroutine and must not block, but for Finish and Drain; all but Machine may be nil.
+// Entity declares one kind of entity: its rules, effects, queries and due times. The functions are called on the entity's own
+// goroutine and must not block, except Finish and Drain; all but Machine may be nil.
 type Entity struct {
 	Machine machine.Machine
 	// Command is an empty command of this kind: a client's commands find their kind by its type.
@@ -19,48 +19,48 @@ type Entity struct {
 	// Queries are the reads of one entity, at one moment, and of the lists over all shards.
 	Queries []Query
 
-	// Perform runs an effect, Urgent or after commit. The command it returns, if any, is the next one of the entity:
-	// for what turned out at once, e.g. that a turn could not start.
+	// Perform runs an effect, urgent or after the commit. The command it returns, if any, is the entity's next one, e.g. to
+	// report at once that a turn could not start.
 	Perform func(at Ref, effect machine.Effect) proto.Message
-	// OnCommit is called with what became durable, after the reply and before the effects.
+	// OnCommit is called with each durable change, after the reply and before the effects.
 	OnCommit func(commit Commit)
 	// OnLoad is called with the state whenever it was read from the journal, before anything is decided on it. It may be ahead
 	// of what OnCommit was called with: an append whose outcome was not known has happened after all.
 	OnLoad func(at Ref, state proto.Message)
-	// OnRelease says that the node no longer owns a shard under epochs up to this one: whatever runs there stops. It
+	// OnRelease is called when the node no longer owns a shard under epochs up to this one, and must stop what runs there. It
 	// may be called twice for the same epoch, and from any goroutine.
 	OnRelease func(shard uint32, epoch uint64)
-	// Starts says that a command begins something that Finish would wait for. While a shard is being drained such
-	// commands are held first, all others later. Nil means that none does.
+	// Starts reports whether a command starts work that Finish would wait for. While a shard is being drained such commands
+	// are held first, all others later. Nil means that no command does.
 	Starts func(command proto.Message) bool
 	// Finish waits until nothing of a shard runs outside any more, or ctx ends.
 	Finish func(ctx context.Context, shard uint32)
-	// Creates says that a command makes its entity, under an id that was minted for it. Nil means that none does: each
-	// entity's first command then reads its head record.
+	// Creates reports whether a command creates its entity under an id that was minted for it, so that the read of the head
+	// record can be skipped. Nil means that no command does.
 	Creates func(command proto.Message) bool
-	// Busy says whether something of the entity goes on outside, e.g. a turn. A busy entity stays active.
+	// Busy reports whether the entity has work in progress outside, e.g. a turn. A busy entity stays active.
 	Busy func(state proto.Message) bool
-	// Lost says of a busy entity that nobody is at work on it here, though its state says so, e.g. because the work was given
-	// up after a failure. It is looked for now and then (actors.Config.RecoverEvery), and what is found begins again as after a
-	// new activation. Nil: that never happens.
+	// Lost reports whether the work of a busy entity is not running here although its state says so, e.g. because it was
+	// abandoned after an error. Lost work is searched for every actors.Config.RecoverEvery and restarted as after a new
+	// activation. Nil: work is never lost.
 	Lost func(at Ref, state proto.Message) bool
-	// Running names the list of the entities that have something open outside, e.g. a turn: a new owner of their shard
+	// Running names the list of the entities that have work in progress outside, e.g. a turn: a new owner of their shard
 	// activates them. Empty means that none ever has.
 	Running string
-	// Due is how time comes to entities that are not active, the zero value: not at all.
+	// Due is the list of due times; the zero value means that the entities have none.
 	Due Due
-	// Drain is called by System.Stop before anything else ends: let what runs finish until ctx ends, then abandon it.
+	// Drain is called by System.Stop before anything else ends: work may finish until ctx ends and is then abandoned.
 	Drain func(ctx context.Context)
 }
 
-// Due is a list of entities by the time at which something is to be done for them, in Unix ms. While a shard is owned,
-// each that is due is given a command about once a second, until the command has moved its row or removed it.
+// Due is a list of entities ordered by due time, in Unix ms. While a shard is owned, each due entity is sent the command about
+// once a second, until the command has moved or removed its row.
 type Due struct {
 	List    string
 	Command func(id string) proto.Message
 }
 
-// Commander gives commands to the entities of a shard, for a Ref.
+// Commander sends commands to the entities of a shard, for a Ref.
 type Commander interface {
 	// AskInside gives an entity a command of its own, also while the system is stopping.
 	AskInside(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error)
@@ -68,7 +68,7 @@ type Commander interface {
 	AskOutside(ctx context.Context, shard uint32, id string, command proto.Message) (proto.Message, error)
 }
 
-// Ref is a live entity as its effects and workers know it: where an effect comes from, and how it reports back.
+// Ref refers to an active entity. Effects and workers use it to identify the entity and to report back to it.
 type Ref struct {
 	Shard uint32
 	Epoch uint64

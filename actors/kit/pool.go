@@ -10,16 +10,16 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Pool runs what entities have going on outside: a worker for an entity that needs one, and short calls.
+// Pool is the worker pool of entities: it runs at most one worker per entity, and short calls.
 type Pool interface {
-	// Work has an entity worked on, behind the worker that it has: there is one at a time. It does nothing while the entity is
-	// worked on with the same job (comparable; nil = no job is the same) in the same epoch. The run must return soon after its
-	// context has ended. Others than Max at a time wait for room.
+	// Work starts a worker for an entity, after its present worker has ended. It does nothing while a worker with the same
+	// job (comparable; nil equals no job) runs in the same epoch. The run must return soon after its context has ended.
+	// Workers beyond the pool's size wait.
 	Work(at Ref, job any, run func(ctx context.Context))
-	// Working says whether an entity is worked on, or will be as soon as there is room, in its epoch.
+	// Working reports whether an entity has a worker of its epoch, running or waiting for room.
 	Working(at Ref) bool
-	// Call does something short on a goroutine of its own, and logs its error. It is false, and nothing is done, when too much
-	// is under way.
+	// Call runs a short function on its own goroutine and logs its error. It returns false, and runs nothing, when too many
+	// calls are under way.
 	Call(at Ref, what string, do func(ctx context.Context) error) bool
 	// Log reports what a worker could not do.
 	Log(at Ref, what string, err error)
@@ -29,7 +29,7 @@ type Pool interface {
 	Drain(ctx context.Context)
 }
 
-// WorthRetry says that a command was not carried out for a reason that may pass.
+// WorthRetry reports whether a command failed for a temporary reason.
 func WorthRetry(err error) bool {
 	failure, is := errors.AsType[*machine.Failure](err)
 	if !is {
@@ -43,7 +43,7 @@ func WorthRetry(err error) bool {
 	}
 }
 
-// FailureOf is the failure with which rules have refused a command for good, nil if they have not.
+// FailureOf returns the failure with which the rules have finally refused a command, nil if err is none.
 func FailureOf(err error) *machine.Failure {
 	failure, is := errors.AsType[*machine.Failure](err)
 	if !is || WorthRetry(err) {
@@ -52,14 +52,13 @@ func FailureOf(err error) *machine.Failure {
 	return failure
 }
 
-// IsCode says that a command was refused with a code.
+// IsCode reports whether err is a failure with the code.
 func IsCode(err error, code failurepb.Code) bool {
 	failure, is := errors.AsType[*machine.Failure](err)
 	return is && failure.Code == code
 }
 
-// NotOwner says that a command was not carried out because the node does not own the entity's shard any more: whoever does
-// goes on with it.
+// NotOwner reports whether a command failed because the node no longer owns the entity's shard. The new owner carries on.
 func NotOwner(err error) bool {
 	var notOwner interface {
 		NotOwner() (shard uint32, epoch uint64)
@@ -67,7 +66,7 @@ func NotOwner(err error) bool {
 	return errors.As(err, &notOwner)
 }
 
-// Repeat does what may fail for a reason that passes until it does not, or ctx ends.
+// Repeat calls do until it no longer fails for a temporary reason, or ctx ends.
 func Repeat(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()

@@ -7,29 +7,29 @@ import (
 	"parley/actors/machine"
 )
 
-// Step is one command on its way through its transition.
+// Step is the execution of one command in its transition.
 type Step[S State, C proto.Message, E Event] struct {
 	Env     machine.Env
 	Now     int64 // Unix milliseconds
 	Command C
 	// Before is the state as it is stored, nil when there is none. It is shared: only read.
 	Before S
-	// Decision is what comes of the command besides events, which Emit adds: effects, the reply, what others waited for.
+	// Decision holds the effects, the reply and the settlements. Events are added by Emit.
 	Decision machine.Decision
 
 	rules   *Rules[S, C, E]
 	after   S
 	existed bool // before the command
 	exists  bool
-	shared  bool // after is known elsewhere: it is copied before it changes
+	shared  bool // after was handed out: it is copied before it changes
 	removed bool
 	events  []proto.Message
 }
 
-// Exists says that there is an entity, also one that this command has made.
+// Exists reports whether the entity exists, including one that this command has created.
 func (s *Step[S, C, E]) Exists() bool { return s.exists }
 
-// State is the state with what was emitted so far. It is shared: only read.
+// State returns the state after the events emitted so far. It is shared: only read.
 func (s *Step[S, C, E]) State() S {
 	s.shared = true
 	return s.after
@@ -52,7 +52,7 @@ func (s *Step[S, C, E]) Emit(event E) {
 	s.events = append(s.events, event)
 }
 
-// Emitted are the events so far.
+// Emitted returns the events emitted so far.
 func (s *Step[S, C, E]) Emitted() []proto.Message { return s.events }
 
 // Effect adds effects, which run once the events are durable.
@@ -60,7 +60,7 @@ func (s *Step[S, C, E]) Effect(effects ...machine.Effect) {
 	s.Decision.Effects = append(s.Decision.Effects, effects...)
 }
 
-// Remove ends the entity with this command. What was emitted is dropped: nobody could read it any more.
+// Remove deletes the entity with this command. Emitted events are dropped, because nobody could read them.
 func (s *Step[S, C, E]) Remove() { s.removed = true }
 
 func (s *Step[S, C, E]) decision() machine.Decision {

@@ -16,8 +16,8 @@ import (
 // Clients neither set nor drop them.
 const ServerKeyPrefix = "parley."
 
-// ClientObject checks a client's JSON object of at most limit bytes and returns what is stored of it: nil for none, on one
-// line, and never a key of the server's. The failure names it.
+// ClientObject checks a client's JSON object of at most limit bytes and returns the form in which it is stored: on one
+// line, nil if there is none. Keys of the server are refused. The failure names the field.
 func ClientObject(name string, raw []byte, limit int) ([]byte, *Failure) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -46,7 +46,7 @@ func ClientObject(name string, raw []byte, limit int) ([]byte, *Failure) {
 	return OneLine(raw), nil
 }
 
-// OneLine brings JSON on one line, so that it can stand in an event stream as it is. It must be valid.
+// OneLine puts valid JSON on one line, so that it can be sent in an event stream unchanged.
 func OneLine(raw []byte) []byte {
 	var line bytes.Buffer
 	_ = json.Compact(&line, raw)

@@ -2,7 +2,7 @@ package machine
 
 import "parley/proto/logpb"
 
-// Relist moves an entity from the place that it had in a list to the one that it has. A score of 0 is no place.
+// Relist moves an entity from its old place in a list to its new one. A score of 0 means that it is not in the list.
 func Relist(into *logpb.Append, list, entity string, from, to int64) {
 	if from == to {
 		return
@@ -15,7 +15,7 @@ func Relist(into *logpb.Append, list, entity string, from, to int64) {
 	}
 }
 
-// Sooner is the earlier of two times, of which 0 is none.
+// Sooner returns the earlier of two times; 0 means no time.
 func Sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

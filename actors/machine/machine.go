@@ -1,11 +1,11 @@
 // Package machine is the contract between the rules of an entity and the shell that runs them.
 //
 // An entity's rules are pure: Decide looks at the state and a command and says which events happened, what to do
-// once they are durable, and what to answer; Evolve folds events into the next state; Project says which rows of
-// storage follow. No clock, randomness, I/O, lock or log: time and ids arrive in Env. The shell (package actors)
-// loads, decides, appends, and only after the append has returned replies, tells followers and runs effects.
+// once they are durable, and what to answer; Evolve folds events into the next state; Project derives the rows of
+// storage. No clock, randomness, I/O, lock or log: time and ids arrive in Env. The shell (package actors) loads, decides,
+// appends, and only after the append has returned replies, notifies followers and runs effects.
 //
-// A refusal is a *Failure, never an error: errors are for what broke.
+// When the rules say no they return a *Failure, never an error: errors mean that something broke.
 package machine
 
 import (
@@ -18,15 +18,15 @@ import (
 	"parley/proto/logpb"
 )
 
-// Env is all that a rule may know besides the state and the command.
+// Env is the only input of the rules besides the state and the command.
 type Env struct {
 	Now   time.Time
 	Node  string // node that decides
-	Epoch uint64 // owner generation of the entity's shard
-	// EpochSince is when the node heard that it owns the shard under Epoch. Zero: long ago.
+	Epoch uint64 // of the ownership of the entity's shard
+	// EpochSince is when the node learned that it owns the shard under Epoch. Zero: long ago.
 	EpochSince time.Time
-	// Survived says of an earlier epoch of the shard that it is known not to have ended with its owner's process: that
-	// handed the shard over, or is this one. nil = of none.
+	// Survived reports whether an earlier epoch of the shard is known not to have ended by a crash of its owner: the owner
+	// handed the shard over, or is this process. nil = no epoch is known to.
 	Survived func(epoch uint64) bool
 	// NewID mints an id of a kind ("msg", "run", "act") that routes to the entity's shard.
 	NewID func(kind string) string
@@ -44,21 +44,21 @@ type Machine interface {
 	Decide(state, command proto.Message, env Env) (Decision, *Failure)
 	// Evolve returns the state after the events. It never fails, and leaves the given state as it was.
 	Evolve(state proto.Message, events []proto.Message) proto.Message
-	// Project adds to the append what the change means for storage: items, listings, counts. before is nil on
-	// create, after is nil on delete.
+	// Project adds the rows of storage that change to the append: items, listings, counts. before is nil on create, after
+	// is nil on delete.
 	Project(before, after proto.Message, events []proto.Message, into *logpb.Append)
 	// OnActivate returns the command with which a freshly loaded entity must begin (recovery), or nil.
 	OnActivate(state proto.Message, env Env) proto.Message
 }
 
-// Decision is what Decide wants done, in this order: Urgent at once, Events appended, Reply and Settle sent, followers
-// told, Effects run.
+// Decision is the result of Decide. It is carried out in this order: Urgent effects, append of Events, Reply and Settle,
+// notification of followers, Effects.
 type Decision struct {
 	// Events happened. They carry their seq and time. None means that nothing needs to be durable.
 	Events []proto.Message
 	// Create says that the entity must not exist yet; Delete that it ends with this decision.
 	Create, Delete bool
-	// Urgent effects run before the append and whatever becomes of it. Only what is always safe: stopping a turn.
+	// Urgent effects run before the append, whatever its outcome. Only for what is always safe: stopping a turn.
 	Urgent []Effect
 	// Effects run after the append, in order; never when it fails.
 	Effects []Effect
@@ -70,7 +70,7 @@ type Decision struct {
 	// in time: a cancel has stopped the turn even if the disk is full. Only for what Urgent alone makes true. It is
 	// not used when another node owns the entity now: the command goes there.
 	IfUnwritten proto.Message
-	// Settle answers those who wait for a key.
+	// Settle answers the callers that wait for a key.
 	Settle []Settlement
 }
 
@@ -84,8 +84,8 @@ type Settlement struct {
 // Effect is something to do in the world: a value of the entity's own effect types, or a Timer.
 type Effect any
 
-// Timer asks the shell to send Command to the entity after a delay, unless it has been stopped by then. It does not
-// survive the activation: what must survive is a due row in storage.
+// Timer asks the shell to send Command to the entity after a delay. It is lost when the activation ends: a time that must
+// survive is a due row in storage.
 type Timer struct {
 	After   time.Duration
 	Command proto.Message
@@ -94,10 +94,10 @@ type Timer struct {
 	Key string
 }
 
-// Failure is a refusal: the rules said no. It is to be named failure.Failure.
+// Failure is an answer that says no. New code names it failure.Failure.
 type Failure = failure.Failure
 
-// Fail returns a refusal with final words. Rules are to give a reason instead: failure.New.
+// Fail returns a failure with a finished message. Rules should give a reason instead: failure.New.
 func Fail(code failurepb.Code, format string, args ...any) *Failure {
 	return failure.Verbatim(code, format, args...)
 }

@@ -6,8 +6,8 @@ import (
 	"parley/proto/logpb"
 )
 
-// Usage is rolled up by hour in rows of numbers (logpb.Sum): a row's name says whose project it is, its member the hour
-// and what the usage is put down to, and its numbers stand in this order.
+// Usage is aggregated by hour in rows of numbers (logpb.Sum). A row's name is the project, its member the hour and what the
+// usage is attributed to. Its numbers have this order.
 const (
 	UsageRequests    = iota // model calls
 	UsageErrors             // turns, or calls of the gateway, that ended in an error; each has a request in its row
@@ -15,14 +15,14 @@ const (
 	UsageOutputTokens
 	UsageCachedInputTokens
 	UsageCostNanoUSD
-	UsageUnpriced // requests of which the cost is not known, or a lower bound
-	UsageColumns  // how many there are
+	UsageUnpriced // requests whose cost is unknown or a lower bound
+	UsageColumns  // number of columns
 )
 
-// UsageNumbers are what one row is raised by, none of them negative.
+// UsageNumbers are added to one row; none is negative.
 type UsageNumbers [UsageColumns]int64
 
-// UsageKey is what usage is put down to. Any part may be empty: not known, or none.
+// UsageKey is what usage is attributed to. Any part may be empty: unknown, or none.
 type UsageKey struct {
 	Model   string // key of the model record, or the name of a model that has none
 	User    string // who asked for it
@@ -31,7 +31,7 @@ type UsageKey struct {
 	Agent   string // id
 }
 
-// UsagePrefix is how the names of all rows begin.
+// UsagePrefix is the prefix of the names of all usage rows.
 const UsagePrefix = "usage/"
 
 // UsageName is the name of a project's rows.
@@ -46,8 +46,8 @@ const (
 	usageParts = 6
 )
 
-// UsageHour is how the members of the hour in which a time (Unix ms) lies begin, and a bound of ranges of members: those
-// from UsageHour(a) until below UsageHour(b) are of the hours of a up to, without it, b.
+// UsageHour is the prefix of the members of the hour that contains a time (Unix ms). It also bounds ranges: members from
+// UsageHour(a) inclusive to UsageHour(b) exclusive belong to the hours from a's to before b's.
 func UsageHour(unixMS int64) string {
 	hour := min(max(0, unixMS)/usageHour, lastUsageHour)
 	var digits [len("9999999999")]byte
@@ -71,8 +71,8 @@ func UsageMember(unixMS int64, key UsageKey) string {
 	return b.String()
 }
 
-// ParseUsageMember reads a member: the hour's beginning (Unix ms) and what it was put down to. A part that was too long
-// for a member comes as its hash: "~" and what follows. It is false for what is no member.
+// ParseUsageMember parses a member into the start of its hour (Unix ms) and its key. A part that was too long for a member
+// is returned as its hash, with the prefix "~". It returns false for a string that is not a member.
 func ParseUsageMember(member string) (unixMS int64, key UsageKey, ok bool) {
 	parts := strings.Split(member, "/")
 	if len(parts) != usageParts || len(parts[0]) != len("0000000000") {
@@ -92,7 +92,7 @@ func ParseUsageMember(member string) (unixMS int64, key UsageKey, ok bool) {
 	return hour * usageHour, UsageKey{Model: parts[1], User: parts[2], Token: parts[3], Service: parts[4], Agent: parts[5]}, true
 }
 
-// UsageSum raises the row of a project, a time (Unix ms) and a key; nil when there is nothing to raise it by.
+// UsageSum adds numbers to the row of a project, a time (Unix ms) and a key. It returns nil if all numbers are 0.
 func UsageSum(tenantID, projectID string, unixMS int64, key UsageKey, numbers UsageNumbers) *logpb.Sum {
 	last := UsageColumns
 	for last > 0 && numbers[last-1] <= 0 {

@@ -42,8 +42,8 @@ type toolCall struct {
 	done    bool
 }
 
-// judge says what a call needs before it has a result. One that cannot be run, for what is wrong with it, needs only
-// that its error is told; running it again is then harmless.
+// judge determines what a call needs before it can have a result. A call that cannot be run, because something is wrong with
+// it, only needs its error reported; running that again is harmless.
 func (l *modelLoop) judge(ctx context.Context, at int, key string) *toolCall {
 	record := l.tools.calls[at]
 	c := &toolCall{at: at, key: key, open: &conversationpb.OpenCall{
@@ -71,8 +71,8 @@ func (l *modelLoop) judge(ctx context.Context, at int, key string) *toolCall {
 	return c
 }
 
-// use journals an answer that asks for tools and sees to it that every call gets a result. nil = the model can be
-// asked again.
+// use journals an answer that asks for tools and completes its calls. nil = every call has a result and the model can be
+// called again.
 func (l *modelLoop) use(life, ctx context.Context, answer *model.Answer) *ending {
 	use := &conversationpb.ToolUse{Text: l.callText(answer)}
 	first := len(l.tools.calls)
@@ -154,7 +154,7 @@ func (l *modelLoop) record(calls []model.ToolCall) []string {
 	return problems
 }
 
-// complete runs the calls that need nobody and journals their results as they come. nil = every call has one.
+// complete runs the calls that wait for nobody and journals their results as they arrive. nil = every call has a result.
 func (l *modelLoop) complete(ctx context.Context, open []*conversationpb.OpenCall) *ending {
 	if err := l.catchUp(ctx, open); err != nil {
 		return &ending{err: err}
@@ -214,7 +214,7 @@ func (l *modelLoop) change(c *toolCall, with func(record *conversationpb.ToolCal
 	l.tools.calls[c.at] = record
 }
 
-// outcome is what a call came to.
+// outcome is the result of a call.
 type outcome struct {
 	call *toolCall
 	text string
@@ -286,7 +286,7 @@ func (l *modelLoop) runAll(ctx context.Context, todo []*toolCall) *ending {
 	return nil
 }
 
-// gather waits for one outcome and takes those that have come meanwhile. After ctx has ended nothing counts any more.
+// gather waits for one outcome and collects the others that are ready. Outcomes after the end of ctx are ignored.
 func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
 	var batch []outcome
 	select {
@@ -307,7 +307,7 @@ func gather(ctx context.Context, outcomes <-chan outcome) ([]outcome, error) {
 	}
 }
 
-// results journals what calls came to, as one step.
+// results journals the results of calls as one step.
 func (l *modelLoop) results(ctx context.Context, batch []outcome) (*conversationpb.Progressed, error) {
 	results := &conversationpb.ToolResults{}
 	for _, o := range batch {
@@ -352,7 +352,7 @@ func (l *modelLoop) bounded(o outcome) (text, failure string) {
 	return text, ""
 }
 
-// runTool runs a call. A fault in a tool is its error, not the process's.
+// runTool runs a call. A panic in a tool becomes the call's error.
 func (l *modelLoop) runTool(ctx context.Context, c *toolCall) (result outcome) {
 	config := &l.runner.config
 	defer func() {
@@ -379,7 +379,7 @@ func (l *modelLoop) runTool(ctx context.Context, c *toolCall) (result outcome) {
 
 var errToolTime = errors.New("it took too long")
 
-// showResults makes the newest step, whose results are complete, part of what the model reads next.
+// showResults adds the newest step, whose results are complete, to the next request's messages.
 func (l *modelLoop) showResults() {
 	asked := model.Message{Role: model.Assistant, Content: l.tools.newestText}
 	var results []model.Message
@@ -406,7 +406,7 @@ func resultText(call *conversationpb.ToolCall) string {
 	return call.GetResult()
 }
 
-// closeCalls gives every call of the turn that has no result an error in its place.
+// closeCalls sets an error on every call of the turn that has no result.
 func (l *modelLoop) closeCalls(why string) {
 	for _, c := range l.tools.newest {
 		if !c.done {

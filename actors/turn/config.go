@@ -20,14 +20,11 @@ import (
 // Agents finds the agent that a turn runs.
 type Agents interface {
 	// Agent returns an agent of a project as its given version has it: 0 = the published one, or the draft while none was
-	// published; DraftVersion = the draft.
+	// published; catalog.DraftVersion = the draft.
 	Agent(projectID, id string, version int64) (*agentpb.Agent, bool)
 }
 
-// DraftVersion names what was last saved of an agent, published or not.
-const DraftVersion = -1
-
-// History reads what was said before.
+// History reads earlier messages and the turn's steps.
 type History interface {
 	// Before visits the messages numbered below a number, newest first, until visit returns false. The messages are
 	// only read.
@@ -49,10 +46,10 @@ type Files interface {
 // Documents makes text of a document: at most limit bytes of it. The error may say that there is none in this type.
 type Documents func(ctx context.Context, mimeType string, r io.Reader, limit int) (string, error)
 
-// Opener opens what was sealed about something: runtime contexts. Its error holds nothing of what is in it.
+// Opener decrypts sealed data about a subject: runtime contexts. Its error contains nothing of the data.
 type Opener func(sealed []byte, about string) ([]byte, error)
 
-// Publisher carries a run's text to whoever follows its conversation.
+// Publisher carries a run's text to the conversation's followers.
 type Publisher interface {
 	Begin(at Place, runID string, userMessage *conversationpb.Message) Output
 }
@@ -63,7 +60,7 @@ type Output interface {
 	Write(piece string)
 	// Seal ends the text and returns the whole of it. Nothing is published afterwards.
 	Seal() string
-	// Cut ends the text where it was published: what waits to be is not part of it. After Seal it does nothing.
+	// Cut ends the text at the last published byte; unpublished text is dropped. After Seal it does nothing.
 	Cut()
 	// Release seals the output of a run that will not be reported.
 	Release()

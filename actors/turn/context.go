@@ -10,8 +10,8 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// codeContext is the code of a turn whose runtime context cannot be read. Without it the turn would reach its targets as
-// somebody else, or as nobody: it ends instead.
+// codeContext is the error code of a turn whose runtime context cannot be read. Without the context its tools would be called
+// with a wrong identity or none, so the turn ends.
 const codeContext = "runtime_context_unavailable"
 
 var errNoOpener = errors.New("nothing opens runtime contexts here")

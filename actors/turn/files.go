@@ -23,12 +23,12 @@ const (
 	maxImageBytes = 16 << 20
 	// maxDocuments bounds the documents that are read for a window.
 	maxDocuments = 16
-	// bytesPerToken is what a token is taken for when room in the window becomes a limit in bytes.
+	// bytesPerToken converts room in the window, in tokens, to a limit in bytes.
 	bytesPerToken = 3
 )
 
-// attachments reads the files of messages for one window: images as they are, where the agent's model takes them, else the
-// text of a document. A file that can be neither is told of by its name, so that the model need not guess.
+// attachments reads the files of messages for one context window: images unchanged if the agent's model accepts them,
+// otherwise the text of documents. For other files the model gets the name and the reason.
 type attachments struct {
 	files     Files
 	documents Documents
@@ -67,7 +67,7 @@ func (a *attachments) to(ctx context.Context, message *model.Message, files []*c
 	return nil
 }
 
-// showable says that the model can look at a file.
+// showable reports whether the model accepts a file as an image.
 func (a *attachments) showable(file *conversationpb.FileRef) bool {
 	return a.agent.GetCapabilities().GetAttachments().GetAcceptsImages() &&
 		slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, file.GetMimeType())
@@ -93,7 +93,7 @@ func (a *attachments) show(ctx context.Context, message *model.Message, file *co
 	return ""
 }
 
-// text is a document's text, or why there is none.
+// text returns a document's text, or the reason why there is none.
 func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, limit int) (text, problem string) {
 	if strings.HasPrefix(file.GetMimeType(), "image/") {
 		return "", "images are not shown to this model"
@@ -117,7 +117,7 @@ func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, li
 		known.text = strings.ToValidUTF8(text, "\uFFFD")
 	case errors.Is(err, document.ErrUnsupported):
 		known.problem = "it has no text that can be read"
-	case errors.Is(err, document.ErrUnreadable): // another try would cost as much, and end alike
+	case errors.Is(err, document.ErrUnreadable): // a retry would cost as much and fail again
 		known.problem = "it could not be read: it is damaged, protected or too large"
 		a.log.Warn("a document cannot be read", slog.String("file", file.GetId()), slog.String("type", file.GetMimeType()), slog.Any("err", err))
 	default:
@@ -127,7 +127,7 @@ func (a *attachments) text(ctx context.Context, file *conversationpb.FileRef, li
 	return known.text, known.problem
 }
 
-// appendBlock adds a document's text under its name. The text is not the user's word: the label says where it comes from.
+// appendBlock adds a document's text under its name. The label tells the model that the text is not written by the user.
 func appendBlock(message *model.Message, file *conversationpb.FileRef, text string) {
 	appendPart(message, fmt.Sprintf("<file name=%q type=%q>\n%s\n</file>", file.GetName(), file.GetMimeType(),
 		strings.ReplaceAll(text, "</file>", "<\\/file>")))

@@ -11,12 +11,12 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// errUnstorable ends a turn of which a step can never be journalled.
+// errUnstorable ends a turn with a step that can never be journalled.
 var errUnstorable = errors.New("a step of the turn could not be stored")
 
-// journal gives the conversation a step, or asks it for money, and waits for the answer. The same step is given again until it
-// is answered: the rules answer one that they have already alike. When ctx ends first it is not known whether the
-// step was taken.
+// journal sends a step, or a request for a grant, to the conversation and waits for the reply. The same step is sent again
+// until there is a reply; the rules reply to a repeated step as they did before. If ctx ends first it is unknown whether
+// the step was stored.
 func (l *modelLoop) journal(ctx context.Context, progress *conversationpb.Progress) (*conversationpb.Progressed, error) {
 	progress.RunId, progress.Epoch = l.run.job.RunID, l.run.job.Epoch
 	if progress.Step == 0 {
@@ -37,7 +37,7 @@ func (l *modelLoop) journal(ctx context.Context, progress *conversationpb.Progre
 	return reply, err
 }
 
-// persist tries until it is done, final, or ctx ends.
+// persist retries until it succeeds, the error is final, or ctx ends.
 func (r *Runner) persist(ctx context.Context, try func(ctx context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		bounded, cancel := context.WithTimeout(ctx, r.config.ReportTimeout)
@@ -60,8 +60,8 @@ func (r *Runner) persist(ctx context.Context, try func(ctx context.Context) erro
 	}
 }
 
-// report repeats the report until it is taken, final, or the run is abandoned. One that can never be taken as it is
-// gives way to a bare one, so that the conversation does not stay open.
+// report retries the report until it is stored, the error is final, or the run is abandoned. A report that the rules refuse
+// is replaced by a bare one, so that the conversation does not stay open.
 func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Finish) {
 	send := func(ctx context.Context) error { return t.job.Report(ctx, finish) }
 	err := r.persist(ctx, send)
@@ -80,7 +80,7 @@ func (r *Runner) report(ctx context.Context, t *run, finish *conversationpb.Fini
 	}
 }
 
-// about is what the log is told of a run.
+// about returns the log attributes of a run.
 func about(t *run, err error) []slog.Attr {
 	return []slog.Attr{
 		slog.String("run", t.job.RunID), slog.String("conversation", t.job.ConversationID), slog.Any("err", err),

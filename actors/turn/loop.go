@@ -18,8 +18,8 @@ import (
 // separator parts the texts of two model calls in one answer.
 const separator = "\n\n"
 
-// modelLoop is the work of a turn: a model call, the tools that it asks for, the next model call with their results, until the
-// model asks for none. It is the stream of each call. Only the turn's goroutine uses it.
+// modelLoop runs the rounds of a turn: a model call, the tools that it asks for, the next model call with their results,
+// until the model asks for none. It implements model.Stream for each call. Only the turn's goroutine uses it.
 type modelLoop struct {
 	runner   *Runner
 	run      *run
@@ -81,7 +81,7 @@ type ending struct {
 	paused  bool // nothing to report: the turn waits for a person
 }
 
-// Text hears a piece of the answer.
+// Text implements model.Stream: it receives the next piece of the answer.
 func (l *modelLoop) Text(piece string) {
 	if piece == "" || l.text.muted {
 		return
@@ -113,7 +113,7 @@ func (l *modelLoop) Text(piece string) {
 	l.check()
 }
 
-// Unsaid hears what the model produces and does not say: it costs as much.
+// Unsaid implements model.Overhearer: it meters output that is not part of the answer but is charged alike.
 func (l *modelLoop) Unsaid(piece string) {
 	if l.money.meter != nil && !l.text.muted {
 		l.money.meter.count.Unsaid(piece)
@@ -127,11 +127,11 @@ func (l *modelLoop) check() {
 	}
 }
 
-// ToolCall hears a tool call; the answer brings it again, with the others.
+// ToolCall implements model.Stream. It does nothing: the answer contains all tool calls.
 func (l *modelLoop) ToolCall(model.ToolCall) {}
 
-// execute calls the model, and the tools it asks for, until it has said all it wanted. life is the run's, ctx ends when
-// the turn is to stop.
+// execute calls the model and the tools it asks for until the model has finished. life is the run's context; ctx ends when
+// the turn is stopped.
 func (l *modelLoop) execute(life, ctx context.Context) *ending {
 	if err := l.open(ctx); err != nil {
 		return &ending{err: err}
@@ -162,7 +162,7 @@ func (l *modelLoop) execute(life, ctx context.Context) *ending {
 	}
 }
 
-// open makes everything ready for the first model call.
+// open prepares the first model call.
 func (l *modelLoop) open(ctx context.Context) error {
 	config, job := &l.runner.config, l.run.job
 	l.request = &model.Request{Agent: l.agent, RunID: job.RunID, ProjectID: job.ProjectID}
@@ -201,7 +201,7 @@ func hasTools(agent *agentpb.Agent) bool {
 	return len(agent.GetTools())+len(agent.GetApis())+len(agent.GetServers()) > 0 || agent.GetAskUser() != nil
 }
 
-// ask makes one model call, as far as the money goes.
+// ask makes one model call within the budget.
 func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	if ctx.Err() != nil {
 		return nil, &ending{err: context.Cause(ctx)}
@@ -250,7 +250,7 @@ func (l *modelLoop) ask(life, ctx context.Context) (*model.Answer, *ending) {
 	return answer, nil
 }
 
-// unaffordable is the end of a turn whose next model call is not made.
+// unaffordable is the ending of a turn whose next model call cannot be made.
 func (l *modelLoop) unaffordable(err error) *ending {
 	if errors.Is(err, errBudget) {
 		return &ending{reason: conversationpb.StopReason_BUDGET_REACHED}
@@ -275,7 +275,7 @@ func (l *modelLoop) refuse(answer *model.Answer) {
 	}
 }
 
-// owed is what the turn has to pay for and is not journalled.
+// owed is the turn's usage that is not journalled yet.
 func (l *modelLoop) owed() *conversationpb.Usage {
 	if l.money.extra == nil {
 		l.money.extra = l.title.bill()
@@ -283,7 +283,7 @@ func (l *modelLoop) owed() *conversationpb.Usage {
 	return plus(l.money.usage.priced(l.agent.GetModel()), l.money.extra)
 }
 
-// settled says that what was owed is journalled.
+// settled resets the usage once it is journalled.
 func (l *modelLoop) settled() { l.money.usage, l.money.extra = usage{}, nil }
 
 // finish is the report.
@@ -301,7 +301,7 @@ func (l *modelLoop) finish(ctx context.Context, end *ending) *conversationpb.Fin
 	return finish
 }
 
-// broken is the report of a turn that a fault of this process has ended.
+// broken is the report of a turn that ended by a panic.
 func (l *modelLoop) broken() *conversationpb.Finish {
 	finish := failedWith("internal_error", "The turn ended by a fault of the server.")
 	if l.money.meter != nil { // in the middle of a model call
@@ -341,7 +341,7 @@ func (l *modelLoop) outcome(ctx context.Context, end *ending) *conversationpb.Fi
 	return finish
 }
 
-// log tells the log what the caller must not see.
+// log logs the details of an error that the caller must not see.
 func (l *modelLoop) log(err error) {
 	var refused *model.Error
 	if errors.As(err, &refused) && refused.Err != nil {

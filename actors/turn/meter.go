@@ -11,17 +11,16 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// errBudget cuts a model call that has cost what it may.
+// errBudget cancels a model call that has used up its grant.
 var errBudget = errors.New("the budget is reached")
 
-// blindCap is the most output that is asked of a model whose own limit is not known: providers refuse to be asked for more
-// than the model can say, and every model takes this.
+// blindCap is the output cap for a model whose own limit is unknown: providers refuse caps above the model's limit, and
+// every model accepts this one.
 const blindCap = 4096
 
-// meter watches what a model call costs while it is made. It counts always, since a budget may be set meanwhile, and
-// limits the call only when there is one: money is granted a step at a time, the next one is asked for while the last
-// is being used, and the call is cut when what it has used reaches what was granted. Only the goroutine of the call uses
-// it.
+// meter measures the cost of a model call while it runs. It always counts, since a budget may be set in the meantime, but
+// limits the call only if there is a budget: money is granted step by step, the next step is requested while the last is
+// being used, and the call is cancelled when it has used its grant. Only the goroutine of the call uses it.
 type meter struct {
 	count  model.Meter
 	price  *agentpb.Price
@@ -67,7 +66,7 @@ func (m *meter) prompt() int64 {
 // used is what the call has cost so far, by the meter.
 func (m *meter) used() int64 { return provider.Cost(m.price, m.prompt(), 0, m.count.Output()) }
 
-// room is how many tokens of output an amount buys beside the prompt, -1 when output is free.
+// room is the number of output tokens that an amount buys after the prompt is paid, -1 when output is free.
 func (m *meter) room(amount int64) int64 {
 	rate := m.price.GetOutputNanoUsdPerMtok()
 	if rate <= 0 {
@@ -77,8 +76,8 @@ func (m *meter) room(amount int64) int64 {
 	return left/rate*1_000_000 + left%rate*1_000_000/rate
 }
 
-// check asks for more in time, and cuts the call when there is no more. It waits only where the model is faster than the
-// journal.
+// check requests the next grant in time, and cancels the call when there is none. It blocks only if the model is faster than
+// the journal.
 func (m *meter) check() {
 	if m.raised.Load() && m.raised.CompareAndSwap(true, false) {
 		m.limited, m.final = true, false
@@ -118,7 +117,7 @@ func (m *meter) begin(upto int64) {
 	m.ask(upto + m.aside)
 }
 
-// take takes an answer in. A budget that does not answer grants nothing more.
+// take processes the reply to a request for a grant. After an error nothing more is granted.
 func (m *meter) take(answer grant) {
 	m.asking = false
 	switch {
@@ -133,7 +132,7 @@ func (m *meter) take(answer grant) {
 	}
 }
 
-// close waits for the answer that is still under way: one that came after the call's end would be taken for the next one's.
+// close waits for the reply to a pending request, which would otherwise be taken for the reply to the next call's.
 func (m *meter) close() {
 	if m.asking {
 		m.take(<-m.answers)
@@ -225,8 +224,8 @@ func (l *modelLoop) lowerCap(tokens int64) {
 	}
 }
 
-// consumed is what a call has used: what the provider said, else what the meter counted, when anything was heard. A call
-// that was cut before has used its prompt: who is asked and then stopped is paid for the asking.
+// consumed is the usage of a call: as the provider reported it, otherwise as the meter counted it, if there was any output.
+// A call that was cancelled before its first output has used its prompt.
 func (l *modelLoop) consumed(answer *model.Answer, cut bool) model.Usage {
 	var said model.Usage
 	if answer != nil {

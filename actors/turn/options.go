@@ -15,7 +15,7 @@ import (
 // options is what the caller sets for the turn. nil = nothing.
 type options struct{ *conversationpb.TurnOptions }
 
-// take lets the newest options among the steps stand over the agent's own settings.
+// take applies the newest options among the steps to the agent's settings.
 func (l *modelLoop) take(steps []*conversationpb.Step) {
 	for _, step := range steps {
 		if given := step.GetOptions(); given != nil {
@@ -70,7 +70,8 @@ func (o *options) with(set tool.Set) (tool.Set, error) {
 	return joined, nil
 }
 
-// choice is what the model call may do with tools. It must call one only at first: it could never end its turn else.
+// choice is the tool choice of a model call. Only the first call can be required to use a tool; otherwise the turn could
+// never end.
 func (o *options) choice(asked int) *model.Choice {
 	chosen := (*conversationpb.ToolChoice)(nil)
 	if o != nil {

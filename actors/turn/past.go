@@ -10,11 +10,11 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// goOn asks a model to take up an answer that the budget cut.
+// goOn asks a model to continue an answer that the budget cut off.
 const goOn = "Continue exactly where you stopped."
 
-// recall reads back what the turn has journalled, so that nothing of it is done again: what the model said and asked for,
-// and what that came to. Without it the turn knows nothing of what it said: it reports nothing in its place.
+// recall restores the turn from its journalled steps, so that none is done again: the model's text and tool calls, and
+// their results.
 func (l *modelLoop) recall(steps []*conversationpb.Step) {
 	for _, step := range steps {
 		switch body := step.GetBody().(type) {
@@ -35,7 +35,7 @@ func (l *modelLoop) recall(steps []*conversationpb.Step) {
 	}
 }
 
-// journalled is all that the turn has journalled, nil = nothing.
+// journalled reads the turn's steps, nil = it has none.
 func (l *modelLoop) journalled(ctx context.Context) ([]*conversationpb.Step, error) {
 	job := l.run.job
 	if job.Steps == 0 {
@@ -51,7 +51,7 @@ func (l *modelLoop) journalled(ctx context.Context) ([]*conversationpb.Step, err
 	return steps, nil
 }
 
-// readSteps reads for as long as a report may take: a storage that stumbles for a moment does not end the turn.
+// readSteps retries for as long as a report may take, so that a short storage outage does not end the turn.
 func (l *modelLoop) readSteps(ctx context.Context) (steps []*conversationpb.Step, err error) {
 	bounded, cancel := context.WithTimeout(ctx, l.runner.config.ReportTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func (l *modelLoop) recallPartial(partial *conversationpb.Partial) {
 		model.Message{Role: model.Assistant, Content: partial.GetText()}, model.Message{Role: model.User, Content: goOn})
 }
 
-// recallText adds what one model call said to the turn's text.
+// recallText adds the text of one model call to the turn's text.
 func (l *modelLoop) recallText(text string) {
 	if text != "" && l.text.whole.Len() > 0 && !l.text.joins {
 		l.text.whole.WriteString(separator)
@@ -132,9 +132,9 @@ func (l *modelLoop) endRecalled() {
 	}
 }
 
-// resume sees to the calls of the newest step that have no result yet, as the conversation sees them by now: a person may
-// have approved one, or other arguments. One that a lost runner may have run is run again only if that does no harm, with
-// the same key; else a person decides.
+// resume completes the calls of the newest step that have no result yet, in the conversation's present view: a person may
+// have approved a call or changed its arguments. A call that a lost runner may have run is run again, with the same key, only
+// if it is idempotent; otherwise a person decides.
 func (l *modelLoop) resume(life, ctx context.Context) *ending {
 	if l.tools.newest == nil {
 		return nil
@@ -188,8 +188,8 @@ func (l *modelLoop) rejudge(ctx context.Context, calls []*conversationpb.OpenCal
 	return doubt
 }
 
-// inDoubt says that a call may have run and must not be run again without a person. The rules mark those that a lost
-// runner had before it; what this one's own attempt has begun is not in doubt.
+// inDoubt reports whether a call may have run and must not be run again without a person's decision. The rules mark the
+// calls of lost runners; calls that this attempt has started are not in doubt.
 func (l *modelLoop) inDoubt(call *conversationpb.OpenCall) bool {
 	switch {
 	case call == nil || call.GetDone():
@@ -210,7 +210,7 @@ func find(calls []*conversationpb.OpenCall, id string) *conversationpb.OpenCall 
 	return nil
 }
 
-// catchUp reads results that the rules themselves gave: of calls that they would not put before a person.
+// catchUp reads results that the rules set themselves, for calls that they do not put before a person.
 func (l *modelLoop) catchUp(ctx context.Context, calls []*conversationpb.OpenCall) error {
 	known := true
 	for _, c := range l.tools.newest {

@@ -83,9 +83,9 @@ func New(config Config) (*Runner, error) {
 	return r, nil
 }
 
-// Start runs a turn. The stream of the run has begun when it returns. What is still there of the same run is abandoned
-// first: an attempt of an earlier epoch, or the part before a pause, which has yet to hear that the turn paused. One of a
-// later epoch is left alone.
+// Start runs a turn. The run's stream has begun when it returns. A present run with the same id is abandoned first: an
+// attempt of an earlier epoch, or the part before a pause that has not learned of the pause yet. One of a later epoch is
+// kept.
 func (r *Runner) Start(job Job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +127,7 @@ func (r *Runner) Active(runID string, epoch uint64) bool {
 	return t != nil && t.job.Epoch == epoch
 }
 
-// Meter tells a run that its conversation has a budget from now on, or a higher one. Where the run is not here it does
-// nothing.
+// Meter notifies a run that its conversation now has a budget, or a higher one. It does nothing if the run is not here.
 func (r *Runner) Meter(runID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +188,7 @@ func (r *Runner) Release(shard uint32, epoch uint64) {
 	}
 }
 
-// removeLocked takes a run off the books.
+// removeLocked removes a run from the runs that are waited for.
 func (r *Runner) removeLocked(t *run) {
 	delete(r.mu.runs, t.job.RunID)
 	shard := r.mu.shards[t.job.Shard]
@@ -268,7 +267,7 @@ func (r *Runner) run(life, calls context.Context, t *run) {
 	}
 }
 
-// retire takes a run off the books whose turn has ended and whose title is still being made: nobody waits for it.
+// retire removes a run whose turn has ended while its title is still being generated, so that nobody waits for it.
 func (r *Runner) retire(t *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,8 +292,8 @@ func (r *Runner) ended(t *run) {
 	}
 }
 
-// answer has the turn answered and returns its report, nil when there is nothing to report. A fault of a provider ends the
-// turn, not the process.
+// answer runs the turn and returns its report, nil when there is nothing to report. A panic in a provider ends the turn, not
+// the process.
 func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversationpb.Finish, title *title) {
 	loop := &modelLoop{runner: r, run: t}
 	defer func() {
@@ -330,7 +329,7 @@ func (r *Runner) answer(life, ctx context.Context, t *run) (finish *conversation
 	return loop.finish(ctx, end), loop.title
 }
 
-// noProvider says why nobody can be asked: the agent's model is recorded no more, or not where this server can call it.
+// noProvider is the report when the agent's model was deleted or its provider is not configured.
 func noProvider(agent *agentpb.Agent) *conversationpb.Finish {
 	if key := agent.GetModel().GetKey(); key != "" {
 		return failedWith("model_not_found", fmt.Sprintf("The agent's model %q does not exist, or cannot be called.", key))

@@ -16,9 +16,8 @@ const (
 // cutMargin is how many bytes below its limit a text may end that was cut.
 const cutMargin = 1 << 10
 
-// texts keeps the texts of the documents that were read last: a document of a conversation is read again for every turn
-// in whose window it is, and reading one may take seconds, most of all where it is of no use. Files never change. Safe for
-// concurrent use.
+// texts caches the texts of recently read documents: a document is needed again for every turn whose window contains it, and
+// extraction may take seconds, most of all for documents that fail. Files never change. Safe for concurrent use.
 type texts struct {
 	mu struct {
 		sync.Mutex
@@ -28,7 +27,7 @@ type texts struct {
 	}
 }
 
-// docText is as much of a document's text as was asked for, or why it has none.
+// docText is the requested part of a document's text, or the reason why it has none.
 type docText struct {
 	id, text, problem string
 	limit             int // the text is whole when it is clearly shorter

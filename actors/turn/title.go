@@ -20,7 +20,7 @@ const (
 	titleTokens = 200
 	// titleSource is how many bytes of the message a title is made from.
 	titleSource = 4 << 10
-	// tellTries is how many reports' times are spent on telling it.
+	// tellTries bounds the time for storing the title after the report, in report timeouts.
 	tellTries = 6
 	// maxTitle is document 2, "Limits", in characters.
 	maxTitle = 200
@@ -28,8 +28,8 @@ const (
 	standInWords = 4
 )
 
-// title is a small model call beside the first answer of a conversation. Its failure is silent. A nil title is one that
-// is not made.
+// title generates a conversation's title by a small model call in parallel with the first answer. Its failure is silent. A nil
+// title generates nothing.
 type title struct {
 	runner   *Runner
 	run      *run
@@ -44,7 +44,7 @@ type title struct {
 	given bool // with the turn's report
 }
 
-// newTitle returns nil when the turn makes no title.
+// newTitle returns nil when the turn generates no title.
 func newTitle(l *modelLoop) *title {
 	// Only the turn's first part makes one: what comes after a pause could find it under way.
 	later := l.run.job.Steps > l.run.job.ResumedAt || l.run.job.Answer != nil
@@ -68,7 +68,7 @@ func newTitle(l *modelLoop) *title {
 	return t
 }
 
-// standIn is the title of a conversation with an agent that runs elsewhere: nobody is asked for it.
+// standIn is the title of a conversation with a connected agent, without a model call.
 func standIn(l *modelLoop, text string) *title {
 	done := make(chan struct{})
 	close(done)
@@ -80,7 +80,7 @@ func firstWords(text string) string {
 	return strings.Join(words[:min(len(words), standInWords)], " ")
 }
 
-// titleMaker is the model that makes titles.
+// titleMaker is the model that generates titles.
 func titleMaker(agent *agentpb.Agent, text string) *agentpb.Model {
 	if own := agent.GetTitleModel(); own != nil {
 		return own
@@ -95,7 +95,7 @@ func titleMaker(agent *agentpb.Agent, text string) *agentpb.Model {
 	return maker
 }
 
-// estimate is what making it costs at most, in nano-dollars.
+// estimate is the maximum cost of the title, in nano-dollars.
 func (t *title) estimate() int64 {
 	if t == nil || t.done != nil {
 		return 0
@@ -103,7 +103,7 @@ func (t *title) estimate() int64 {
 	return provider.Cost(t.request.Agent.GetModel().GetPrice(), t.meter.Input(), 0, titleTokens)
 }
 
-// start begins to make it, once. It may outlive the answer, and not the run's life.
+// start starts the model call, once. The call may outlive the answer but not the run.
 func (t *title) start(life context.Context) {
 	if t == nil || t.done != nil {
 		return
@@ -148,7 +148,7 @@ func (t *title) make(ctx context.Context) {
 	t.said = cleanTitle(answer.Text)
 }
 
-// cancel ends the making and waits for that.
+// cancel cancels the model call and waits for its end.
 func (t *title) cancel() {
 	if t == nil || t.done == nil {
 		return
@@ -157,7 +157,7 @@ func (t *title) cancel() {
 	<-t.done
 }
 
-// bill is what it cost, once it is known; told once.
+// bill returns the usage once it is known, and only once.
 func (t *title) bill() *conversationpb.Usage {
 	if !t.ready() {
 		return nil
@@ -188,7 +188,7 @@ func (t *title) ready() bool {
 	}
 }
 
-// pending says that there is, or may be, something to tell after the turn.
+// pending reports whether there is, or may be, something to store after the turn's report.
 func (t *title) pending() bool {
 	switch {
 	case t == nil || t.done == nil:
@@ -199,7 +199,7 @@ func (t *title) pending() bool {
 	return t.used != nil || t.said != "" && !t.given
 }
 
-// tell waits for the title and stores it. The rules take the title of a run once, so it may be told again.
+// tell waits for the title and stores it. The rules accept a run's title once, so a retry is safe.
 func (t *title) tell(ctx context.Context) {
 	<-t.done
 	if !t.pending() || t.run.job.SetTitle == nil {

@@ -14,7 +14,7 @@ import (
 
 // Load reads a node's certificate, its key, and the authority (PEM, one or more certificates) that all nodes' certificates must be signed by. The configs
 // are for the accepting and the dialling side of connections between nodes: TLS 1.3, each side checks the other. A certificate or key file
-// that changes is read again; while the new pair is not valid, the old one is used.
+// that changes is reloaded; while the new pair is invalid, the old one stays in use.
 func Load(certFile, keyFile, caFile string) (server, client *tls.Config, err error) {
 	authorities, err := os.ReadFile(caFile)
 	if err != nil {
@@ -33,9 +33,9 @@ func Load(certFile, keyFile, caFile string) (server, client *tls.Config, err err
 		ClientAuth:     tls.RequireAndVerifyClientCert,
 		ClientCAs:      pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.current(time.Now()), nil },
-		// The authority may have signed more than nodes.
+		// The authority may have signed other certificates than those of nodes.
 		VerifyConnection: func(state tls.ConnectionState) error { return state.PeerCertificates[0].VerifyHostname(ServerName) },
-		// A ticket would let a node in that shows no certificate, or one that is not valid any more.
+		// A session ticket would admit a node without a certificate, or with one that has expired.
 		SessionTicketsDisabled: true,
 	}
 	client = &tls.Config{
@@ -65,7 +65,7 @@ func GossipKey(file string) ([]byte, error) {
 	}
 }
 
-// lookEvery is how often the files are looked at, when there are handshakes.
+// lookEvery is the shortest time between two checks of the files; they are checked during handshakes.
 const lookEvery = time.Second
 
 // pair is a certificate with its key, and the files it comes from.
@@ -86,7 +86,7 @@ func (p *pair) current(now time.Time) *tls.Certificate {
 	if now.Sub(p.looked) >= lookEvery {
 		p.looked = now
 		if stamp, err := p.stamps(); err == nil && stamp != p.stamp {
-			_ = p.loadLocked(now) // half written, or wrong: the old one is better than none
+			_ = p.loadLocked(now) // half written or invalid: keep the old one
 		}
 	}
 	return p.cert
@@ -100,7 +100,7 @@ func (p *pair) load(now time.Time) error {
 }
 
 func (p *pair) loadLocked(now time.Time) error {
-	stamp, err := p.stamps() // first: a change while reading is seen next time
+	stamp, err := p.stamps() // first: a change during the read is detected next time
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *pair) stamps() (stamp [2]time.Time, err error) {
 	return stamp, nil
 }
 
-// verify asks of the certificate what the other nodes will. Its errors continue a sentence that begins with the file.
+// verify checks the certificate as the other nodes will. Its error texts follow the name of the file.
 func (p *pair) verify(cert *tls.Certificate, now time.Time) error {
 	leaf := cert.Leaf
 	switch {

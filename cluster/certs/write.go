@@ -22,7 +22,7 @@ import (
 // ServerName is the name every node's certificate carries.
 const ServerName = "node.parley.internal"
 
-// Names of the files Write makes; those of node NAME are NAME.pem and NAME-key.pem.
+// Names of the files that Write makes; those of node NAME are NAME.pem and NAME-key.pem.
 const (
 	AuthorityFile    = "ca.pem"
 	AuthorityKeyFile = "ca-key.pem"
@@ -31,12 +31,12 @@ const (
 
 const (
 	gossipKeyBytes = 32
-	// clockSkew lets a certificate be used at once on a node whose clock is behind.
+	// clockSkew backdates certificates, for nodes whose clock is behind.
 	clockSkew = time.Hour
 )
 
-// Write makes in dir a certificate and key for each of names, signed by the development authority there, which it makes together with a gossip
-// key if they are missing. Running it again adds nodes, and renews those that are named again. hosts (names or addresses) are added to each
+// Write makes in dir a certificate and key for each of names, signed by the development authority there. The authority and a gossip key
+// are made if they are missing. Running it again adds nodes and renews the certificates of those named again. hosts (names or addresses) are added to each
 // certificate. All are valid for validity, the authority for ten times that. Keys are readable by their owner only.
 func Write(dir string, names, hosts []string, validity time.Duration) error {
 	if validity <= 0 {
@@ -189,7 +189,7 @@ func writeGossipKey(file string) error {
 	return writeFile(file, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
 }
 
-// writeFile replaces a file as a whole: a node that looks meanwhile reads the old one or the new one.
+// writeFile replaces a file atomically: a node reads either the old or the new contents.
 func writeFile(file string, content []byte, mode fs.FileMode) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {

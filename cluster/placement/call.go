@@ -12,10 +12,10 @@ import (
 	"parley/proto/nodepb"
 )
 
-// call is a question that waits for its answer.
+// call is a request that waits for its answer.
 type call struct {
 	sent int64       // clock
-	done chan result // capacity 1; whoever takes the call from the link's map sends once
+	done chan result // capacity 1; whoever removes the call from the link's map sends once
 }
 
 type result struct {
@@ -23,19 +23,19 @@ type result struct {
 	err      error
 }
 
-// Ask gives an entity of another node a command.
+// Ask sends a command to an entity of another node.
 func (s *System) Ask(ctx context.Context, to cluster.Owner, id string, command proto.Message) (proto.Message, error) {
 	request := &nodepb.Request{Kind: nodepb.Kind_ASK, Shard: uint32(to.Shard), Epoch: uint64(to.Epoch), Id: id}
 	return s.ask(ctx, to.Node, request, command)
 }
 
-// Read answers a query from a shard of another node.
+// Read sends a query to a shard of another node.
 func (s *System) Read(ctx context.Context, to cluster.Owner, query proto.Message) (proto.Message, error) {
 	request := &nodepb.Request{Kind: nodepb.Kind_READ, Shard: uint32(to.Shard), Epoch: uint64(to.Epoch)}
 	return s.ask(ctx, to.Node, request, query)
 }
 
-// Call does something about another node.
+// Call sends a request to another node itself.
 func (s *System) Call(ctx context.Context, node string, request proto.Message) (proto.Message, error) {
 	return s.ask(ctx, node, &nodepb.Request{Kind: nodepb.Kind_CALL}, request)
 }
@@ -60,7 +60,7 @@ func (s *System) tryAsk(ctx context.Context, node string, request *nodepb.Reques
 		if passTo == "" {
 			return s.exchange(ctx, on, request)
 		}
-		// The engine may not be done with the one before.
+		// A new request: the engine may still be encoding the previous one.
 		return s.exchange(ctx, on, &nodepb.Request{
 			Kind: request.GetKind(), Shard: request.GetShard(), Epoch: request.GetEpoch(), Id: request.GetId(),
 			Body: packed, PassTo: passTo,
@@ -72,7 +72,7 @@ func (s *System) tryAsk(ctx context.Context, node string, request *nodepb.Reques
 	return s.replyOf(node, response)
 }
 
-// exchange makes a request over a connection.
+// exchange sends a request over a connection and waits for the answer.
 func (s *System) exchange(ctx context.Context, on *session, request *nodepb.Request) (*nodepb.Response, error) {
 	if deadline, bounded := ctx.Deadline(); bounded {
 		request.TimeoutNs = max(int64(time.Until(deadline)), 1)
@@ -87,7 +87,7 @@ func (s *System) exchange(ctx context.Context, on *session, request *nodepb.Requ
 		len(request.GetBody().GetValue())+callBytes, nil)
 }
 
-// callBytes is about what a call or an answer takes besides its body.
+// callBytes is the approximate size of a call or an answer without its body.
 const callBytes = 256
 
 func (s *System) replyOf(node string, response *nodepb.Response) (proto.Message, error) {
@@ -102,8 +102,8 @@ func (s *System) replyOf(node string, response *nodepb.Response) (proto.Message,
 	return reply, nil
 }
 
-// reach returns the connection to a node. It waits a little for one that is about to come up, not for one that has been
-// down for longer than that.
+// reach returns the connection to a node. It waits up to ReachWait for a connection that has just been lost, not for a node that
+// has been down for longer.
 func (s *System) reach(ctx context.Context, node string, in uint32) (*session, error) {
 	l := s.links.Load().byName[node]
 	if l == nil {
@@ -133,7 +133,7 @@ func (s *System) reach(ctx context.Context, node string, in uint32) (*session, e
 	}
 }
 
-// reachPoll is how often a caller looks whether a link has come up: rare and short.
+// reachPoll is how often a caller checks whether a link has come up. Such waits are rare and short.
 const reachPoll = 5 * time.Millisecond
 
 // waiting is a caller that waits for an answer.
@@ -141,10 +141,10 @@ type waiting struct {
 	on      *session
 	id      uint64
 	shard   uint32
-	process string // that the question goes to
+	process string // receives the request
 }
 
-// exchange sends a question and waits for the answer. A follow hears its changes from the answer on.
+// exchange sends a request and waits for the answer. A follow receives changes once it is answered.
 func (w *waiting) exchange(ctx context.Context, envelope *nodepb.Envelope, size int, follow *subscription) (*nodepb.Response, error) {
 	l := w.on.link
 	c := &call{sent: l.system.clock(), done: make(chan result, 1)}
@@ -177,7 +177,7 @@ func (w *waiting) exchange(ctx context.Context, envelope *nodepb.Envelope, size 
 	return nil, fmt.Errorf("wait for node %s: %w", l.name, ctx.Err())
 }
 
-// forget stops waiting, false when there is nothing to wait for any more.
+// forget stops waiting; false if the call has ended already.
 func (w *waiting) forget() bool {
 	l := w.on.link
 	l.mu.Lock()
@@ -192,19 +192,18 @@ func (w *waiting) forget() bool {
 	return waiting && l.state.session == w.on
 }
 
-// abandon tells the other side that nobody waits any more. It takes the way that the question took, so as not to
-// arrive before it.
+// abandon tells the other side that nobody waits any more. It goes to the same process as the request, so that it arrives after it.
 func (w *waiting) abandon() {
 	w.on.send(w.process, &nodepb.Envelope{Body: &nodepb.Envelope_Abandon{Abandon: &nodepb.Abandon{Id: w.id}}}, beatBytes)
 }
 
-// answered takes an answer.
+// answered passes an answer to its caller.
 func (l *link) answered(answer *nodepb.Answer) {
 	l.mu.Lock()
 	c := l.state.calls[answer.GetCall()]
 	delete(l.state.calls, answer.GetCall())
 	if on := l.state.session; c != nil && on != nil && c.sent >= on.since {
-		on.echoed = max(on.echoed, c.sent) // as good as a beat's
+		on.echoed = max(on.echoed, c.sent) // proves as much as the echo of a beat
 	}
 	l.mu.Unlock()
 	if c != nil {

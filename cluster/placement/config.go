@@ -20,11 +20,11 @@ import (
 // Member is a live node.
 type Member struct {
 	Name    string
-	Boot    string // names the start of its process
+	Boot    string // identifies the start of its process
 	Address string // host:port of its actors
 }
 
-// Owners knows who owns a shard. It does not block.
+// Owners returns the owner of a shard. It does not block.
 type Owners interface {
 	Owner(in shard.ID) (cluster.Owner, bool)
 }
@@ -35,34 +35,34 @@ type Config struct {
 	Name, Boot, Cluster string
 	// Listen is the address (host:port) of this node's actors.
 	Listen string
-	// ServerTLS and ClientTLS secure the connections, both or none. Who can connect can stop actors: without them only
+	// ServerTLS and ClientTLS secure the connections, both or none. Anyone who can connect can stop actors: without TLS only
 	// loopback is safe.
 	ServerTLS, ClientTLS *tls.Config
 	// Shards is the map of the cluster: there is a gate for each of its shards and for the directory.
 	Shards shard.Map
-	// Members returns the live nodes, this one included. It must not call back.
+	// Members returns the live nodes, including this one. It must not call the System.
 	Members func() []Member
-	// Owners tells whom a caller should ask instead.
+	// Owners names the node that a caller should ask instead.
 	Owners Owners
 	// Serve is the shell of this node.
 	Serve cluster.Local
-	// Encode turns what the shell refused into what crosses the wire; "not the owner" never gets there.
+	// Encode encodes an error of the shell for the wire; it is never called for "not the owner".
 	Encode func(error) *nodepb.Fault
-	// Decode is its inverse, on the node that asked.
+	// Decode is its inverse on the calling node.
 	Decode func(*nodepb.Fault) error
-	// OnLinks is told that a node is reached, or not any more; see System.Unreached. It must not block. Optional.
+	// OnLinks is called when a node is reached or lost; see System.Unreached. It must not block. Optional.
 	OnLinks func()
 	// Dial makes connections; tests cut them. Nil = TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
-	// Beat is how often a node proves that it is there. Default 500 ms.
+	// Beat is the interval of heartbeats. Default 500 ms.
 	Beat time.Duration
-	// Silence is how long a node may be silent until what waits for it is told that it is lost. Shorter fails faster
-	// and takes more busy nodes for dead ones. Default 2 s.
+	// Silence is how long a node may be silent before calls that wait for it fail as lost. Shorter fails faster, but mistakes
+	// more busy nodes for dead ones. Default 2 s.
 	Silence time.Duration
 	// ReachWait is how long a call waits for a node that is not connected. Default 100 ms.
 	ReachWait time.Duration
-	// CallLimit bounds how long a call from another node is served when it brings no deadline. Default 15 min.
+	// CallLimit bounds the handling of a call from another node without a deadline. Default 15 min.
 	CallLimit time.Duration
 	// Serving bounds the calls from other nodes that are served at a time; more are refused. Default 8192.
 	Serving int
@@ -70,15 +70,15 @@ type Config struct {
 	MessageBytes int
 	// QueueBytes bounds what waits to be sent to one node; more is refused. Default 32 MiB, and MessageBytes at least.
 	QueueBytes int
-	// FollowChanges and FollowBytes bound what waits to be sent of one follow. One that falls behind further is closed
-	// and may follow anew. Default 1024, 1 MiB.
+	// FollowChanges and FollowBytes bound the changes of one follow that wait to be sent. One that falls further behind is closed
+	// and may follow again. Default 1024, 1 MiB.
 	FollowChanges, FollowBytes int
-	// NewsBytes bounds what waits to be sent of all follows of one node. Default 32 MiB.
+	// NewsBytes bounds the changes of all follows of one node that wait to be sent. Default 32 MiB.
 	NewsBytes int
-	// NewsWindow bounds the news that one node has been sent and has not acknowledged. Default 4 MiB.
+	// NewsWindow bounds the news sent to one node that it has not acknowledged. Default 4 MiB.
 	NewsWindow int
-	// NewsPause is the shortest time between two batches of news to one node; the first after a pause goes at once.
-	// Longer costs less, shorter is sooner. Default 5 ms.
+	// NewsPause is the shortest time between two batches of news to one node; the first after a pause is sent at once. Longer
+	// takes less CPU, shorter has less latency. Default 5 ms.
 	NewsPause time.Duration
 	// Follows bounds the follows that one other node may have here. Default 131072.
 	Follows int

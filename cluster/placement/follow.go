@@ -17,16 +17,16 @@ import (
 // subscription is a follow of a conversation of another node.
 type subscription struct {
 	sink   follow.Sink
-	quit   atomic.Bool // the sink wants no more; set from anywhere, also from the sink
+	quit   atomic.Bool // the sink wants no more changes; may be set from any goroutine, also by the sink
 	cancel func()      // ends the follow; nil until it has begun
 
-	mu     sync.Mutex // orders the calls of the sink
-	number uint64     // of the newest change heard
+	mu     sync.Mutex // serializes calls of the sink
+	number uint64     // of the newest change received
 	closed bool
 }
 
-// Follow subscribes to a conversation of another node: a snapshot, and the changes right after it, in order and once
-// each. Ctx bounds the set-up only. When the link breaks, or a change is missing, the sink is closed.
+// Follow subscribes to a conversation of another node: it returns a snapshot, then the sink gets all changes after it, in order
+// and once each. ctx bounds the set-up only. The sink is closed when the link breaks or a change is missing.
 func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink follow.Sink) (*conversationpb.Snapshot, func(), error) {
 	var sub *subscription
 	response, err := s.carry(ctx, to.Node, uint32(to.Shard), func(on *session, passTo string) (*nodepb.Response, error) {
@@ -51,7 +51,7 @@ func (s *System) Follow(ctx context.Context, to cluster.Owner, id string, sink f
 	return nil, nil, err
 }
 
-// followOver begins a follow over a connection. It has begun when the answer is a reply.
+// followOver starts a follow over a connection. It has started if the answer is a reply.
 func (s *System) followOver(ctx context.Context, on *session, question *nodepb.Follow, sub *subscription) (*nodepb.Response, error) {
 	question.Id = s.ids.Add(1)
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -72,7 +72,7 @@ func (s *System) followOver(ctx context.Context, on *session, question *nodepb.F
 	return response, nil
 }
 
-// told takes news of followed conversations.
+// receiveNews passes changes of followed conversations to their sinks.
 func (l *link) receiveNews(batch *nodepb.Batch) {
 	for _, news := range batch.GetNews() {
 		id := news.GetFollow()
@@ -81,7 +81,7 @@ func (l *link) receiveNews(batch *nodepb.Batch) {
 		l.mu.Unlock()
 		switch {
 		case sub == nil:
-			// Given up here. The other side has not heard of it, or it never will.
+			// It has ended here, and the other side does not know that yet.
 			l.dropFollow(id)
 		case !sub.hear(news):
 			l.dropFollow(id)
@@ -114,7 +114,7 @@ func (l *link) dropFollow(id uint64) {
 	}
 }
 
-// acknowledge makes room for more news, not for every batch.
+// acknowledge makes room for more news on the other side, once for several batches.
 func (l *link) acknowledge(sent uint64) {
 	l.mu.Lock()
 	l.state.received = max(l.state.received, sent)
@@ -130,7 +130,7 @@ func (l *link) acknowledge(sent uint64) {
 	}
 }
 
-// hear passes news on, false when some is missing before it.
+// hear passes news to the sink; false if changes before it are missing.
 func (f *subscription) hear(news *nodepb.News) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *subscription) hear(news *nodepb.News) bool {
 	return true
 }
 
-// close tells the sink that there will be no more.
+// close closes the sink.
 func (f *subscription) close(reason error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

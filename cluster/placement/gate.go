@@ -29,7 +29,7 @@ func (g *gate) Receive(ctx actor.Context) {
 	}
 }
 
-// serve has a call served by a goroutine of its own.
+// serve handles a call in a goroutine of its own.
 func (l *link) serve(question *nodepb.Call, at *gate) {
 	s := l.system
 	request := question.GetRequest()
@@ -58,7 +58,7 @@ func (l *link) serve(question *nodepb.Call, at *gate) {
 	}
 }
 
-// admit serves another node in a goroutine of its own, or says why not.
+// admit runs a task for another node in a goroutine, or returns why it does not.
 func (s *System) admit(task func()) (refused string) {
 	select {
 	case s.slots <- struct{}{}:
@@ -77,7 +77,7 @@ func (s *System) admit(task func()) (refused string) {
 	return ""
 }
 
-// finished takes a call from those that are served, false when nobody waits for its answer any more.
+// finished removes a call from those being served; false if nobody waits for its answer any more.
 func (l *link) finished(id uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,12 +86,12 @@ func (l *link) finished(id uint64) bool {
 	return waited
 }
 
-// refusal says that nothing was done, so that the caller may ask again.
+// refusal is the answer that nothing was done, so that the caller may retry.
 func (s *System) refusal(in uint32, why string) *nodepb.Response {
 	return s.encode(in, &notOwnerError{shard: in, why: why})
 }
 
-// handle asks the shell, or the node that the request is meant for. Nil = no answer will come.
+// handle passes a request to the shell, or to the node that it is addressed to. Nil = there will be no answer.
 func (s *System) handle(ctx context.Context, from string, request *nodepb.Request) *nodepb.Response {
 	if to := request.GetPassTo(); to != "" && to != s.config.Name {
 		return s.passOn(ctx, request)
@@ -128,7 +128,8 @@ func (s *System) reply(reply proto.Message) *nodepb.Response {
 	return &nodepb.Response{Outcome: &nodepb.Response_Reply{Reply: packed}}
 }
 
-// answer sends an answer, nil to say that none will come; false when it is lost. Without a connection the other side is told so when there is one again.
+// answer sends an answer, nil to say that there will be none; false if it is lost. Without a connection it is lost: the other side
+// fails its calls when it reconnects.
 func (l *link) answer(id uint64, response *nodepb.Response) bool {
 	l.mu.Lock()
 	on := l.state.session
@@ -137,20 +138,20 @@ func (l *link) answer(id uint64, response *nodepb.Response) bool {
 		return false
 	}
 	if f := response.GetFault(); f != nil {
-		f.Message = strings.ToValidUTF8(f.GetMessage(), "?") // else it could not be encoded, and would vanish
+		f.Message = strings.ToValidUTF8(f.GetMessage(), "?") // otherwise encoding fails and the answer is dropped
 	}
 	size := len(response.GetReply().GetValue()) + len(response.GetFault().GetMessage()) + len(response.GetFault().GetDetails()) + callBytes
 	if on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id, Response: response}}}, size) {
 		return true
 	}
-	// Its caller must not be left waiting: an answer that says nothing is lost.
+	// The caller must not be left waiting: an empty answer tells it that the real one is lost.
 	if !on.send(nodeTarget, &nodepb.Envelope{Body: &nodepb.Envelope_Answer{Answer: &nodepb.Answer{Call: id}}}, callBytes) {
 		l.disconnect(on, "too much waits to be sent to it")
 	}
 	return false
 }
 
-// abandoned takes the word that nobody waits for a call or a follow any more.
+// abandoned ends a call or a follow for which nobody waits any more.
 func (l *link) abandoned(id uint64) {
 	l.mu.Lock()
 	cancel, served := l.state.served[id]

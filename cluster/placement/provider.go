@@ -12,12 +12,11 @@ import (
 // kind is the kind of the virtual actors: every entity, found by its id.
 const kind = "entity"
 
-// provider is a ClusterProvider: it tells the engine who the members are.
+// provider is a ClusterProvider: it gives the engine the members of the cluster.
 type provider struct {
 	engine *engine
 
-	// mu is held while the engine is told: of two snapshots that overtake each other, the older one would have members
-	// blocked for good.
+	// mu is held while the engine is updated: an older snapshot that arrives after a newer one would block members for good.
 	mu      sync.Mutex
 	present map[string]string // member id by host
 	gone    map[string]int    // how often a host was reported gone
@@ -34,8 +33,8 @@ func (p *provider) StartClient(*actorcluster.Cluster) error {
 // Shutdown implements actorcluster.ClusterProvider.
 func (p *provider) Shutdown(bool) error { return nil }
 
-// update tells the engine the members. One that was gone comes back under another id: the engine never takes an id
-// back. The ids need not be the same on all nodes.
+// update gives the engine the members. A member that was gone returns under another id, since the engine never accepts an id
+// again. The ids need not be the same on all nodes.
 func (p *provider) update(members []Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +62,7 @@ func (p *provider) update(members []Member) {
 	p.engine.cluster.MemberList.UpdateClusterTopology(told)
 }
 
-// lookup is an IdentityLookup: an entity is found behind the gate of its shard, at the shard's owner. There is no cache
-// to go stale.
+// lookup is an IdentityLookup: an entity is addressed through the gate of its shard on the shard's owner. Nothing is cached.
 type lookup struct{ engine *engine }
 
 // Get implements actorcluster.IdentityLookup.

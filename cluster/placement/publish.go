@@ -14,8 +14,8 @@ import (
 	"parley/proto/nodepb"
 )
 
-// publication is a follow that another node has here. It is the sink of the shell: what it hears waits until the
-// link's pump takes it along.
+// publication is a follow of another node on an entity of this one. It is the shell's sink: changes wait in it until the link's
+// pump sends them.
 type publication struct {
 	link *link
 	id   uint64
@@ -23,30 +23,30 @@ type publication struct {
 	stop context.CancelFunc // ends the context of the follow
 
 	mu      sync.Mutex
-	cancel  func()           // ends the follow; nil until it has begun
-	open    bool             // the snapshot is on its way: changes may follow
+	cancel  func()           // ends the follow; nil until it has started
+	open    bool             // the snapshot has been sent: changes may follow
 	over    bool             // nobody waits for changes any more
-	closed  *nodepb.Response // why the follow ended; told after what waits
+	closed  *nodepb.Response // why the follow ended; sent after the waiting changes
 	waiting []waitingChange
 	bytes   int
 	listed  bool   // in the pump's list
 	number  uint64 // of the newest change that was sent
 }
 
-// waitingChange is a change, or pieces of text that continue one another.
+// waitingChange is a change, or merged deltas of text that continue one another.
 type waitingChange struct {
 	change *conversationpb.Change
-	text   *strings.Builder // set when pieces were merged: the text of the delta
+	text   *strings.Builder // the merged text; nil = nothing was merged
 	bytes  int
 }
 
-// mergedText bounds the text that pieces are merged to.
+// mergedText bounds the merged text of one change.
 const mergedText = 32 << 10
 
-// changeBytes is about what a change takes besides its text.
+// changeBytes is the approximate size of a change without its text.
 const changeBytes = 96
 
-// publish has a follow begun by a goroutine of its own.
+// publish starts a follow in a goroutine of its own.
 func (l *link) publish(question *nodepb.Follow) {
 	s := l.system
 	ctx, stop := context.WithCancel(s.life)
@@ -76,7 +76,7 @@ func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
 	if left := time.Duration(question.GetTimeoutNs()); left > 0 {
 		timeout = min(timeout, left)
 	}
-	limit := time.AfterFunc(timeout, p.stop) // of setting it up: the context itself lives as long as the follow
+	limit := time.AfterFunc(timeout, p.stop) // bounds the set-up only: the context lives as long as the follow
 	response, cancel := p.follow(ctx, question)
 	limit.Stop()
 	if cancel == nil {
@@ -102,7 +102,7 @@ func (p *publication) begin(ctx context.Context, question *nodepb.Follow) {
 	p.mu.Unlock()
 }
 
-// follow begins the follow, here or at the node that it is meant for. cancel is nil when it has not begun.
+// follow starts the follow, here or at the node that it is addressed to. cancel is nil if it has not started.
 func (p *publication) follow(ctx context.Context, question *nodepb.Follow) (response *nodepb.Response, cancel func()) {
 	s := p.link.system
 	if to := question.GetPassTo(); to != "" && to != s.config.Name {
@@ -125,7 +125,7 @@ func (p *publication) Change(change *conversationpb.Change) {
 	if p.over || p.closed != nil {
 		return
 	}
-	// Protobuf has no text that is not UTF-8: the engine would drop the whole batch, without a word.
+	// Protobuf strings must be UTF-8: the engine would silently drop the whole batch.
 	if !utf8.ValidString(change.GetDelta().GetText()) {
 		p.dropLocked()
 		p.closed = fault("text that is not UTF-8 cannot be passed on")
@@ -143,7 +143,7 @@ func (p *publication) Change(change *conversationpb.Change) {
 	p.listLocked()
 }
 
-// addLocked adds a change to those that wait and returns its size. Text that continues the last one is added to it.
+// addLocked queues a change and returns its size. Text that continues the last change is merged into it.
 func (p *publication) addLocked(change *conversationpb.Change) (size int) {
 	delta := change.GetDelta()
 	plain := delta != nil && len(change.GetEvents()) == 0 && change.GetRunStarted() == nil
@@ -196,7 +196,7 @@ func (p *publication) Closed(reason error) {
 	p.listLocked()
 }
 
-// listLocked has the pump come by.
+// listLocked puts the publication on the pump's list if it has something to send.
 func (p *publication) listLocked() {
 	if p.open && !p.listed && !p.over && (len(p.waiting) > 0 || p.closed != nil) {
 		p.listed = true
@@ -204,20 +204,20 @@ func (p *publication) listLocked() {
 	}
 }
 
-// dropLocked forgets what waits.
+// dropLocked drops the waiting changes.
 func (p *publication) dropLocked() {
 	p.link.pump.waiting.Add(-int64(p.bytes))
 	p.waiting, p.bytes = nil, 0
 }
 
-// portion is some of what waits of a publication.
+// portion is a part of a publication's waiting changes.
 type portion struct {
 	news *nodepb.News // nil = nothing waits
 	size int
-	more bool // some is left
+	more bool // changes are left
 }
 
-// take takes what waits, up to about limit bytes.
+// take removes waiting changes up to about limit bytes.
 func (p *publication) take(limit int) portion {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -248,7 +248,7 @@ func (p *publication) take(limit int) portion {
 
 func (w *waitingChange) finish() *conversationpb.Change {
 	if w.text == nil {
-		return w.change // shared with other followers: not to be touched
+		return w.change // shared with other followers: must not be modified
 	}
 	before := w.change.GetDelta()
 	return &conversationpb.Change{
@@ -257,7 +257,7 @@ func (w *waitingChange) finish() *conversationpb.Change {
 	}
 }
 
-// abandon ends the follow: nobody waits for it.
+// abandon ends the follow because nobody waits for its changes.
 func (p *publication) abandon() {
 	p.mu.Lock()
 	over := p.over

@@ -8,21 +8,21 @@ import (
 	"parley/proto/nodepb"
 )
 
-// pump sends the news of all follows of one other node: one batch at a time, and only as much as that node keeps up
-// with, so that nothing piles up on the way.
+// pump sends the changes of all follows of one other node, one batch at a time and only as much as that node acknowledges, so that
+// nothing accumulates in the connection.
 type pump struct {
 	link    *link
 	poked   chan struct{} // capacity 1: there is news, or room for it
 	waiting atomic.Int64  // bytes that wait in all publications
 
 	mu    sync.Mutex
-	list  []*publication // that have news, in the order in which they had it
+	list  []*publication // those with news, in order of arrival
 	sent  uint64         // bytes on the current connection
-	taken uint64         // of those, what the other side has acknowledged
+	taken uint64         // of sent, what the other side has acknowledged
 	on    *session       // the current connection
 }
 
-// batchBytes is about how large a batch gets.
+// batchBytes is the approximate size at which a batch is sent.
 const batchBytes = 128 << 10
 
 func newPump(l *link) *pump { return &pump{link: l, poked: make(chan struct{}, 1)} }
@@ -41,14 +41,14 @@ func (p *pump) add(news *publication) {
 	p.poke()
 }
 
-// reset forgets who has news: those publications are over.
+// reset empties the list: its publications have ended.
 func (p *pump) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = nil
 }
 
-// acked takes the word that news has arrived.
+// acked handles an acknowledgement.
 func (p *pump) acked(received uint64) {
 	p.mu.Lock()
 	p.taken = max(p.taken, min(received, p.sent))
@@ -66,7 +66,7 @@ func (p *pump) run() {
 		case <-l.life.Done():
 			return
 		}
-		// The first news after a pause goes at once; what comes soon after waits for company.
+		// The first news after a pause is sent at once; what follows is batched.
 		for p.send() {
 			timer.Reset(l.system.config.NewsPause)
 			select {
@@ -78,11 +78,11 @@ func (p *pump) run() {
 	}
 }
 
-// send sends one batch, false when there is nothing to send or no room.
+// send sends one batch; false if there is nothing to send or the window is full.
 func (p *pump) send() bool {
 	on := p.link.connected()
 	if on == nil {
-		return false // what waits is over with the connection
+		return false // the waiting changes ended with the connection
 	}
 	p.mu.Lock()
 	if p.on != on {
@@ -112,7 +112,7 @@ func (p *pump) send() bool {
 	return true
 }
 
-// collect takes from who has news. Who has more than fits goes to the end of the list.
+// collect fills a batch from the publications on the list. One with more than fits goes to the end of the list.
 func (p *pump) collect() (batch *nodepb.Batch, size int, ended []uint64) {
 	for size < batchBytes {
 		next := p.next()

@@ -10,12 +10,12 @@ import (
 	"parley/proto/nodepb"
 )
 
-// A node that cannot be reached is asked through one that can: a network may be broken between two nodes only. The
-// question names the node that it is meant for, and whoever gets it passes it on over its own connection or says that it
-// has none. It is passed on once, so it cannot go in circles.
+// A node that cannot be reached directly is called through another one, since the network may be broken between two nodes only.
+// The request names its destination; the node that receives it forwards it over its own connection, or answers that it has none.
+// A request is forwarded once, so it cannot loop.
 
-// carry makes an exchange with a node, over the connection to it or, when there is none, over that to another node that
-// passes it on: passTo names the node then. Nothing was done when the error is "not the owner".
+// carry makes an exchange with a node over the connection to it or, without one, over that to another node, which forwards it to
+// passTo. Nothing was done if the error is "not the owner".
 func (s *System) carry(
 	ctx context.Context, node string, in uint32, exchange func(on *session, passTo string) (*nodepb.Response, error),
 ) (*nodepb.Response, error) {
@@ -24,7 +24,7 @@ func (s *System) carry(
 		return exchange(on, "")
 	}
 	l := s.links.Load().byName[node]
-	if !follow.IsNotOwner(unreached) || l == nil || l.unrelayable() { // without a link gossip has lost it: it is not to be asked
+	if !follow.IsNotOwner(unreached) || l == nil || l.unrelayable() { // without a link the node is not a member any more
 		return nil, unreached
 	}
 	for _, through := range s.relays(node) {
@@ -44,7 +44,7 @@ func (s *System) carry(
 	return nil, unreached
 }
 
-// relays are the connections to other nodes that pass things on. Different questions begin with different ones.
+// relays are the connections to other nodes that can forward requests, rotated so that requests spread over them.
 func (s *System) relays(besides string) []*session {
 	var links []*link
 	for name, l := range s.links.Load().byName {
@@ -66,7 +66,7 @@ func (s *System) relays(besides string) []*session {
 	return found
 }
 
-// passOn makes a request of another node that is meant for a third. It returns nil when no answer will come.
+// passOn forwards a request of another node to a third. It returns nil if there will be no answer.
 func (s *System) passOn(ctx context.Context, request *nodepb.Request) *nodepb.Response {
 	to, in := request.GetPassTo(), request.GetShard()
 	request.PassTo = ""
@@ -89,8 +89,8 @@ func notPassed(in uint32) *nodepb.Response {
 	return &nodepb.Response{Outcome: &nodepb.Response_NotOwner{NotOwner: &nodepb.NotOwner{Shard: in, NotPassed: true}}}
 }
 
-// passFollowOn follows a conversation of a third node for the one whose question it is. Without an answer that the follow
-// has begun there is nothing to cancel; a nil answer is lost.
+// passFollowOn follows a conversation of a third node for another one. cancel is nil if the follow has not started, the response
+// is nil if it is lost.
 func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink follow.Sink) (*nodepb.Response, func()) {
 	on, err := s.reach(ctx, question.GetPassTo(), question.GetShard())
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *System) passFollowOn(ctx context.Context, question *nodepb.Follow, sink
 	return response, sub.cancel
 }
 
-// Unreached are the members that this node has no connection to right now, by name.
+// Unreached returns the names of the members that this node has no connection to right now.
 func (s *System) Unreached() []string {
 	var names []string
 	for name, l := range s.links.Load().byName {

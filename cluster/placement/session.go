@@ -13,20 +13,20 @@ import (
 	"parley/proto/nodepb"
 )
 
-// session is one connection of a link, under a virtual address of its own. The engine tears down whatever is new at an
-// address when something old at it ends late; so an address is used once.
+// session is one connection of a link. It has a virtual address of its own that is never reused: when an old connection ends late,
+// the engine tears down whatever has the same address.
 type session struct {
 	link       *link
 	generation uint64
 	target     string
-	since      int64         // clock at its beginning
+	since      int64         // clock when it was opened
 	up         chan struct{} // closed when proven
 	over       chan struct{} // closed when it ends
 	queued     atomic.Int64  // bytes in the engine's queue
 
 	// Under the link's lock.
-	proven bool  // the other side hears us
-	echoed int64 // newest beat that came back
+	proven bool  // the other side has answered
+	echoed int64 // newest beat that was echoed
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -35,8 +35,8 @@ type session struct {
 
 const dialTimeout = time.Second
 
-// open begins a connection, nil when nobody listens at the address. The engine makes the real one when the first
-// message is sent; it would take two seconds to find out that nobody is there, so that is tried first.
+// open opens a connection; nil if nobody listens at the address. The engine connects when the first message is sent and takes two
+// seconds to notice that nobody listens, so the address is probed first.
 func (l *link) open() *session {
 	s := l.system
 	l.mu.Lock()
@@ -69,28 +69,28 @@ func (l *link) open() *session {
 	return on
 }
 
-// close has everything end that belongs to the connection.
+// close ends everything that belongs to the connection.
 func (on *session) close() {
 	s := on.link.system
-	s.routes.Delete(on.target) // first: what ends now is no news
+	s.routes.Delete(on.target) // first: the ends below must not be reported as a lost connection
 	on.mu.Lock()
 	on.closed = true
 	conns := on.conns
 	on.conns = nil
 	on.mu.Unlock()
 	close(on.over)
-	// The engine's writer may hang in a write that nobody reads.
+	// The engine's writer may be blocked in a write that the other side does not read.
 	for conn := range conns {
 		_ = conn.Close()
 	}
 	s.engine.publishTerminated(on.target)
 }
 
-// smallReserve is what small messages (beats, refusals) may take when the queue is full.
+// smallReserve is how much small messages (beats, refusals) may take when the queue is full.
 const smallReserve = 1 << 20
 
-// send gives a message to the engine, false when too much waits already. One message always has room. What is sent on a
-// connection that is over is dropped: whoever waits for an answer is told so by the link.
+// send passes a message to the engine; false if the queue is full. An empty queue takes a message of any size. Messages on a
+// connection that has ended are dropped: the link fails the calls that wait for their answers.
 func (on *session) send(process string, envelope *nodepb.Envelope, size int) bool {
 	s := on.link.system
 	limit := int64(s.config.QueueBytes)
@@ -104,7 +104,7 @@ func (on *session) send(process string, envelope *nodepb.Envelope, size int) boo
 	}
 	envelope.From, envelope.Generation = s.host, on.generation
 	select {
-	case <-on.over: // the engine would connect to the address once more
+	case <-on.over: // the engine would reconnect to the address
 	default:
 		s.engine.send(on.target, process, &queuedEnvelope{Envelope: envelope, queued: &on.queued, size: int64(size)})
 	}
@@ -113,7 +113,7 @@ func (on *session) send(process string, envelope *nodepb.Envelope, size int) boo
 
 var errNoRoute = errors.New("placement: the connection is over")
 
-// dial makes the engine's connections: to the address of the session whose virtual address it is.
+// dial makes the engine's connections: it maps a session's virtual address to the node's real one.
 func (s *System) dial(ctx context.Context, target string) (net.Conn, error) {
 	on := s.route(target)
 	if on == nil {
@@ -145,7 +145,7 @@ func (s *System) route(target string) *session {
 	return on
 }
 
-// disconnected hears from the engine that a connection has ended. The engine may hold locks.
+// disconnected is called by the engine when a connection has ended. The engine may hold locks.
 func (s *System) disconnected(target string) {
 	if on := s.route(target); on != nil {
 		on.link.disconnect(on, "the connection was lost")
@@ -162,5 +162,5 @@ func (c *trackedConn) Close() error {
 	c.session.mu.Lock()
 	delete(c.session.conns, c)
 	c.session.mu.Unlock()
-	return c.Conn.Close() //nolint:wrapcheck // a connection in between
+	return c.Conn.Close() //nolint:wrapcheck // a wrapper of a connection
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// assign says on which nodes the copies of every shard should be: where they are, as far as possible.
+// assign decides on which nodes the copies of every shard should be, moving as few as possible.
 func (p *planner) assign() {
 	for _, g := range p.groups {
 		for _, id := range p.placed(g) {
@@ -22,8 +22,7 @@ func (p *planner) assign() {
 	}
 }
 
-// placed are the members that count as copies. The directory is everywhere: only its votes are placed, and what it
-// takes to have enough of them.
+// placed are the members that count as copies. The directory has a copy on every node: only its voters are placed.
 func (p *planner) placed(g *Group) []NodeID {
 	members := slices.Clone(g.Voters)
 	if g.Shard != Directory {
@@ -42,12 +41,12 @@ func (p *planner) take(g *Group, id NodeID) {
 	p.load[id]--
 }
 
-// wants says that a node should have a copy of a shard, with or without a vote.
+// wants reports whether a node should have a copy of a shard, voting or not.
 func (p *planner) wants(g *Group, id NodeID) bool {
 	return slices.Contains(p.want[g.Shard], id) || g.Shard == Directory && p.keeps(id)
 }
 
-// fill finds nodes for the copies that are missing: those that have the fewest.
+// fill assigns missing copies to the nodes that have the fewest.
 func (p *planner) fill(g *Group) {
 	for len(p.want[g.Shard]) < p.copies {
 		var best *Node
@@ -67,8 +66,8 @@ func (p *planner) fill(g *Group) {
 	}
 }
 
-// trim gives up copies that are too many, on the nodes that have the most. A move is a copy too many for a while: the
-// node that it came from has more than the one it went to.
+// trim removes surplus copies from the nodes that have the most. During a move there is one copy too many: its source has more
+// copies than its destination.
 func (p *planner) trim(g *Group) {
 	for len(p.want[g.Shard]) > p.copies {
 		worst := slices.MaxFunc(p.want[g.Shard], func(a, b NodeID) int {
@@ -83,8 +82,7 @@ func (p *planner) trim(g *Group) {
 	}
 }
 
-// even moves one copy from the node that has most to the one that has least. It is false when they differ by one at
-// most.
+// even moves one copy from the node with the most to the one with the fewest. It returns false if they differ by at most one.
 func (p *planner) even() bool {
 	var most, least *Node
 	for _, n := range p.order {
@@ -119,7 +117,7 @@ func (p *planner) even() bool {
 	return true
 }
 
-// betterMove prefers a move to a node that is a member already, then one that leaves the leader where it is.
+// betterMove prefers a move to a node that already is a member, then one that does not move the leader.
 func (p *planner) betterMove(g, than *Group, from, to NodeID) bool {
 	return cmp.Or(
 		order(g.member(to), than.member(to)),
@@ -127,7 +125,7 @@ func (p *planner) betterMove(g, than *Group, from, to NodeID) bool {
 	) > 0
 }
 
-// order puts false before true.
+// order compares booleans: false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:

@@ -26,7 +26,7 @@ type accountCommand struct {
 	noun       string
 }
 
-// field is a flag of create or set, and what it is called in JSON.
+// field is a flag of create or set and its name in JSON.
 type field struct{ flag, key, usage string }
 
 func tenants() accountCommand {
@@ -170,7 +170,7 @@ func (c accountCommand) list(ctx context.Context, flags *flag.FlagSet, to *opera
 	return table.Flush()
 }
 
-// cell is a value of an answer as a table shows it.
+// cell formats a value of an answer for a table.
 func cell(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -189,7 +189,7 @@ func cell(value any) string {
 	}
 }
 
-// printable is text without what would move the cursor, break the table, or hide in it: names come from tenants.
+// printable removes control and invisible characters: names come from tenants and must not move the cursor or break the table.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -199,7 +199,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// make creates an account and prints it. The secret of a token is printed here and nowhere else.
+// make creates an account and prints it. This is the only time that a token's secret is printed.
 func (c accountCommand) make(ctx context.Context, flags *flag.FlagSet, to *operator, args []string, s surroundings) error {
 	values := textFlags(flags, c.create)
 	quiet := false
@@ -257,7 +257,7 @@ func textFlags(flags *flag.FlagSet, fields []field) map[string]field {
 	return byFlag
 }
 
-// bodyOf is the request body with the flags that were given.
+// bodyOf is the request body with the flags that are set.
 func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
 	body := map[string]any{}
 	var problem error
@@ -272,7 +272,7 @@ func bodyOf(flags *flag.FlagSet, fields map[string]field) ([]byte, error) {
 			levels := map[string]string{}
 			for part := range strings.SplitSeq(text, ",") {
 				part = strings.TrimSpace(part)
-				if at := strings.LastIndexAny(part, ":."); at > 0 { // document 3, 2.3: either
+				if at := strings.LastIndexAny(part, ":."); at > 0 { // document 3, 2.3 allows both
 					levels[part[:at]] = part[at+1:]
 				} else if text != "" {
 					problem = fmt.Errorf("--%s: %q is not service:level", f.Name, part)
@@ -304,7 +304,7 @@ func printJSON(w io.Writer, text []byte) error {
 	return err
 }
 
-// send makes a small request and returns its whole answer.
+// send makes a request and returns its answer, which is small.
 func (o *operator) send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	answer, err := o.callWith(ctx, method, path, bytes.NewReader(body))
 	if err != nil {

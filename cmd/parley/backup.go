@@ -19,7 +19,7 @@ import (
 	"parley/persistence"
 )
 
-// takeBackup copies a running cluster into a file.
+// takeBackup writes a backup of a running cluster to a file.
 func takeBackup(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("backup", flag.ContinueOnError)
 	from := operatorFlags(flags)
@@ -74,16 +74,16 @@ func backupTo(ctx context.Context, from *operator, name string, w io.Writer) (er
 	return err
 }
 
-// maxManifest bounds what is read of a manifest.
+// maxManifest bounds the size of a manifest.
 const maxManifest = 16 << 20
 
-// readManifest finds out whether a file is a backup, and of what.
+// readManifest reads the manifest of a backup, with an error if the file is not one.
 func readManifest(file *zip.Reader) (*node.Manifest, error) {
 	text, err := file.Open(node.ManifestName)
 	if err != nil {
 		return nil, fmt.Errorf("it is no backup, or not a whole one: %w", err)
 	}
-	defer text.Close() //nolint:errcheck // it was read
+	defer text.Close() //nolint:errcheck // only read
 	manifest := &node.Manifest{}
 	if err := json.NewDecoder(io.LimitReader(text, maxManifest)).Decode(manifest); err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
@@ -97,7 +97,7 @@ func readManifest(file *zip.Reader) (*node.Manifest, error) {
 	return manifest, nil
 }
 
-// checkBackup compares every part with its checksum.
+// checkBackup verifies the checksum of every part.
 func checkBackup(r io.ReaderAt, size int64) (*node.Manifest, error) {
 	file, err := zip.NewReader(r, size)
 	if err != nil {
@@ -124,7 +124,7 @@ func checkPart(file *zip.Reader, part *node.Part) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // it was read
+	defer stream.Close() //nolint:errcheck // only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, stream); err != nil {
 		return err
@@ -135,7 +135,7 @@ func checkPart(file *zip.Reader, part *node.Part) error {
 	return nil
 }
 
-// restore makes a data directory out of a backup.
+// restore makes a data directory from a backup.
 func restore(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 	from := flags.String("from", "", "`FILE` of parley backup (required)")
@@ -155,7 +155,7 @@ func restoreFrom(ctx context.Context, name, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // only read
 	info, err := file.Stat()
 	if err != nil {
 		return err

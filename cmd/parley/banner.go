@@ -9,7 +9,7 @@ import (
 	"parley/cmd/parley/node"
 )
 
-// writeBanner tells a person at a terminal where to click and what to curl. Programs read the log, or /readyz.
+// writeBanner prints addresses and example commands for a person at a terminal. Programs read the log, or /readyz.
 func writeBanner(w io.Writer, c *config.Config, n *node.Node) {
 	at := "http://" + n.Addr().String()
 	api := at + strings.TrimSuffix(c.HTTP.BasePath, "/")
@@ -31,7 +31,7 @@ func writeBanner(w io.Writer, c *config.Config, n *node.Node) {
 	fmt.Fprintf(w, "Ctrl-C stops it gracefully.\n\n")
 }
 
-// writeTrial shows a conversation as commands, with the header that authentication asks for.
+// writeTrial prints the commands of an example conversation, with the header that authentication requires.
 func writeTrial(w io.Writer, c *config.Config, api string) {
 	curl, owner := "curl -s", `,"userId":"ada"`
 	fmt.Fprintf(w, "\nTry it from another terminal:\n\n")
@@ -49,7 +49,7 @@ func writeTrial(w io.Writer, c *config.Config, api string) {
 	fmt.Fprintln(w)
 }
 
-// tokenHint says where a caller's token comes from.
+// tokenHint describes where a caller's token comes from.
 func tokenHint(auth *config.Auth) string {
 	switch auth.Provider {
 	case config.ProviderStatic:
@@ -61,7 +61,7 @@ func tokenHint(auth *config.Auth) string {
 	}
 }
 
-// writeFirstToken shows the API token that the first start has made. It is shown this once.
+// writeFirstToken prints the API token that the first start has created. It cannot be printed again.
 func writeFirstToken(w io.Writer, c *config.Config, n *node.Node, token string) {
 	fmt.Fprintf(w, `
 The first API token, shown this once (parley token create makes others):

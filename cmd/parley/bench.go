@@ -8,12 +8,12 @@ import (
 	"parley/persistence/yardstick"
 )
 
-// runBench hands over to the load generator.
+// runBench runs the load generator.
 func runBench(ctx context.Context, args []string, s surroundings) int {
 	return bench.Main(ctx, args, s.stdout, s.stderr, measureDisk)
 }
 
-// measureDisk is the yardstick of `parley bench disk`.
+// measureDisk measures the disk for `parley bench disk`.
 func measureDisk(ctx context.Context, dir string, writers int, duration time.Duration) (*bench.DiskReport, error) {
 	result, err := yardstick.Measure(ctx, dir, writers, duration)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"parley/cluster/certs"
 )
 
-// makeCerts makes a certificate authority and certificates of nodes, for development.
+// makeCerts makes a certificate authority and node certificates for development.
 func makeCerts(_ context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("certs", flag.ContinueOnError)
 	dir := flags.String("dir", "parley-certs", "`DIRECTORY` to write to; what is there is kept, and used to sign")

@@ -1,5 +1,5 @@
-// Command parley runs a node of the conversation server, and what belongs around it: load generator, route table.
-// This package parses the sub-command, hands over, and turns the outcome into an exit code: 0, 1 (failed), 2 (usage).
+// Command parley runs a node of the conversation server and its tools: operations, backup, load generator, route table.
+// This package parses the sub-command, runs it, and returns an exit code: 0, 1 (failed), 2 (usage).
 package main
 
 import (
@@ -9,23 +9,23 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // the tool current_time knows zones on machines without a database of them
+	_ "time/tzdata" // time zones for the tool current_time on machines without a zone database
 
 	"parley/actors/turn/document"
 )
 
-// Exit codes. Others script against them.
+// Exit codes. Scripts rely on them.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// privateMask lets nobody else read what any part of the process, or a process that it starts, writes: conversations, keys,
-// pages on their way to paper. Libraries make their files as they like.
+// privateMask is the umask: only the owner may read files that the process or its children write, such as conversations, keys and
+// pages to be printed. It also covers files that libraries create with wider modes.
 const privateMask = 0o077
 
-// surroundings is what a command may touch of its process.
+// surroundings are a command's arguments and streams.
 type surroundings struct {
 	environ        []string
 	stdout, stderr io.Writer
@@ -60,12 +60,12 @@ func main() {
 	os.Exit(run(untilSignal(), os.Args[1:], surroundings{environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}))
 }
 
-// untilSignal returns a context that the first signal ends, and with it, gracefully, the command. A second signal ends
-// the process at once, whenever it comes: the default is back before the context ends, so that whoever sees an effect of
-// the first signal can count on it, and a second one that came before that is raised again.
+// untilSignal returns a context that the first signal cancels, which ends the command gracefully. A second signal ends the process
+// at once: the default handling is restored before the context is cancelled, and a second signal that arrives before that is
+// raised again.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2) // the first, and one that comes before the default is back
+	signals := make(chan os.Signal, 2) // the first, and one that arrives before the default is restored
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, s surroundings) int {
 		return exitOK
 	case "-version", "--version":
 		return version(ctx, args[1:], s)
-	case document.WorkerArgument: // how a node parses a document: in a process of its own, which may die of it
+	case document.WorkerArgument: // a node parses documents in a child process, which may crash
 		return document.Work(args[1:], os.Stdin, s.stdout, s.stderr)
 	}
 	for _, c := range commands() {

@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// gcPercent lets the heap grow to five times what lives in it before it is collected. What lives in it is small: the
-	// store's cache is outside it and idle conversations are packed, so the Go default would collect many times a second
-	// under load, for a fifth of the processor. GOGC overrides it.
+	// gcPercent lets the heap grow to five times its live size before a collection. The live size is small: the store's cache is
+	// outside the heap and idle conversations are packed, so with Go's default the collector would run many times a second under
+	// load and take a fifth of the CPU. GOGC overrides it.
 	gcPercent = 400
-	// trimEvery is how often the process looks whether it is quiet and holds what it does not need: then it gives it back,
-	// as a heap that grows slowly would not be collected for minutes.
+	// trimEvery is how often the process checks whether it is quiet and holds unneeded memory. It then returns that to the system,
+	// since a heap that grows slowly would not be collected for minutes.
 	trimEvery = 5 * time.Second
-	// quietBytes allocated since the last look are quiet; trimBytes of garbage and free memory are worth a collection.
+	// Up to quietBytes allocated since the last check count as quiet; trimBytes of garbage and free memory are worth a collection.
 	quietBytes = 8 << 20
 	trimBytes  = 16 << 20
 )
 
-// trimAfter are the quiet looks since the last load after which memory is given back whatever seems to be held: how much of
-// the heap is garbage is known after a collection only, and conversations and caches go one after the other in the first
-// minute.
+// trimAfter are the numbers of quiet checks in a row after which memory is returned in any case: how much of the heap is garbage is
+// known only after a collection, and conversations and caches are released one after the other in the first minute.
 func trimAfter() []int { return []int{1, 3, 7, 9, 11} }
 
-// tuneMemory sets the collector's pace, and gives memory back in quiet times until ctx ends.
+// tuneMemory sets the GC percentage, and returns memory to the system in quiet times until ctx ends.
 func tuneMemory(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -47,7 +46,7 @@ func trim(ctx context.Context) {
 	}
 	after := trimAfter()
 	var before uint64
-	quiet := 0 // looks in a row
+	quiet := 0 // checks in a row
 	for {
 		select {
 		case <-ctx.Done():

@@ -19,13 +19,13 @@ import (
 	"parley/cmd/parley/node"
 )
 
-// operator calls the operations surface of a running node.
+// operator calls the operations API of a running node.
 type operator struct {
 	base   string
 	client *http.Client
 }
 
-// operatorFlags adds the flag that says which node to ask.
+// operatorFlags adds the flag with the address of the node to call.
 func operatorFlags(flags *flag.FlagSet) *operator {
 	o := &operator{client: &http.Client{}}
 	base := os.Getenv("PARLEY_OPS")
@@ -36,10 +36,11 @@ func operatorFlags(flags *flag.FlagSet) *operator {
 	return o
 }
 
-// maxAnswer bounds what is read of an answer that is no stream.
+// maxAnswer bounds an answer that is not a stream.
 const maxAnswer = 64 << 20
 
-// call makes a request and returns its body, which the caller closes. A refusal is an error with the node's words.
+// call makes a request and returns the body of the answer, which the caller closes. A failure becomes an error with the node's
+// message.
 func (o *operator) call(ctx context.Context, method, path string) (io.ReadCloser, error) {
 	return o.callWith(ctx, method, path, http.NoBody)
 }
@@ -60,22 +61,21 @@ func (o *operator) callWith(ctx context.Context, method, path string, body io.Re
 	if response.StatusCode < 300 {
 		return response.Body, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // what could be read is all there is to show
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // show as much as could be read
 	_ = response.Body.Close()
 	return nil, fmt.Errorf("the node answers %s: %s", response.Status, strings.TrimSpace(string(text)))
 }
 
-// errUsage is a command line that cannot be understood.
+// errUsage is the error of an invalid command line.
 var errUsage = errors.New("usage")
 
-// operands are what a command takes besides flags.
+// operands are a command's arguments that are not flags.
 type operands struct {
 	named       string
 	least, most int
 }
 
-// parse reads a command's flags, which may stand before its operands and behind them. It has printed what is wrong when it
-// returns errUsage.
+// parse reads a command's flags, which may come before or after its operands. When it returns errUsage it has printed the reason.
 func parse(flags *flag.FlagSet, args []string, s surroundings, takes operands) ([]string, error) {
 	flags.SetOutput(s.stderr)
 	flags.Usage = func() {
@@ -129,7 +129,7 @@ func status(ctx context.Context, args []string, s surroundings) int {
 	return ended(s, showStatus(ctx, to, *asJSON, s.stdout))
 }
 
-// statusTimeout bounds one look at the cluster, stepsTimeout the second look at the node that places.
+// statusTimeout bounds a request for the status, stepsTimeout the second request to the node that runs the placement loop.
 const (
 	statusTimeout = 15 * time.Second
 	stepsTimeout  = 2 * time.Second
@@ -142,7 +142,7 @@ func (o *operator) status(ctx context.Context) (*node.Status, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer body.Close() //nolint:errcheck // it was read to its end
+	defer body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read status: %w", err)
@@ -170,7 +170,7 @@ func showStatus(ctx context.Context, from *operator, asJSON bool, w io.Writer) e
 	return writeStatus(w, found)
 }
 
-// stepsOf asks the node that places what it did: only it knows. One that cannot be asked leaves the steps out.
+// stepsOf asks the node that runs the placement loop for its last steps, which only that node knows; none if it cannot be reached.
 func (o *operator) stepsOf(ctx context.Context, placer string, members []node.Member) []node.StepStatus {
 	at := slices.IndexFunc(members, func(m node.Member) bool { return m.Name == placer && m.Ops != "" })
 	if at < 0 {
@@ -228,7 +228,7 @@ func dash(text string) string {
 	return text
 }
 
-// nodeCommand does something about one node of a cluster.
+// nodeCommand drains or resumes one node of a cluster.
 func nodeCommand(ctx context.Context, args []string, s surroundings) int {
 	flags := flag.NewFlagSet("node", flag.ContinueOnError)
 	to := operatorFlags(flags)
@@ -271,7 +271,7 @@ func (o *operator) setNode(ctx context.Context, verb, name string, w io.Writer, 
 	return o.watchDrain(ctx, name, wait, w)
 }
 
-// watchDrain tells how a node empties until it has.
+// watchDrain prints the progress of a drain until it is complete.
 func (o *operator) watchDrain(ctx context.Context, name string, wait time.Duration, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"parley/httpedge"
 )
 
-// routes prints the route table, with the place of each row in the code.
+// routes prints the route table with each route's position in the code.
 func routes(_ context.Context, args []string, s surroundings) int {
 	set := flag.NewFlagSet("parley routes", flag.ContinueOnError)
 	set.SetOutput(s.stderr)

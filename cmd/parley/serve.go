@@ -51,7 +51,7 @@ func finish(s surroundings, err error) int {
 	return exitOK
 }
 
-// newLogger makes the one logger of the process from settings that are valid.
+// newLogger makes the process's logger from valid settings.
 func newLogger(w io.Writer, settings config.Log) *slog.Logger {
 	levels := map[string]slog.Level{
 		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,

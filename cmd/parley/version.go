@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// version prints what the build recorded of itself.
+// version prints the build information.
 func version(_ context.Context, args []string, s surroundings) int {
 	if len(args) > 0 {
 		fmt.Fprintln(s.stderr, "parley version: takes no arguments")

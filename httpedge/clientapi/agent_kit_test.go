@@ -43,7 +43,7 @@ type makers struct {
 	t       *testing.T
 	url     string
 	records *collectiontest.Records
-	sealer  *endpointtest.Sealer
+	sealer  *collectiontest.Sealer
 	routes  routers.Router
 	client  *http.Client
 
@@ -71,7 +71,7 @@ func byProject(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 func serveMakers(t *testing.T) *makers {
 	t.Helper()
 	k := &makers{
-		t: t, records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{},
+		t: t, records: &collectiontest.Records{}, sealer: &collectiontest.Sealer{},
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	}
 	for _, project := range []string{"default", "small", "elsewhere"} {

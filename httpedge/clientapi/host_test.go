@@ -1,6 +1,7 @@
 package clientapi_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -58,6 +59,9 @@ func newHost(ctx context.Context, ids endpoint.IDs, files endpoint.Files) *host 
 
 // Ask implements endpoint.Runtime.
 func (h *host) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
+	if encoded, err := proto.Marshal(command); err != nil || bytes.Contains(encoded, []byte(modelSecret)) {
+		return nil, fmt.Errorf("%T carries the API key of a model: %w", command.GetBody(), err)
+	}
 	h.mu.Lock()
 	h.commands = append(h.commands, proto.CloneOf(command))
 	reply, wait, refused := h.doLocked(command)

@@ -151,7 +151,7 @@ func (a *API) mayAnswer(ctx context.Context, w *waitingCalls) error {
 				continue
 			}
 			err := a.mayResolve(ctx, w.state, &conversationpb.Resolve{
-				ActionId: action.GetId(), Agent: w.r.agent,
+				ActionId: action.GetId(), Agent: pricing(w.r.agent),
 				Resolution: &conversationpb.Resolve_Client{Client: &conversationpb.ClientResult{Output: quoted(output.GetResult())}},
 			})
 			if err != nil {

@@ -17,12 +17,12 @@ import (
 type responseView struct {
 	*wholeResponse
 
-	run    string
-	waits  *conversationpb.TurnResult // after some outputs the turn still waits for others: the stream ends with them
-	result conversationpb.TurnResult  // of the turn as it ends; not shown before
-	seq    uint64                     // of events, from 0
-	speech turns.Speech
-	spent  int64
+	run        string
+	waits      *conversationpb.TurnResult // after some outputs the turn still waits for others: the stream ends with them
+	result     conversationpb.TurnResult  // of the turn as it ends; not shown before
+	seq        uint64                     // of events, from 0
+	textStream turns.TextStream
+	spent      int64
 }
 
 // opening is what the stream begins with.
@@ -31,7 +31,7 @@ func (v *responseView) opening() sse.Frame {
 }
 
 // resume makes it the view of a turn that goes on after what it had said.
-func (v *responseView) resume() { v.speech.Resume(v.prior, false) }
+func (v *responseView) resume() { v.textStream.Resume(v.prior, false) }
 
 // Event implements sse.View.
 func (v *responseView) Event(event *conversationpb.Event) (sse.Frame, bool) {
@@ -48,7 +48,7 @@ func (v *responseView) Event(event *conversationpb.Event) (sse.Frame, bool) {
 		v.spent = body.SessionUsage.GetSpentNanoUsd()
 	case *conversationpb.Event_ToolUse:
 		if !body.ToolUse.GetGiven() {
-			return v.say(v.speech.Step(body.ToolUse.GetText())), false
+			return v.say(v.textStream.Step(body.ToolUse.GetText())), false
 		}
 	case *conversationpb.Event_AgentMessage:
 		v.result.Response = body.AgentMessage.GetMessage()
@@ -71,7 +71,7 @@ func (v *responseView) Snapshot(run sse.Run) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	return v.say(v.speech.Again(run.Text))
+	return v.say(v.textStream.Restart(run.Text))
 }
 
 // Delta implements sse.View.
@@ -79,7 +79,7 @@ func (v *responseView) Delta(run sse.Run, offset int) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	return v.say(v.speech.Hear(run.Text, offset))
+	return v.say(v.textStream.Advance(run.Text, offset))
 }
 
 // End implements sse.View.
@@ -128,7 +128,7 @@ func (v *responseView) openMessage() sse.Frame {
 
 // end tells what is left of the turn, and the whole response.
 func (v *responseView) end(result *conversationpb.TurnResult) sse.Frame {
-	frames := v.say(v.speech.Rest(result.GetResponse().GetContent()))
+	frames := v.say(v.textStream.Finish(result.GetResponse().GetContent()))
 	v.turn = result
 	if number := result.GetResponse().GetNumber(); number > 0 {
 		v.number = number

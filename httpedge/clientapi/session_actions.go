@@ -39,7 +39,7 @@ func (a *API) resolveSessionAction(ctx context.Context, in *resolveSessionAction
 	}
 	run := state.GetBackgroundRun()
 	resolve := in.Resolution.resolve
-	resolve.ActionId, resolve.Agent, resolve.Wait = in.ActionID, a.knownAgent(state), run == ""
+	resolve.ActionId, resolve.Agent, resolve.Wait = in.ActionID, pricing(a.knownAgent(state)), run == ""
 	if err = a.mayResolve(ctx, state, resolve); err != nil {
 		return nil, err
 	}

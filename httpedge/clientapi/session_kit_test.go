@@ -51,7 +51,7 @@ type sessionKit struct {
 	url     string
 	host    *host
 	records *collectiontest.Records
-	sealer  *endpointtest.Sealer
+	sealer  *collectiontest.Sealer
 	files   *endpointtest.Files
 	routes  routers.Router
 	client  *http.Client
@@ -95,8 +95,11 @@ func byName(request endpoint.Request) (endpoint.Caller, *machine.Failure) {
 	}, nil
 }
 
+// modelSecret is the API key of every agent's model: no command may carry it.
+const modelSecret = "sk-of-the-model"
+
 func priced(agent *agentpb.Agent) *agentpb.Agent {
-	agent.Model = &agentpb.Model{Key: "scripted", Price: &agentpb.Price{OutputNanoUsdPerMtok: 1_000_000_000}}
+	agent.Model = &agentpb.Model{Key: "scripted", ApiKey: modelSecret, Price: &agentpb.Price{OutputNanoUsdPerMtok: 1_000_000_000}}
 	return agent
 }
 
@@ -121,7 +124,7 @@ func serveSessions(t *testing.T, gate ...*feature.Gate) *sessionKit {
 	t.Helper()
 	ids, files := &endpointtest.IDs{}, &endpointtest.Files{}
 	k := &sessionKit{
-		t: t, host: newHost(t.Context(), ids, files), records: &collectiontest.Records{}, sealer: &endpointtest.Sealer{}, files: files,
+		t: t, host: newHost(t.Context(), ids, files), records: &collectiontest.Records{}, sealer: &collectiontest.Sealer{}, files: files,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}, hooks: &strictHooks{},
 	}
 	k.record(catalog.Agents, catalog.Key("p", "sketch"), &directorypb.Agent{Key: "sketch", Status: "draft"})
@@ -395,7 +398,7 @@ func (k *sessionKit) talkOf(user, source string) string {
 	_, err := k.host.Ask(k.t.Context(), &conversationpb.Command{
 		ConversationId: id, CommandId: "c", Caller: &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: user},
 		Body: &conversationpb.Command_Create{Create: &conversationpb.Create{
-			Agent: sessionAgents()[0], Source: source, Metadata: []byte(`{"a":"x","b":1,"c":{"d":"e"}}`),
+			Agent: &agentpb.Agent{Id: "helper", Name: "Helper"}, Source: source, Metadata: []byte(`{"a":"x","b":1,"c":{"d":"e"}}`),
 		}},
 	})
 	require.NoError(k.t, err)

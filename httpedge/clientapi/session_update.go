@@ -101,12 +101,13 @@ func aboveSpent(budget *conversationpb.Budget, state *conversationpb.State) *mac
 	return badBudget("max_cost_usd must be above what was spent")
 }
 
-// pricing is what the rules of an update need of an agent. Its switches are for people at the conversation server.
+// pricing is the part of an agent that the rules of budgets read. The rest, which holds secrets, does not leave the process. The
+// agent's switches apply to users of the conversation server only.
 func pricing(agent *agentpb.Agent) *agentpb.Agent {
 	if agent == nil {
 		return nil
 	}
-	return &agentpb.Agent{Id: agent.GetId(), Model: agent.GetModel()}
+	return &agentpb.Agent{Id: agent.GetId(), Model: &agentpb.Model{Price: agent.GetModel().GetPrice()}}
 }
 
 func runConflict(run string) *machine.Failure {

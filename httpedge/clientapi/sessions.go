@@ -62,9 +62,8 @@ func (a *API) creation(
 		return err
 	}
 	create.Source, create.Budget = conversationpb.SourceSession, budget.budget
-	create.Agent = &agentpb.Agent{
-		Id: agent.GetId(), Name: agent.GetName(), Model: &agentpb.Model{Price: agent.GetModel().GetPrice()},
-	}
+	create.Agent = pricing(agent)
+	create.Agent.Name = agent.GetName()
 	if !budget.Null {
 		create.Agent.DefaultBudget = agent.GetDefaultBudget()
 	}

@@ -57,7 +57,7 @@ func serveUsers(t *testing.T) *userKit {
 	tokens := token.New(token.Config{}, p.records, log)
 	counter := token.NewCounter(p.records, log)
 	surface := clientapi.New(clientapi.DefaultConfig(), clientapi.Parts{
-		Accounts: accountsIn(p.records), Catalog: catalogIn(p.records, &endpointtest.Sealer{}, catalog.Env{}),
+		Accounts: accountsIn(p.records), Catalog: catalogIn(p.records, &collectiontest.Sealer{}, catalog.Env{}),
 	}).Surface()
 	surface.Authenticator, surface.Permit = tokens, token.Permit(counter)
 	p.rows = surface.Rows
@@ -85,7 +85,7 @@ func accountsIn(records *collectiontest.Records) *identity.Accounts {
 }
 
 // catalogIn is the catalog in a directory.
-func catalogIn(records *collectiontest.Records, sealer *endpointtest.Sealer, env catalog.Env) *catalog.Catalog {
+func catalogIn(records *collectiontest.Records, sealer *collectiontest.Sealer, env catalog.Env) *catalog.Catalog {
 	env.NewID, env.Now, env.Seal = new(endpointtest.IDs).NewID, time.Now, sealer.Seal
 	env.Random = func(into []byte) { _, _ = rand.Read(into) }
 	return catalog.New(records, env)

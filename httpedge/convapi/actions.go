@@ -55,7 +55,7 @@ func (a *API) resolveAction(ctx context.Context, in *resolveActionIn, stream end
 		view := newMessageView(in.ID, reply.GetAccepted())
 		view.resume(state)
 		view.resolve(resolve, action, reply.GetTurn())
-		// From the action's own end on, whichever way the turn goes from there.
+		// Follow from the event that closes the action, whatever the turn does afterwards.
 		return view, state.GetLastSeq(), nil
 	})
 }

@@ -40,7 +40,7 @@ type attachmentsRecord struct {
 	RetentionDays    int32    `json:"retentionDays,omitempty"`
 }
 
-// agentMetadata is the configured object with the computed keys in it, which win.
+// agentMetadata is the configured object merged with the computed keys, which take precedence.
 type agentMetadata map[string]any
 
 // Described implements openapi.Described.
@@ -144,7 +144,7 @@ func (a *API) metadataOf(agent *agentpb.Agent) agentMetadata {
 	return shown
 }
 
-// experienceOf shows the agent's switches. An agent without any allows what needs no more than the conversation.
+// experienceOf shows the agent's switches. Without a definition, only what needs no agent is allowed.
 func experienceOf(e *agentpb.Experience) *experienceRecord {
 	if e == nil {
 		e = &agentpb.Experience{Copy: true, Rename: true, Pin: true, BulkDelete: true}

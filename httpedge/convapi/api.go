@@ -25,14 +25,14 @@ type Parts struct {
 	IDs     endpoint.IDs
 	Hub     *sse.Hub // carries the streams
 	Files   endpoint.Files
-	// Entities is everything that lives in shards: commands and reads by their messages.
+	// Entities sends commands and queries to the entities in the shards.
 	Entities entity.Client
 	PDF      export.Printer // nil = exports as PDF are not supported
-	// Authorizer permits budgets to be raised and actions to be resolved. Nil = whoever has access may.
+	// Authorizer permits raising budgets and resolving actions. nil = every caller with access may.
 	Authorizer endpoint.Authorizer
-	// CheckCallback says whether callbacks may go to a URL, with an error of the caller's. nil = they may go anywhere.
+	// CheckCallback returns an error for the caller when callbacks may not go to a URL. nil = any URL is allowed.
 	CheckCallback func(ctx context.Context, url string) error
-	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	// Features is the cluster's feature level. nil = all features of this release.
 	Features *feature.Gate
 }
 
@@ -65,7 +65,7 @@ func New(config Config, parts Parts) *API {
 	}
 }
 
-// command returns a command of the request's caller. Its id makes a repeat on the way to the owner harmless.
+// command returns a command of the request's caller. Its id makes a retry on the way to the owner harmless.
 func (a *API) command(ctx context.Context, conversationID string) *conversationpb.Command {
 	return &conversationpb.Command{
 		ConversationId: conversationID,
@@ -75,7 +75,7 @@ func (a *API) command(ctx context.Context, conversationID string) *conversationp
 	}
 }
 
-// callerOf is the caller as the rules know it.
+// callerOf converts the caller to the form that the rules take.
 func callerOf(ctx context.Context) *conversationpb.Caller {
 	caller := endpoint.CallerFrom(ctx)
 	return &conversationpb.Caller{
@@ -92,7 +92,7 @@ func (a *API) ask(ctx context.Context, command *conversationpb.Command) (*conver
 	return a.asker.Ask(ctx, command)
 }
 
-// askUntilSettled is ask for a caller who waits for a turn, whatever becomes of its owner meanwhile.
+// askUntilSettled is ask for a caller who waits for a turn. It retries when the owner moves meanwhile.
 func (a *API) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	if !plausible(command.GetConversationId()) {
 		return nil, notFound("conversation")
@@ -130,7 +130,7 @@ func access(ctx context.Context, state *conversationpb.State) error {
 	}
 }
 
-// agentOf returns the definition of a conversation's agent, nil when it is gone.
+// agentOf returns the definition of a conversation's agent, nil when it was deleted.
 func (a *API) agentOf(state *conversationpb.State) *agentpb.Agent {
 	found, ok := a.agents.Agent(state.GetProjectId(), state.GetAgentId())
 	if !ok {

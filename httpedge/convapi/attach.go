@@ -11,15 +11,15 @@ import (
 	"parley/proto/failurepb"
 )
 
-// filesInput is the files that a message names, and those that come with it.
+// filesInput holds the ids of files that a message refers to, and the files sent inline.
 type filesInput struct {
 	given  []string
 	inline []fileInput
 	stored []*conversationpb.File // the inline ones, once their bytes are stored
 }
 
-// attach stores the bytes of the files that come with a message, once, and returns the ids of all its files and what the message's
-// command opens with to make them the conversation's.
+// attach stores the bytes of a message's inline files, once, and returns the ids of all its files, and the opening of the command
+// that adds the inline ones to the conversation.
 func (a *API) attach(
 	ctx context.Context, state *conversationpb.State, agent *agentpb.Agent, files *filesInput,
 ) (ids []string, opening *conversationpb.Opening, err error) {

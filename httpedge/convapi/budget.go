@@ -8,7 +8,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// mayBudget has a new conversation's budget permitted where it is above what the agent gives by itself.
+// mayBudget asks the Authorizer to permit a new conversation's budget when it exceeds the agent's default.
 func (a *API) mayBudget(
 	ctx context.Context, command *conversationpb.Command, agent *agentpb.Agent, budget *conversationpb.Budget,
 ) error {
@@ -22,8 +22,8 @@ func (a *API) mayBudget(
 	})
 }
 
-// mayChangeBudget has a change permitted after which the conversation may cost more: a higher budget, or none any
-// more. To give one to a conversation that had none only limits it.
+// mayChangeBudget asks the Authorizer to permit a change that lets the conversation cost more: a higher budget, or its removal.
+// A budget for a conversation without one only limits it and needs no permission.
 func (a *API) mayChangeBudget(ctx context.Context, state *conversationpb.State, change budgetInput) error {
 	from, to := state.GetBudget(), change.budget
 	if a.authorizer == nil || !change.Set || from == nil || to != nil && to.GetMaxCostNanoUsd() <= from.GetMaxCostNanoUsd() {

@@ -17,7 +17,7 @@ type bulkDeleteIn struct {
 	IDs []string `json:"ids" required:"true" doc:"1 to 100 conversation ids; duplicates count once"`
 }
 
-// What became of one id.
+// Outcomes for one id.
 const (
 	bulkDeleted  = "deleted"
 	bulkNotFound = "not_found"
@@ -37,7 +37,7 @@ type bulkDeleteResult struct {
 }
 
 func (a *API) bulkDeleteConversations(ctx context.Context, in *bulkDeleteIn) (*bulkDeleteOut, error) {
-	if slices.Contains(in.IDs, "") { // null in the list is decoded as this, too
+	if slices.Contains(in.IDs, "") { // null in the list decodes to the same
 		return nil, machine.Fail(failurepb.Code_VALIDATION, "ids must hold conversation ids: one of them is null or empty")
 	}
 	ids := unique(in.IDs)
@@ -77,7 +77,7 @@ func (a *API) deleteIdle(ctx context.Context, id string) error {
 	return err
 }
 
-// bulkResult words an outcome. Somebody else's conversation looks like none.
+// bulkResult converts an outcome. A conversation of another user is reported as missing.
 func bulkResult(id string, err error) bulkDeleteResult {
 	var failure *machine.Failure
 	switch {
@@ -96,7 +96,7 @@ func bulkResult(id string, err error) bulkDeleteResult {
 	}
 }
 
-// unique drops repetitions and keeps the order.
+// unique removes duplicates and keeps the order.
 func unique(ids []string) []string {
 	seen := make(map[string]bool, len(ids))
 	kept := make([]string, 0, len(ids))

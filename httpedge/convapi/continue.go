@@ -12,7 +12,7 @@ type continueTurnIn struct {
 	Stream bool   `json:"stream" doc:"true: answer with an event stream"`
 }
 
-// continueTurn goes on with a turn that the budget cut short.
+// continueTurn continues a turn that the budget cut short.
 func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpoint.Stream) (*resumedTurn, error) {
 	state, err := a.readable(ctx, in.ID)
 	if err != nil {
@@ -36,8 +36,8 @@ func (a *API) continueTurn(ctx context.Context, in *continueTurnIn, stream endpo
 	})
 }
 
-// askResumed sends a command that resumes a turn and waits for the turn, for as long as ResolveWait. A turn that takes
-// longer goes on, and its caller is told so.
+// askResumed sends a command that resumes a turn and waits for the turn, at most for ResolveWait. A turn that takes
+// longer continues, and the reply says that it is still running.
 func (a *API) askResumed(ctx context.Context, command *conversationpb.Command) (*resumedTurn, error) {
 	if !plausible(command.GetConversationId()) {
 		return nil, notFound("conversation")

@@ -12,7 +12,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// The fields of a conversation on this surface are all here: as they are set, changed, shown, and described in the API document.
+// All fields of a conversation on this surface are here: how they are set, changed, rendered, and described in the API document.
 
 type createConversationIn struct {
 	AgentID  string      `json:"agentId" required:"true"`

@@ -30,7 +30,7 @@ type listConversationsIn struct {
 }
 
 func (a *API) listConversations(ctx context.Context, in *listConversationsIn) (*conversationList, error) {
-	caller := endpoint.CallerFrom(ctx) // which the query's userId is part of, where it is believed
+	caller := endpoint.CallerFrom(ctx) // includes the query's userId where it is trusted
 	if caller.UserID == "" && !a.config.AllowAnonymousList {
 		return nil, machine.Fail(failurepb.Code_IDENTITY_REQUIRED, "an identity is required to list conversations")
 	}
@@ -90,7 +90,7 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 	}
 	for _, cursor := range []string{in.Before, in.After} {
 		if cursor != "" && !plausible(cursor) {
-			// The conversation's own refusals come first.
+			// Failures of the conversation itself come first.
 			if _, err := a.readable(ctx, in.ID); err != nil {
 				return nil, err
 			}
@@ -110,7 +110,7 @@ func (a *API) getConversation(ctx context.Context, in *getConversationIn) (*conv
 	return &conversationRead{page: page, limit: in.Limit, order: in.Order}, nil
 }
 
-// hideForeign lets "not found" of a message become known only to those who may see the conversation.
+// hideForeign reports a missing message only to callers who may see the conversation.
 func (a *API) hideForeign(ctx context.Context, id string, err error) error {
 	var failure *machine.Failure
 	if !errors.As(err, &failure) || failure.Code != failurepb.Code_NOT_FOUND {
@@ -167,7 +167,9 @@ func (a *API) cancelTurn(ctx context.Context, in *conversationIn) (*cancelResult
 	return a.cancelHolder(ctx, told, until)
 }
 
-// cancelHolder cancels the background run that holds a conversation, too: one that is queued would begin its turn yet.
+// cancelHolder also cancels the background run that holds a conversation: a queued one would still start its turn. This is the
+// second of two writes. The first, which cancels the turn, names the run. If this one fails the caller gets the error and repeats
+// the request, which is safe: cancelling a turn or a run that has ended changes nothing.
 func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, until time.Time) (*cancelResult, error) {
 	id, run := told.GetState().GetId(), told.GetState().GetBackgroundRun()
 	holder := &turns.RunCancel{Entities: a.entities, Until: until, Command: func(string) *runpb.Command {
@@ -190,11 +192,11 @@ func (a *API) cancelHolder(ctx context.Context, told *conversationpb.Cancelled, 
 	return &cancelResult{told}, nil
 }
 
-// mayBulkDelete looks at the switch of the agent; a conversation whose agent is gone can still be deleted.
+// mayBulkDelete checks the agent's switch; a conversation whose agent was deleted can still be deleted.
 func (a *API) mayBulkDelete(state *conversationpb.State) bool {
 	agent := a.agentOf(state)
 	return agent.GetExperience() == nil || agent.GetExperience().GetBulkDelete()
 }
 
-// blank says whether a text says nothing.
+// blank says whether a text is empty or only white space.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -10,7 +10,7 @@ import (
 
 const documentTitle = "Conversation server API"
 
-// documents is what the docs routes serve, made once.
+// documents holds what the docs routes serve, rendered once.
 type documents struct {
 	site    *apidocs.Site
 	openAPI *endpoint.File
@@ -29,7 +29,7 @@ func document(config Config, rows []endpoint.Row) []byte {
 		Title: documentTitle, Version: "1.0.0",
 		Description: "Conversations with agents: create, send messages, stream answers, cancel, read the event log.",
 		Server:      config.basePath(), BearerAuth: config.AuthEnabled,
-		Refusals: refusals(),
+		Refusals: problems(),
 		Error:    errorSchema{},
 	}, rows)
 }

@@ -31,7 +31,7 @@ func (in *editMessageIn) Validate() *machine.Failure {
 	return nil
 }
 
-// editMessage puts a new user message in the place of one, drops all after it, and answers it.
+// editMessage replaces a user message, removes all messages after it, and runs a turn for the new one.
 func (a *API) editMessage(ctx context.Context, in *editMessageIn, stream endpoint.Stream) (*turnResult, error) {
 	files := filesInput{given: in.FileIDs.Value, inline: in.Files}
 	ask := func() (*conversationpb.Reply, error) {

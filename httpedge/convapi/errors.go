@@ -9,9 +9,9 @@ import (
 	"parley/proto/failurepb"
 )
 
-// refusals is how this surface answers every failure (document 2, section A, "Errors"). Codes in lower case that the
-// document does not have are ours, for what it leaves out.
-func refusals() map[failurepb.Code]endpoint.Refusal {
+// problems maps every failure to a status and code (document 2, section A, "Errors"). Codes in lower case that the
+// document does not define are additions, for cases that it leaves out.
+func problems() map[failurepb.Code]endpoint.Refusal {
 	return map[failurepb.Code]endpoint.Refusal{
 		failurepb.Code_VALIDATION:                 {Status: 400, Code: "VALIDATION_ERROR"},
 		failurepb.Code_INVALID_BUDGET:             {Status: 400, Code: "invalid_budget"},
@@ -50,7 +50,7 @@ func refusals() map[failurepb.Code]endpoint.Refusal {
 		failurepb.Code_STORAGE_FULL:               {Status: 503, Code: "storage_full"},
 		failurepb.Code_STORAGE_FAILED:             {Status: 503, Code: "storage_failed"},
 
-		// Of the Client API: what of it can be met here (an API token, a request limit), and the rest for completeness.
+		// Codes of the Client API: those that can occur here (an API token, a request limit), and the rest for completeness.
 		failurepb.Code_INVALID_METADATA:          {Status: 400, Code: "VALIDATION_ERROR"},
 		failurepb.Code_INVALID_LIMIT:             {Status: 400, Code: "VALIDATION_ERROR"},
 		failurepb.Code_INVALID_STATUS:            {Status: 400, Code: "VALIDATION_ERROR"},

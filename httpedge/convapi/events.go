@@ -20,7 +20,7 @@ func (a *API) listEvents(ctx context.Context, in *eventlog.PageInput) (*eventPag
 	return &eventPage{page}, nil
 }
 
-// streamEvents follows a conversation's event log: what is stored after a cursor, then what happens.
+// streamEvents follows a conversation's event log: the stored events after a cursor, then new events as they happen.
 func (a *API) streamEvents(ctx context.Context, in *eventlog.StreamInput, stream endpoint.Stream) (*endpoint.Empty, error) {
 	if _, err := a.readable(ctx, in.ID); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"parley/proto/nodepb"
 )
 
-// exportRows is the route of exports.
-func (a *API) exportRows() []endpoint.Row {
+// exportRoutes declares the export route.
+func (a *API) exportRoutes() []endpoint.Row {
 	return []endpoint.Row{
 		endpoint.OnBytes("GET /conversations/{id}/export", "conversation:read", a.exportConversation,
 			endpoint.Tag("Conversations"), endpoint.Summary("Read the whole conversation as a file"),
@@ -42,7 +42,7 @@ type exportIn struct {
 	Disposition string `query:"disposition" enum:"attachment,inline" default:"attachment"`
 }
 
-// exportConversation renders the conversation while it is read.
+// exportConversation renders the conversation while reading it.
 func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.File, error) {
 	if !plausible(in.ID) {
 		return nil, notFound("conversation")
@@ -84,8 +84,8 @@ func (a *API) exportConversation(ctx context.Context, in *exportIn) (*endpoint.F
 	return file, nil
 }
 
-// mayExport looks at the agent's switches. A conversation outlives its agent, and is still its owner's to take along: without
-// tool calls then, which need the agent's permission.
+// mayExport checks the agent's switches. A conversation whose agent was deleted can still be exported by its owner, but without
+// tool calls, which need the agent's permission.
 func mayExport(agent *agentpb.Agent, in *exportIn) *machine.Failure {
 	may := agent.GetExperience()
 	switch {
@@ -105,20 +105,20 @@ func opened(reader io.Reader) func(int64, int64) (io.ReadCloser, error) {
 	return func(int64, int64) (io.ReadCloser, error) { return io.NopCloser(reader), nil }
 }
 
-// printed makes the PDF in a file without a name, which is gone when it is closed: an export that fails half way is an
-// error, and none is held in memory.
+// printed renders the PDF to an unlinked temporary file, which disappears when it is closed: an export that fails half way is an
+// error instead of a truncated answer, and no export is held in memory.
 func (a *API) printed(ctx context.Context, page io.Reader) (io.ReadCloser, error) {
 	scratch, err := os.CreateTemp("", "parley-pdf-")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(scratch.Name()) // where an open file cannot be removed, the system's sweep takes it
+	_ = os.Remove(scratch.Name()) // where an open file cannot be removed, the system cleans it up
 	err = a.pdf.PDF(ctx, page, scratch)
 	if err == nil {
 		_, err = scratch.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		_ = scratch.Close() // thrown away
+		_ = scratch.Close() // it is discarded anyway
 		if errors.Is(err, export.ErrTooLarge) {
 			return nil, machine.Fail(failurepb.Code_TOO_LARGE, "the conversation is too large for a PDF")
 		}
@@ -134,7 +134,7 @@ type messageSource struct {
 	id    string
 	tools bool
 	state *conversationpb.State
-	first []*conversationpb.Message // read already
+	first []*conversationpb.Message // already read
 	read  int
 	last  string // id of the newest message that was read
 }
@@ -152,7 +152,7 @@ func (s *messageSource) begin() error {
 	return nil
 }
 
-// page reads what follows the newest message that was read. Pages are small: each is held whole, and messages may be
+// page reads the messages after the last one read. Pages are small because each is held in memory, and messages may be
 // large.
 func (s *messageSource) page() (*nodepb.MessagesReply, error) {
 	const most = 20
@@ -163,8 +163,8 @@ func (s *messageSource) page() (*nodepb.MessagesReply, error) {
 	return entity.Read[*nodepb.MessagesReply](s.ctx, s.a.entities, query)
 }
 
-// next implements export.Pages. What was added since the head was read is left out; what was replaced or removed makes
-// the export fail, so that none is a mixture.
+// next implements export.Pages. Messages added since the head was read are left out; when messages were replaced or removed
+// the export fails, so that it never mixes two versions.
 func (s *messageSource) next() ([]*conversationpb.Message, error) {
 	messages := s.first
 	s.first = nil
@@ -197,7 +197,7 @@ func (s *messageSource) next() ([]*conversationpb.Message, error) {
 	return bare, nil
 }
 
-// withoutTools is a message without what tools were asked and said.
+// withoutTools is a message without its tool calls and their results.
 func withoutTools(message *conversationpb.Message) *conversationpb.Message {
 	if len(message.GetToolCalls())+len(message.GetPending()) == 0 {
 		return message

@@ -18,13 +18,13 @@ type rateMessageIn struct {
 	Comment   rated[string]   `json:"comment" doc:"Plain text, as long as the agent allows"`
 }
 
-// rated is a field of a rating: whatever is of another type is an unacceptable rating, not a malformed request.
+// rated is a field of a rating: a value of the wrong type is an invalid rating, not a malformed request.
 type rated[T any] struct {
 	Set   bool
 	Value T
 }
 
-// UnmarshalJSON is only called for a field that is there.
+// UnmarshalJSON is called only for fields that are present.
 func (r *rated[T]) UnmarshalJSON(raw []byte) error {
 	r.Set = true
 	if !isNull(raw) && json.Unmarshal(raw, &r.Value) != nil {
@@ -47,7 +47,7 @@ func (in *rateMessageIn) Validate() *machine.Failure {
 	return nil
 }
 
-// rateMessage stores what a person thinks of an answer; a rating replaces the one before.
+// rateMessage stores a user's rating of an answer; it replaces the previous one.
 func (a *API) rateMessage(ctx context.Context, in *rateMessageIn) (*feedbackResult, error) {
 	reply, err := a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
 		command := a.command(ctx, in.ID)

@@ -15,8 +15,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// fileRows is the routes of files.
-func (a *API) fileRows() []endpoint.Row {
+// fileRoutes declares the routes of files.
+func (a *API) fileRoutes() []endpoint.Row {
 	const (
 		notFound    = failurepb.Code_NOT_FOUND
 		forbidden   = failurepb.Code_FORBIDDEN
@@ -63,7 +63,7 @@ type uploadFileIn struct {
 	Conversation   string     `json:"conversationId" doc:"Conversation that gets the file; without it the file is its uploader's alone"`
 	Metadata       metadata   `json:"metadata"`
 
-	form bool // the body is a form of a page
+	form bool // the body is a multipart form
 }
 
 // Validate implements endpoint.Validator.
@@ -74,14 +74,14 @@ func (in *uploadFileIn) Validate() *machine.Failure {
 	return nil
 }
 
-// TakesRaw implements endpoint.RawBody. A file that is itself JSON is known by the name in the query.
+// TakesRaw implements endpoint.RawBody. A raw body that is itself JSON is recognised by the name in the query.
 func (in *uploadFileIn) TakesRaw(contentType string) bool {
 	media := filing.MediaType(contentType)
 	in.form = media == "multipart/form-data"
 	return media != "" && (media != "application/json" || in.Name != "")
 }
 
-// uploadFile stores a file in a conversation, or one that belongs to its uploader.
+// uploadFile stores a file in a conversation, or one that belongs only to its uploader.
 func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint.Upload) (*fileEnvelope, error) {
 	incoming, err := in.incoming(upload)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *API) uploadFile(ctx context.Context, in *uploadFileIn, upload *endpoint
 	return &fileEnvelope{file}, err
 }
 
-// incoming is the file of either form of body.
+// incoming returns the file from either form of body.
 func (in *uploadFileIn) incoming(upload *endpoint.Upload) (*filing.Incoming, error) {
 	if upload == nil {
 		if in.File == nil {
@@ -146,7 +146,7 @@ func (a *API) readableFile(ctx context.Context, id string) (*conversationpb.File
 		return nil, nil, err
 	}
 	var state *conversationpb.State
-	// Whose a file of no conversation is follows the rule for conversations.
+	// Access to a file without a conversation follows the rule for conversations.
 	owner := &conversationpb.State{TenantId: file.GetTenantId(), ProjectId: file.GetProjectId(), UserId: file.GetUserId()}
 	if file.GetConversationId() != "" {
 		state, err = a.state(ctx, file.GetConversationId())
@@ -175,7 +175,7 @@ func (a *API) downloadFile(ctx context.Context, in *fileIn) (*endpoint.File, err
 	return filing.Download(ctx, a.files, file), nil
 }
 
-// deleteFile removes a file, of a conversation by its rules.
+// deleteFile removes a file; one of a conversation through the conversation's rules.
 func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error) {
 	file, state, err := a.readableFile(ctx, in.ID)
 	if err != nil {
@@ -195,7 +195,7 @@ func (a *API) deleteFile(ctx context.Context, in *fileIn) (*successRecord, error
 	return &successRecord{Success: true}, nil
 }
 
-// storeInline stores the bytes of files that come in a body for a conversation. state nil = it is still to be made.
+// storeInline stores the bytes of files sent inline for a conversation. state nil = the conversation does not exist yet.
 func (a *API) storeInline(
 	ctx context.Context, id string, state *conversationpb.State, agent *agentpb.Agent, files []fileInput,
 ) ([]*conversationpb.File, error) {
@@ -210,7 +210,7 @@ func (a *API) storeInline(
 	return a.filer.StoreAll(ctx, id, state, agent, all)
 }
 
-// storeLoose stores a file that belongs to the caller and to no conversation.
+// storeLoose stores a file that belongs to the caller and not to a conversation.
 func (a *API) storeLoose(ctx context.Context, incoming *filing.Incoming) (*conversationpb.File, error) {
 	file, stored, err := a.filer.StoreBytes(ctx, a.ids.NewID("file"), nil, incoming)
 	if err != nil {

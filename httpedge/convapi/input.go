@@ -10,13 +10,13 @@ import (
 	"parley/proto/failurepb"
 )
 
-// optional is a body field of which it matters whether it was there, and whether it was null.
+// optional is a body field that distinguishes between absent, null and a value.
 type optional[T any] struct {
 	Set, Null bool
 	Value     T
 }
 
-// UnmarshalJSON is only called for a field that is there.
+// UnmarshalJSON is called only for fields that are present.
 func (o *optional[T]) UnmarshalJSON(raw []byte) error {
 	o.Set = true
 	if isNull(raw) {
@@ -26,10 +26,10 @@ func (o *optional[T]) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &o.Value)
 }
 
-// Described tells the API document what the field holds.
+// Described implements openapi.Described.
 func (o optional[T]) Described() (value any, nullable bool) { return o.Value, true }
 
-// metadata is a client's JSON object, kept as compact text: what is stored must fit on one line of a stream.
+// metadata is a client's JSON object, stored as compact text, because it must fit on one line of an event stream.
 type metadata []byte
 
 // UnmarshalJSON takes an object, or null for none.
@@ -52,13 +52,13 @@ func (m *metadata) UnmarshalJSON(raw []byte) error {
 // Described implements openapi.Described.
 func (m metadata) Described() (value any, nullable bool) { return map[string]any{}, true }
 
-// budgetInput is a budget as a client sends it; null takes it away.
+// budgetInput is a budget as a client sends it; null removes it.
 type budgetInput struct {
 	Set, Null bool
 	budget    *conversationpb.Budget
 }
 
-// UnmarshalJSON refuses whatever is no budget as invalid_budget, wrong types included.
+// UnmarshalJSON answers anything but a valid budget, wrong types included, with invalid_budget.
 func (b *budgetInput) UnmarshalJSON(raw []byte) error {
 	b.Set = true
 	if isNull(raw) {

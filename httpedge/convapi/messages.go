@@ -57,7 +57,7 @@ func (in *sendMessageIn) Validate() *machine.Failure {
 	return nil
 }
 
-// sendMessage runs a turn and answers with its result, or streams it.
+// sendMessage starts a turn and answers with its result or a stream.
 func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoint.Stream) (*turnResult, error) {
 	files := filesInput{given: in.FileIDs, inline: in.Files}
 	send := &conversationpb.Send{Content: in.Message, Metadata: in.Metadata, Wait: !in.Stream}
@@ -80,7 +80,7 @@ func (a *API) sendMessage(ctx context.Context, in *sendMessageIn, stream endpoin
 	})
 }
 
-// turnResult is the result of a turn, completed.
+// turnResult completes the result of a turn with what the owner left out.
 func (a *API) turnResult(ctx context.Context, id string, turn *conversationpb.TurnResult) (*turnResult, error) {
 	if err := a.asker.Complete(ctx, id, turn); err != nil {
 		return nil, err

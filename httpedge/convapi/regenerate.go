@@ -17,7 +17,7 @@ type regenerateIn struct {
 	Metadata  metadata `json:"metadata" doc:"Of the new answer"`
 }
 
-// regenerateAnswer answers the newest user message again; the new answer takes the place of the old one.
+// regenerateAnswer answers the newest user message again; the new answer replaces the old one.
 func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream endpoint.Stream) (*turnResult, error) {
 	ask := func() (*conversationpb.Reply, error) {
 		return a.about(ctx, in.ID, in.MessageID, func(view *nodepb.MessageReply) (*conversationpb.Reply, error) {
@@ -39,7 +39,7 @@ func (a *API) regenerateAnswer(ctx context.Context, in *regenerateIn, stream end
 	return a.runTurn(ctx, in.ID, in.Stream, stream, ask)
 }
 
-// runTurn runs a turn that a command begins and answers with its result, or streams it.
+// runTurn sends a command that starts a turn and answers with the turn's result or a stream.
 func (a *API) runTurn(
 	ctx context.Context, id string, streamed bool, stream endpoint.Stream, ask func() (*conversationpb.Reply, error),
 ) (*turnResult, error) {

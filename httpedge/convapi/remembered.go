@@ -23,7 +23,7 @@ type forgetToolIn struct {
 	Tool string `path:"tool" doc:"The rest of the path"`
 }
 
-// forgetTool has a tool ask for approval again.
+// forgetTool removes a remembered approval: the tool needs approval again.
 func (a *API) forgetTool(ctx context.Context, in *forgetToolIn) (*toolList, error) {
 	command := a.command(ctx, in.ID)
 	command.Body = &conversationpb.Command_Forget{Forget: &conversationpb.Forget{Tool: in.Tool}}

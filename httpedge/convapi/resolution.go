@@ -10,7 +10,7 @@ import (
 // resolutionInput is a decision in one of its three forms (document 2, POST /conversations/:id/actions/:actionId).
 type resolutionInput struct{ resolve *conversationpb.Resolve }
 
-// resolutionSchema is what a body may hold of all forms.
+// resolutionSchema has the fields of all three forms.
 type resolutionSchema struct {
 	Type               string          `json:"type" enum:"tool_approval,user_question,client_tool"`
 	Decision           string          `json:"decision" enum:"allow,deny" doc:"tool_approval"`

@@ -5,10 +5,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Surface returns the conversation server's routes with its way of wording errors.
+// Surface returns the conversation server's routes with its error rendering.
 func (a *API) Surface() endpoint.Surface {
 	surface := endpoint.Surface{
-		Name: "conversation", Rows: a.rows(), Refusals: refusals(), Wording: wording(), AppendProblem: appendProblem,
+		Name: "conversation", Rows: a.rows(), Refusals: problems(), Wording: wording(), AppendProblem: appendProblem,
 	}
 	if a.config.Docs {
 		a.docs = newDocuments(a.config, surface.Rows)
@@ -16,10 +16,10 @@ func (a *API) Surface() endpoint.Surface {
 	return surface
 }
 
-// BasePath is where the surface belongs.
+// BasePath is the path under which the surface is mounted.
 func (a *API) BasePath() string { return a.config.basePath() }
 
-// rows is the map of this surface, in the order of document 2.
+// rows declares the routes of this surface, in the order of document 2.
 func (a *API) rows() []endpoint.Row {
 	const (
 		notFound     = failurepb.Code_NOT_FOUND
@@ -117,9 +117,9 @@ func (a *API) rows() []endpoint.Row {
 			events, endpoint.Summary("Follow the event log: what is stored after a cursor, then what happens"),
 			endpoint.Errors(invalid, forbidden, notFound)),
 	}
-	rows = append(rows, a.exportRows()...)
-	rows = append(rows, a.fileRows()...)
-	rows = append(rows, a.taskRows()...)
+	rows = append(rows, a.exportRoutes()...)
+	rows = append(rows, a.fileRoutes()...)
+	rows = append(rows, a.taskRoutes()...)
 	if c.Docs {
 		rows = append(
 			rows,
@@ -131,7 +131,7 @@ func (a *API) rows() []endpoint.Row {
 				docs, endpoint.Summary("Scripts and styles of the page"), endpoint.Hidden(), endpoint.Errors(notFound)),
 		)
 	}
-	if c.AuthEnabled { // limits per caller need callers
+	if c.AuthEnabled { // limits per caller need authenticated callers
 		for i := range rows {
 			endpoint.Errors(failurepb.Code_RATE_LIMITED)(&rows[i])
 		}

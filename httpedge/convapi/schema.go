@@ -2,9 +2,8 @@ package convapi
 
 import "encoding/json"
 
-// The structs of this file are the wire records as data types: the API document is made from them, and a property
-// test holds what the append functions write against what encoding/json makes of them. What is served never passes
-// through them.
+// The structs of this file describe the wire records: the API document is generated from them, and a property test
+// compares the output of the append functions with that of encoding/json. Answers are not rendered through them.
 
 type (
 	usd     int64 // nano-dollars, on the wire a number of dollars
@@ -82,7 +81,7 @@ type messageSchema struct {
 	UpdatedAt      isoTime          `json:"updatedAt" format:"date-time"`
 }
 
-// messageMetadata is an object of which messageMetadataSchema holds the server's keys.
+// messageMetadata is an object with the server's keys of messageMetadataSchema and keys of the client.
 type messageMetadata json.RawMessage
 
 // MarshalJSON implements json.Marshaler.
@@ -172,7 +171,7 @@ type turnResultSchema struct {
 	Error             *turnErrorSchema      `json:"error,omitempty" doc:"Why the model could not answer (stopReason error)"`
 }
 
-// resumedTurnSchema is also what a turn answers that outlived the wait: an empty response, runId and status only.
+// resumedTurnSchema also describes the answer when the turn outlasts the wait: an empty response, runId and status only.
 type resumedTurnSchema struct {
 	Response          messageSchema         `json:"response" doc:"Empty, and not stored, when the turn left no answer"`
 	Usage             *usageSchema          `json:"usage,omitempty"`

@@ -11,10 +11,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// messageView renders one run for the client that began or resumed it.
+// messageView renders one run for the client that started or resumed it.
 //
-// The pieces of stream.text, put together, are what the run says from here on: the content of stream.done, or, of a
-// resumed run, the end of it (turns.Speech). Tool calls stand where they were made between the pieces.
+// The pieces of stream.text, concatenated, are the run's text from here on: the content of stream.done or, for a
+// resumed run, the end of it (turns.TextStream). Tool calls come at their place between the pieces.
 type messageView struct {
 	conversationID string
 	run            string
@@ -22,9 +22,9 @@ type messageView struct {
 	seq            uint64 // of frames, from 1
 	now            func() time.Time
 
-	prior    string        // what a resumed run had said before
-	resolved *resolvedPart // of a resolve
-	speech   turns.Speech
+	prior      string        // text of a resumed run before it was resumed
+	resolved   *resolvedPart // nil unless the stream began by resolving an action
+	textStream turns.TextStream
 
 	title   string
 	answer  *conversationpb.Message
@@ -34,8 +34,8 @@ type messageView struct {
 // resolvedPart is the decision that a stream begins with.
 type resolvedPart struct {
 	resolve *conversationpb.Resolve
-	action  *conversationpb.PendingAction // nil when it was not known as pending
-	waits   *conversationpb.TurnResult    // others are still pending: the stream ends with the decision
+	action  *conversationpb.PendingAction // nil when it was not pending
+	waits   *conversationpb.TurnResult    // set while other actions are pending: the stream then ends with the decision
 }
 
 func newMessageView(conversationID string, accepted *conversationpb.Accepted) *messageView {
@@ -48,12 +48,12 @@ func newMessageView(conversationID string, accepted *conversationpb.Accepted) *m
 	}
 }
 
-// resume makes it the view of a turn that was paused, or cut by the budget.
+// resume prepares the view for a turn that was paused or cut by the budget.
 func (v *messageView) resume(state *conversationpb.State) {
 	paused := state.GetPaused()
 	v.prior = paused.GetAnswer().GetContent()
 	v.title = cmp.Or(v.title, state.GetTitle())
-	v.speech.Resume(v.prior, state.GetStatus() != conversationpb.Status_WAITING)
+	v.textStream.Resume(v.prior, state.GetStatus() != conversationpb.Status_WAITING)
 	if v.run == "" {
 		v.run = paused.GetRunId()
 	}
@@ -62,7 +62,7 @@ func (v *messageView) resume(state *conversationpb.State) {
 	}
 }
 
-// resolve has the stream begin with a decision. result is set when the turn did not go on with it.
+// resolve makes the stream begin with a decision. result is set when the turn did not continue after it.
 func (v *messageView) resolve(
 	resolve *conversationpb.Resolve, action *conversationpb.PendingAction, result *conversationpb.TurnResult,
 ) {
@@ -72,7 +72,7 @@ func (v *messageView) resolve(
 	}
 }
 
-// opening is what the stream begins with.
+// opening returns the first frames of the stream.
 func (v *messageView) opening() sse.Frame {
 	b := v.begin("stream.start", 0)
 	b = wire.AppendMember(b, `,"conversationId":`, v.conversationID)
@@ -104,10 +104,10 @@ func (v *messageView) Event(event *conversationpb.Event) (sse.Frame, bool) {
 		v.reached = body.BudgetReached
 	case *conversationpb.Event_AgentMessage:
 		v.answer = body.AgentMessage.GetMessage()
-		return v.text(v.speech.Rest(v.answer.GetContent())), false
+		return v.text(v.textStream.Finish(v.answer.GetContent())), false
 	case *conversationpb.Event_TurnPaused:
 		v.answer = body.TurnPaused.GetAnswer()
-		return sse.Join(v.text(v.speech.Rest(v.answer.GetContent())), v.done(&conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION})), true
+		return sse.Join(v.text(v.textStream.Finish(v.answer.GetContent())), v.done(&conversationpb.TurnEnded{StopReason: conversationpb.StopReason_REQUIRES_ACTION})), true
 	case *conversationpb.Event_TurnEnded:
 		ended := body.TurnEnded
 		if ended.GetError() != nil || ended.GetStopReason() == conversationpb.StopReason_ERROR {
@@ -125,7 +125,7 @@ func (v *messageView) waits() *conversationpb.TurnResult {
 	return v.resolved.waits
 }
 
-// waiting ends the stream of a decision after which others are still to be made.
+// waiting ends the stream of a decision that leaves other actions pending.
 func (v *messageView) waiting() sse.Frame {
 	v.answer = v.waits().GetResponse()
 	if v.answer == nil {
@@ -135,9 +135,9 @@ func (v *messageView) waiting() sse.Frame {
 	return v.done(ended)
 }
 
-// toolUse tells of the calls that a model call asked for, after all text that came before them.
+// toolUse renders the tool calls that a model call asked for, after the text that precedes them.
 func (v *messageView) toolUse(use *conversationpb.ToolUse) sse.Frame {
-	frames := v.text(v.speech.Step(use.GetText()))
+	frames := v.text(v.textStream.Step(use.GetText()))
 	for _, call := range use.GetCalls() {
 		frames = sse.Join(frames, v.toolCall(call))
 	}
@@ -152,12 +152,12 @@ func (v *messageView) toolResults(results *conversationpb.ToolResults) sse.Frame
 	return frames
 }
 
-// Snapshot implements sse.View: the run's text begins again.
+// Snapshot implements sse.View: the run's text starts over.
 func (v *messageView) Snapshot(run sse.Run) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	return v.text(v.speech.Again(run.Text))
+	return v.text(v.textStream.Restart(run.Text))
 }
 
 // Delta implements sse.View.
@@ -165,12 +165,12 @@ func (v *messageView) Delta(run sse.Run, offset int) sse.Frame {
 	if run.ID != v.run {
 		return nil
 	}
-	return v.text(v.speech.Hear(run.Text, offset))
+	return v.text(v.textStream.Advance(run.Text, offset))
 }
 
 // End implements sse.View.
 func (v *messageView) End(why sse.EndReason) sse.Frame {
-	table := refusals()
+	table := problems()
 	switch why {
 	case sse.Deleted:
 		return v.failed("the conversation was deleted", table[failurepb.Code_NOT_FOUND].Code)
@@ -187,7 +187,7 @@ func (v *messageView) End(why sse.EndReason) sse.Frame {
 	}
 }
 
-// pendingOf is what a person must still do, as the end of a stream tells it.
+// pendingOf renders the pending actions for the end of a stream.
 func (v *messageView) pendingOf() []*conversationpb.PendingAction {
 	if waits := v.waits(); waits != nil {
 		return waits.GetPending()

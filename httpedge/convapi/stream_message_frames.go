@@ -18,7 +18,7 @@ func (v *messageView) begin(name string, size int) []byte {
 	return wire.AppendString(b, name)
 }
 
-// seal adds the time and the number of the frame in its stream.
+// seal adds the time and the frame's number in its stream.
 func (v *messageView) seal(b []byte) sse.Frame {
 	v.seq++
 	b = append(b, `,"timestamp":`...)
@@ -53,7 +53,7 @@ func (v *messageView) toolResult(call *conversationpb.ToolCall) sse.Frame {
 	return v.seal(eventlog.AppendOutcome(b, call))
 }
 
-// actionResolved tells what was decided.
+// actionResolved renders a decision.
 func (v *messageView) actionResolved() sse.Frame {
 	resolve, action := v.resolved.resolve, v.resolved.action
 	b := v.begin("stream.action_resolved", 0)
@@ -76,10 +76,10 @@ func decisionText(allow bool) string {
 	return "deny"
 }
 
-// answerID is the stored answer's, or that of the empty one which a turn without an answer has.
-func (v *messageView) answerID() string { return cmp.Or(v.answer.GetId(), unsaidID(v.run)) }
+// answerID is the id of the stored answer, or of the empty answer of a turn that left none.
+func (v *messageView) answerID() string { return cmp.Or(v.answer.GetId(), emptyAnswerID(v.run)) }
 
-// done says how the turn ended.
+// done renders how the turn ended.
 func (v *messageView) done(ended *conversationpb.TurnEnded) sse.Frame {
 	b := v.begin("stream.done", len(v.answer.GetContent()))
 	b = wire.AppendMember(b, `,"conversationId":`, v.conversationID)
@@ -109,7 +109,7 @@ func (v *messageView) done(ended *conversationpb.TurnEnded) sse.Frame {
 	return v.seal(b)
 }
 
-// failed ends the stream in place of stream.done.
+// failed renders stream.error, which ends the stream instead of stream.done.
 func (v *messageView) failed(message, code string) sse.Frame {
 	if message == "" {
 		message = "the turn failed"

@@ -11,13 +11,13 @@ import (
 	"parley/proto/nodepb"
 )
 
-// upstream is the runtime and the reads of conversations as the hub wants to see them.
+// upstream adapts the runtime and the reads of conversations to the hub's interface.
 type upstream struct {
 	runtime  endpoint.Runtime
 	entities entity.Client
 }
 
-// NewUpstream returns what a hub follows conversations with.
+// NewUpstream returns the upstream through which a hub follows conversations.
 func NewUpstream(runtime endpoint.Runtime, entities entity.Client) sse.Upstream {
 	return upstream{runtime, entities}
 }

@@ -17,8 +17,8 @@ import (
 	"parley/proto/taskpb"
 )
 
-// taskRows is the routes of background tasks (document 5, section 5).
-func (a *API) taskRows() []endpoint.Row {
+// taskRoutes declares the routes of background tasks (document 5, section 5).
+func (a *API) taskRoutes() []endpoint.Row {
 	const (
 		notFound    = failurepb.Code_NOT_FOUND
 		forbidden   = failurepb.Code_FORBIDDEN
@@ -89,7 +89,7 @@ func (in *createTaskIn) Validate() *machine.Failure {
 	return nil
 }
 
-// createTask makes a task. The bytes of its files are stored before; its conversation takes them in with its first message.
+// createTask creates a task. The bytes of its files are stored first; its conversation adds them with its first message.
 func (a *API) createTask(ctx context.Context, in *createTaskIn) (*taskEnvelopeOut, error) {
 	agent, ok := a.agents.Agent(endpoint.CallerFrom(ctx).ProjectID, in.AgentID)
 	if !ok {
@@ -164,9 +164,9 @@ type listTasksIn struct {
 	Offset  int    `query:"offset"`
 }
 
-// listTasks lists the caller's tasks; those of everybody where the server does not ask who calls, and nobody is named.
+// listTasks lists the caller's tasks, or all tasks where the server does not authenticate callers and the query names no user.
 func (a *API) listTasks(ctx context.Context, in *listTasksIn) (*taskListOut, error) {
-	caller := endpoint.CallerFrom(ctx) // which the query's userId is part of, where it is believed
+	caller := endpoint.CallerFrom(ctx) // includes the query's userId where it is trusted
 	page, err := entity.Read[*taskpb.TasksReply](ctx, a.entities, &taskpb.TasksQuery{
 		TenantId: caller.TenantID, ProjectId: caller.ProjectID,
 		Anybody: caller.UserID == "" && caller.Trusted, UserId: caller.UserID, AgentId: in.AgentID,
@@ -190,7 +190,7 @@ type taskIn struct {
 	ID string `path:"taskId"`
 }
 
-// maxTaskComments is how many of the newest comments are shown: above what a task takes.
+// maxTaskComments is how many of the newest comments are shown: more than a task may have.
 const maxTaskComments = 2000
 
 func (a *API) getTask(ctx context.Context, in *taskIn) (*taskReadOut, error) {
@@ -247,7 +247,7 @@ func (a *API) readableTask(ctx context.Context, id string, comments int, result 
 	}
 }
 
-// plausibleTask says whether a text could be the id of a task.
+// plausibleTask says whether a text has the form of a task id.
 func plausibleTask(id string) bool { return strings.HasPrefix(id, "task_") && plausible(id) }
 
 type addTaskCommentIn struct {
@@ -274,7 +274,7 @@ func (a *API) addTaskComment(ctx context.Context, in *addTaskCommentIn) (*taskCo
 	}, nil
 }
 
-// mayAnswer has a comment that answers the agent's questions permitted as any other answer is.
+// mayAnswer asks the Authorizer to permit a comment that answers the agent's questions, as for any other answer.
 func (a *API) mayAnswer(ctx context.Context, in *addTaskCommentIn) error {
 	if a.authorizer == nil {
 		return nil
@@ -285,7 +285,7 @@ func (a *API) mayAnswer(ctx context.Context, in *addTaskCommentIn) error {
 	}
 	task := view.Task
 	if len(task.GetWaiting().GetQuestions()) == 0 {
-		return nil // what else it waits for is given up
+		return nil // other pending actions are cancelled
 	}
 	for _, action := range task.GetWaiting().GetPending() {
 		said, err := in.answers(task.GetWaiting(), action.GetId())
@@ -306,7 +306,7 @@ func (a *API) mayAnswer(ctx context.Context, in *addTaskCommentIn) error {
 	return nil
 }
 
-// answers is what a comment says to an action's questions: to each of them the same, unless its metadata say more.
+// answers converts a comment to answers to an action's questions: the same text for each, unless the metadata has separate ones.
 func (in *addTaskCommentIn) answers(waiting *taskpb.Waiting, actionID string) ([]byte, error) {
 	var given struct {
 		Answers map[string]json.RawMessage `json:"answers"`

@@ -12,9 +12,9 @@ import (
 	"parley/proto/nodepb"
 )
 
-// streamTurn has a command start or resume a turn and streams it: the opening, text and tool calls as they come,
-// stream.done or stream.error, and the response ends. Refusals are JSON with their status: nothing is streamed before
-// the command is accepted. The turn does not hang on the connection. ask sends the command and tells how its stream begins.
+// streamTurn sends a command that starts or resumes a turn and streams the turn: the opening, text and tool calls as they come,
+// then stream.done or stream.error. A failure is a JSON answer with its status: nothing is streamed before the command is
+// accepted. The turn does not depend on the connection. ask sends the command and returns how the stream begins.
 func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream, ask func() (*messageView, uint64, error)) error {
 	if !plausible(id) {
 		return notFound("conversation")
@@ -22,7 +22,7 @@ func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream,
 	if err := stream.Admit(); err != nil {
 		return err
 	}
-	// Followed before the command is sent, so that nothing of its turn must be read back from the log.
+	// Subscribe before the command is sent, so that nothing of its turn has to be read back from the log.
 	lease, err := a.hub.Acquire(ctx, id)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (a *API) streamTurn(ctx context.Context, id string, stream endpoint.Stream,
 	})
 }
 
-// accepted is the view of a turn that a command began.
+// accepted returns the view of a turn that a command started.
 func accepted(id string, reply *conversationpb.Reply, err error) (*messageView, uint64, error) {
 	if err != nil {
 		return nil, 0, err
@@ -45,9 +45,9 @@ func accepted(id string, reply *conversationpb.Reply, err error) (*messageView, 
 	return newMessageView(id, begun), begun.GetSeq(), nil
 }
 
-// about sends a command about a message as it is now. The rules refuse one whose message was read before messages were
-// replaced or removed; then it is read again. Each time that happens another turn has been begun or ended, so it does not happen
-// often: the bound is only there so that nothing goes on for ever.
+// about sends a command about the current version of a message. The rules refuse it when messages were replaced or removed
+// after the message was read; then it is read again. Each time another turn has started or ended meanwhile, so retries are
+// rare: the bound only prevents an endless loop.
 func (a *API) about(
 	ctx context.Context, id, messageID string, send func(view *nodepb.MessageReply) (*conversationpb.Reply, error),
 ) (*conversationpb.Reply, error) {
@@ -70,7 +70,7 @@ func (a *API) message(ctx context.Context, id, messageID string) (*nodepb.Messag
 		return nil, notFound("conversation")
 	}
 	if !plausible(messageID) {
-		if _, err := a.readable(ctx, id); err != nil { // the conversation's own refusals come first
+		if _, err := a.readable(ctx, id); err != nil { // failures of the conversation itself come first
 			return nil, err
 		}
 		return nil, notFound("message")
@@ -82,12 +82,12 @@ func (a *API) message(ctx context.Context, id, messageID string) (*nodepb.Messag
 	return view, access(ctx, view.State)
 }
 
-// target is a message as a command names it.
+// target identifies a message in a command.
 func target(view *nodepb.MessageReply) *conversationpb.Target {
 	return &conversationpb.Target{Message: view.Message, AsOf: view.State.GetLastSeq()}
 }
 
-// asking is the way to ask: once for a stream, which refuses soon, or again and again for a caller who waits.
+// asking returns how to send the command: once for a stream, which should fail fast, or with retries for a caller who waits.
 func (a *API) asking(wait bool) func(context.Context, *conversationpb.Command) (*conversationpb.Reply, error) {
 	if wait {
 		return a.askUntilSettled

@@ -8,11 +8,11 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// resumedTurn is the result of a turn that was resumed (document 2, resolving an action), or that it still runs.
+// resumedTurn is the result of a turn that was resumed (document 2, resolving an action), or a note that it still runs.
 type resumedTurn struct {
 	result         *turnResult
 	conversationID string
-	running        *conversationpb.Accepted // a turn that outlived the wait
+	running        *conversationpb.Accepted // a turn that outlasted the wait
 }
 
 // HTTPStatus implements endpoint.Statuser.
@@ -27,7 +27,7 @@ func (r *resumedTurn) HTTPStatus() int {
 func (r *resumedTurn) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"response":`...)
 	if begun := r.running; begun != nil {
-		answer := unsaid(begun.GetRunId(), begun.GetUserMessage(), statusRunning, conversationpb.StopReason_STOP_UNSPECIFIED)
+		answer := emptyAnswer(begun.GetRunId(), begun.GetUserMessage(), statusRunning, conversationpb.StopReason_STOP_UNSPECIFIED)
 		dst = appendMessage(dst, r.conversationID, answer)
 		dst = wire.AppendMember(dst, `,"runId":`, begun.GetRunId())
 		return append(dst, `,"status":"running"}`...)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// without drops members of an object, where it has any of those names. A name may be spelled with escapes.
+// without removes the members with the given names from a JSON object. A name may be spelled with escapes.
 func without(object []byte, names [10]string) []byte {
 	mentioned := bytes.Contains(object, []byte(`\u`))
 	for _, name := range names {

@@ -11,7 +11,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// conversationRecord is a conversation as the body of an answer.
+// conversationRecord renders a conversation as the body of an answer.
 type conversationRecord struct{ state *conversationpb.State }
 
 // AppendJSON implements endpoint.Appender.
@@ -86,7 +86,7 @@ func (r *conversationRead) Described() (value any, nullable bool) {
 	return conversationReadSchema{}, false
 }
 
-// cancelResult is what became of a cancel.
+// cancelResult is the outcome of a cancel.
 type cancelResult struct{ cancelled *conversationpb.Cancelled }
 
 // HTTPStatus implements endpoint.Statuser.
@@ -122,7 +122,7 @@ func (c *cancelResult) AppendJSON(dst []byte) []byte {
 // Described implements openapi.Described.
 func (c *cancelResult) Described() (value any, nullable bool) { return cancelSchema{}, false }
 
-// serverMetadata is the server's own keys.
+// serverMetadata returns the metadata keys that the server sets.
 func serverMetadata(state *conversationpb.State) []byte {
 	kept := state.GetServerMetadata()
 	if !state.GetTitleGenerated() {
@@ -151,7 +151,7 @@ func appendBudget(dst []byte, budget *conversationpb.Budget) []byte {
 	return append(wire.AppendString(dst, budget.GetOnReach()), '}')
 }
 
-// pageOf is what a list says about itself.
+// pageOf holds the paging fields of a list.
 type pageOf struct{ total, limit, offset, count int }
 
 // appendPage closes the array and the object of a list.
@@ -167,7 +167,7 @@ func appendPage(dst []byte, page pageOf) []byte {
 	return append(dst, '}')
 }
 
-// appendMerged writes the client's object with the server's keys behind it. The rules keep the two apart.
+// appendMerged writes the client's object with the server's keys behind it. The rules keep their names disjoint.
 func appendMerged(dst, client, server []byte) []byte {
 	const none = len("{}")
 	if len(server) <= none {

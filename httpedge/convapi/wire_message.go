@@ -44,7 +44,7 @@ func (r *turnResult) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// responseOf is the answer of a turn. Clients show it whatever it is, so a turn that left none has an empty one with its status.
+// responseOf is the answer of a turn. Clients always show it, so a turn without an answer gets an empty one with its status.
 func responseOf(turn *conversationpb.TurnResult) *conversationpb.Message {
 	if answer := turn.GetResponse(); answer != nil {
 		return answer
@@ -53,7 +53,7 @@ func responseOf(turn *conversationpb.TurnResult) *conversationpb.Message {
 	if status == "" {
 		status = statusCompleted
 	}
-	return unsaid(turn.GetRunId(), turn.GetUserMessage(), status, turn.GetStopReason())
+	return emptyAnswer(turn.GetRunId(), turn.GetUserMessage(), status, turn.GetStopReason())
 }
 
 // Statuses of a message that is not stored.
@@ -62,21 +62,21 @@ const (
 	statusRunning   = "running"
 )
 
-// unsaid is an answer without text that is not stored.
-func unsaid(run string, user *conversationpb.Message, status string, reason conversationpb.StopReason) *conversationpb.Message {
+// emptyAnswer is an answer without text; it is not stored.
+func emptyAnswer(run string, user *conversationpb.Message, status string, reason conversationpb.StopReason) *conversationpb.Message {
 	return &conversationpb.Message{
-		Id: unsaidID(run), Role: conversationpb.Role_ASSISTANT, Status: status, StopReason: reason,
+		Id: emptyAnswerID(run), Role: conversationpb.Role_ASSISTANT, Status: status, StopReason: reason,
 		CreatedAt: user.GetCreatedAt(), UpdatedAt: user.GetCreatedAt(),
 	}
 }
 
-// unsaidID names the answer of a run that left none: the same each time, and the id of no stored message.
-func unsaidID(run string) string { return "msg_" + strings.TrimPrefix(run, "run_") }
+// emptyAnswerID is the stable id of the answer of a run that left none; no stored message has it.
+func emptyAnswerID(run string) string { return "msg_" + strings.TrimPrefix(run, "run_") }
 
 // Described implements openapi.Described.
 func (r *turnResult) Described() (value any, nullable bool) { return turnResultSchema{}, false }
 
-// appendTurnEnd adds how the turn ended and what it cost, each member with its comma in front.
+// appendTurnEnd adds the members for how the turn ended and what it cost, each preceded by a comma.
 func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
 	if turn.GetUsage() != nil {
 		dst = append(dst, `,"usage":`...)
@@ -99,7 +99,7 @@ func appendTurnEnd(dst []byte, turn *conversationpb.TurnResult) []byte {
 	return dst
 }
 
-// appendSpent adds a budget and what is spent, each with its comma in front.
+// appendSpent adds the budget and the amount spent, each preceded by a comma.
 func appendSpent(dst []byte, budget *conversationpb.Budget, spent int64) []byte {
 	dst = append(dst, `,"budget":`...)
 	dst = appendBudget(dst, budget)
@@ -107,7 +107,7 @@ func appendSpent(dst []byte, budget *conversationpb.Budget, spent int64) []byte 
 	return money.Append(dst, spent)
 }
 
-// turnStatus is the status of a turn that did not simply complete, "" of one that did.
+// turnStatus is the status of a turn that did not simply complete, "" for one that did.
 func turnStatus(reason conversationpb.StopReason) string {
 	switch reason {
 	case conversationpb.StopReason_END_TURN, conversationpb.StopReason_STOP_UNSPECIFIED:

@@ -8,8 +8,8 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// appendMessageMetadata writes the message's object with the server's keys in it, which win: what an answer is and
-// became, what an edited message was.
+// appendMessageMetadata writes the message's metadata merged with the server's keys, which take precedence: status and
+// origin of an answer, origin of an edited message.
 func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
 	var own [128]byte
 	keys := own[:0]
@@ -28,7 +28,7 @@ func appendMessageMetadata(dst []byte, message *conversationpb.Message) []byte {
 	return appendMerged(dst, client, wire.Close(keys, 0))
 }
 
-// metadataKeys are the server's: a client's object cannot pass for one of them.
+// metadataKeys are reserved for the server: a client cannot set them.
 func metadataKeys() [10]string {
 	return [...]string{
 		"status", "stopReason", "previousContent", "regeneratedFrom", "pendingActions", "feedback", "edited", "editedFrom",
@@ -49,7 +49,7 @@ func appendAnswerMetadata(keys []byte, message *conversationpb.Message) []byte {
 	return appendToolCallDetails(keys, message.GetToolCalls())
 }
 
-// appendToolCallDetails writes what clients draw tool calls from, and how long the tools ran in all.
+// appendToolCallDetails writes the tool calls in the form that clients render, and the total run time of the tools.
 func appendToolCallDetails(keys []byte, calls []*conversationpb.ToolCall) []byte {
 	keys = eventlog.AppendCalls(keys, `,"toolCallDetails":`, calls)
 	var took int64

@@ -9,7 +9,7 @@ import (
 	"parley/proto/taskpb"
 )
 
-// Tasks are few and small, so their records are plain structs. Optional fields that are unset are left out.
+// Tasks are few and small, so they are plain structs. Unset optional fields are left out.
 
 type taskRecord struct {
 	ID             string              `json:"id"`

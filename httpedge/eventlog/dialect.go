@@ -8,7 +8,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Dialect is whose words an event is told in. The log is the same; the few names in which the surfaces differ are not.
+// Dialect selects the surface whose names an event uses. The log is the same; the surfaces differ in a few names.
 type Dialect uint8
 
 // Dialects.
@@ -19,7 +19,7 @@ const (
 
 func (d Dialect) stopReason(reason conversationpb.StopReason) string {
 	if d == Client && reason == conversationpb.StopReason_MAX_TURNS {
-		reason = conversationpb.StopReason_LIMIT // which document 1 does not tell apart
+		reason = conversationpb.StopReason_LIMIT // document 1 does not distinguish the two
 	}
 	return StopText(reason)
 }
@@ -37,7 +37,7 @@ func (d Dialect) appendBudget(dst []byte, budget *conversationpb.Budget) []byte 
 	return append(wire.AppendMember(dst, onReach, budget.GetOnReach()), '}')
 }
 
-// resolution is a decision as it was given, which is stored in the conversation server's words.
+// resolution converts a decision, which is stored with the conversation server's names, to the dialect.
 func (d Dialect) resolution(stored []byte) []byte {
 	var members map[string]json.RawMessage
 	if d != Client || json.Unmarshal(stored, &members) != nil {
@@ -56,7 +56,7 @@ func (d Dialect) resolution(stored []byte) []byte {
 	return told
 }
 
-// StopText is why a turn stopped, as the conversation server words it; "" before the first turn.
+// StopText is why a turn stopped, as the conversation server names it; "" before the first turn.
 func StopText(reason conversationpb.StopReason) string {
 	switch reason {
 	case conversationpb.StopReason_END_TURN:

@@ -21,7 +21,7 @@ func Append(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	return append(wire.AppendTime(dst, event.GetCreatedAt()), '}')
 }
 
-// AppendAll is Append of a list of events.
+// AppendAll writes a list of events.
 func AppendAll(dst []byte, events []*conversationpb.Event, dialect Dialect) []byte {
 	return wire.AppendList(dst, events, func(dst []byte, event *conversationpb.Event) []byte {
 		return Append(dst, event, dialect)
@@ -55,7 +55,7 @@ func appendData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte
 	}
 }
 
-// appendUserMessageData writes a message, with the title that it gave its conversation if it did.
+// appendUserMessageData writes a message, and the conversation's title if it was derived from the message.
 func appendUserMessageData(dst []byte, message *conversationpb.Message, title string) []byte {
 	dst = append(dst, `{"content":`...)
 	dst = wire.AppendString(dst, message.GetContent())
@@ -86,7 +86,7 @@ func appendAgentMessageData(dst []byte, message *conversationpb.Message, dialect
 	return append(appendUsageData(dst, message.GetUsage()), '}')
 }
 
-// appendTurnStarted names the mode of turns that are more than an answer to a new message.
+// appendTurnStarted writes the mode of turns other than the answer to a new message.
 func appendTurnStarted(dst []byte, lease *conversationpb.Lease) []byte {
 	start := len(dst)
 	dst = wire.AppendOptional(dst, `,"mode":`, modeText(lease.GetMode()))
@@ -112,7 +112,7 @@ func modeText(mode conversationpb.Mode) string {
 	}
 }
 
-// appendUsageData adds the usage, if any, with its comma in front.
+// appendUsageData adds the usage, if any, preceded by a comma.
 func appendUsageData(dst []byte, usage *conversationpb.Usage) []byte {
 	if usage == nil {
 		return dst
@@ -148,8 +148,8 @@ func appendTurnEnded(dst []byte, ended *conversationpb.TurnEnded, dialect Dialec
 	return append(dst, '}')
 }
 
-// appendUpdated writes what changed of a conversation, under the names that its record has. The runtime context is the
-// agent's business and not shown.
+// appendUpdated writes the changed fields of a conversation, under the names of its record. The runtime context is private to
+// the agent and not shown.
 func appendUpdated(dst []byte, updated *conversationpb.Updated, dialect Dialect) []byte {
 	start, patch := len(dst), updated.GetPatch()
 	if patch.Title != nil {

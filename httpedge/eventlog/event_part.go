@@ -9,7 +9,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// appendPartData writes the data of the events inside a turn, and of those that belong to none.
+// appendPartData writes the data of the events inside a turn, and of events outside turns.
 func appendPartData(dst []byte, event *conversationpb.Event, dialect Dialect) []byte {
 	switch body := event.GetBody().(type) {
 	case *conversationpb.Event_ToolUse:
@@ -84,13 +84,13 @@ func appendToolResults(dst []byte, results []*conversationpb.ToolCall) []byte {
 	return append(dst, '}')
 }
 
-// appendSpentData ends an object with what the conversation has spent.
+// appendSpentData adds the amount that the conversation has spent and closes the object.
 func appendSpentData(dst []byte, spent int64) []byte {
 	dst = append(dst, `,"spent_usd":`...)
 	return append(money.Append(dst, spent), '}')
 }
 
-// openData makes members, each with its comma in front and the end in place, an object.
+// openData turns members that begin with a comma, and are already closed, into an object.
 func openData(dst []byte, start int) []byte {
 	dst[start] = '{'
 	return dst
@@ -136,7 +136,7 @@ func appendActionClosed(dst []byte, closed *conversationpb.ActionClosed, dialect
 	return append(dst, '}')
 }
 
-// appendFeedbackData tells a rating.
+// appendFeedbackData writes a rating.
 func appendFeedbackData(dst []byte, message *conversationpb.Message) []byte {
 	feedback := message.GetFeedback()
 	dst = append(dst, `{"message_id":`...)
@@ -152,7 +152,7 @@ func appendFeedbackData(dst []byte, message *conversationpb.Message) []byte {
 	return append(wire.AppendOptional(dst, `,"user_id":`, feedback.GetUserId()), '}')
 }
 
-// appendFileData writes a file of the log up to end, which closes it and what is around it.
+// appendFileData writes a file; end closes its object and those around it.
 func appendFileData(dst []byte, file *conversationpb.File, end string) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendString(dst, file.GetId())
@@ -162,7 +162,7 @@ func appendFileData(dst []byte, file *conversationpb.File, end string) []byte {
 	return append(strconv.AppendInt(dst, file.GetSize(), 10), end...)
 }
 
-// AppendFiles adds the files of a message, if any, with their comma in front.
+// AppendFiles adds the files of a message, if any, preceded by a comma.
 func AppendFiles(dst []byte, files []*conversationpb.FileRef) []byte {
 	if len(files) == 0 {
 		return dst
@@ -175,7 +175,7 @@ func AppendFiles(dst []byte, files []*conversationpb.FileRef) []byte {
 	})
 }
 
-// appendTurnPaused says what the turn waits for.
+// appendTurnPaused writes what the turn waits for.
 func appendTurnPaused(dst []byte, answer *conversationpb.Message) []byte {
 	dst = append(dst, `{"stop_reason":"requires_action","message_id":`...)
 	dst = wire.AppendString(dst, answer.GetId())
@@ -192,8 +192,8 @@ func AppendActionIDs(dst []byte, actions []*conversationpb.PendingAction) []byte
 	})
 }
 
-// AppendCalls adds the tool calls of a message, if any: [{id, name, args, result}] behind a member's name, which is as
-// `,"name":`.
+// AppendCalls adds the tool calls of a message, if any: [{id, name, args, result}]. member is the name with comma and colon,
+// like `,"name":`.
 func AppendCalls(dst []byte, member string, calls []*conversationpb.ToolCall) []byte {
 	if len(calls) == 0 {
 		return dst
@@ -213,7 +213,7 @@ func AppendCalls(dst []byte, member string, calls []*conversationpb.ToolCall) []
 	})
 }
 
-// AppendArguments writes a call's arguments as an object. What a model sent that is none is not shown as one.
+// AppendArguments writes a call's arguments as an object. Arguments that are not a JSON object are shown as {}.
 func AppendArguments(dst []byte, arguments string) []byte {
 	if len(arguments) == 0 || !isObject(arguments) {
 		return append(dst, '{', '}')
@@ -221,7 +221,7 @@ func AppendArguments(dst []byte, arguments string) []byte {
 	return append(dst, wire.Line([]byte(arguments))...)
 }
 
-// AppendOutcome writes what a call came to: an object or a list as such, other text as text, an error as {error}.
+// AppendOutcome writes the outcome of a call: an object or array as it is, other text as a string, an error as {error}.
 func AppendOutcome(dst []byte, call *conversationpb.ToolCall) []byte {
 	result := call.GetResult()
 	switch {
@@ -239,7 +239,7 @@ func isObject(text string) bool {
 	return len(text) > 1 && text[0] == '{' && json.Valid([]byte(text))
 }
 
-// Questions is the list of questions that a person is asked, nil where there is none.
+// Questions is the JSON array of questions that an action asks, nil if there are none.
 func Questions(action *conversationpb.PendingAction) []byte {
 	if action.GetKind() != conversationpb.KindQuestion {
 		return nil

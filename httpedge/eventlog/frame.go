@@ -10,7 +10,7 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// Frames satisfy both ways of reading them: the event line names the type, and so does the data. Data is one line.
+// Frames carry the type twice, in the event line and in the data, because clients read either. Data is one line.
 
 // eventFrame is a durable event: id, event and data lines.
 func eventFrame(name string, event *conversationpb.Event, dialect Dialect) sse.Frame {
@@ -42,8 +42,8 @@ func snapshotFrame(run sse.Run) sse.Frame {
 
 const dataField = "data: "
 
-// endData ends the data that begins at start. Data is one line, except for a client's own object that was stored with
-// line breaks between its members: then it is several data lines, which readers put together again.
+// endData ends the data that begins at start. Data is one line, except for a client's object that was stored with line
+// breaks between its members: then it becomes several data lines, which readers join again.
 func endData(b []byte, start int) []byte {
 	if bytes.IndexByte(b[start:], '\n') < 0 && bytes.IndexByte(b[start:], '\r') < 0 {
 		return append(b, '\n', '\n')

@@ -10,7 +10,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// PageInput asks for a page of the event log.
+// PageInput is the input of a request for a page of the event log.
 type PageInput struct {
 	ID    string `path:"id"`
 	After string `query:"after" default:"0" doc:"Only events with a greater seq"`
@@ -26,12 +26,12 @@ func (in *PageInput) Validate() (refused *machine.Failure) {
 	return refused
 }
 
-// Query is what was asked for.
+// Query converts the input to a query of the conversation's events.
 func (in *PageInput) Query() *nodepb.EventsQuery {
 	return &nodepb.EventsQuery{Id: in.ID, After: in.after, Types: splitTypes(in.Types), Limit: uint32(in.Limit)}
 }
 
-// StreamInput asks to follow the event log.
+// StreamInput is the input of a request to follow the event log.
 type StreamInput struct {
 	ID          string `path:"id"`
 	After       string `query:"after" doc:"Replay events with a greater seq; Last-Event-ID wins"`
@@ -51,7 +51,7 @@ func (in *StreamInput) Validate() (refused *machine.Failure) {
 	return refused
 }
 
-// cursor reads a seq from a field of that name; empty is 0.
+// cursor parses a seq; empty is 0. name is the field's, for the failure.
 func cursor(name, text string) (uint64, *machine.Failure) {
 	after, err := sse.ParseCursor(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func cursor(name, text string) (uint64, *machine.Failure) {
 	return after, nil
 }
 
-// splitTypes splits a comma list; nil = all types.
+// splitTypes splits a comma-separated list; nil = all types.
 func splitTypes(list string) []string {
 	var types []string
 	for name := range strings.SplitSeq(list, ",") {

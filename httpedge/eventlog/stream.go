@@ -7,9 +7,9 @@ import (
 	"parley/httpedge/sse"
 )
 
-// Follow answers with the event log as a stream: what is stored after a cursor, then what happens. The stream opens with
-// ": open"; when a run is active, its snapshot comes next, before the replay. Whether the caller may see the conversation has
-// been decided before.
+// Follow answers with the event log as a stream: the stored events after a cursor, then new events. The stream opens with
+// ": open"; when a run is active, its snapshot comes next, before the replay. The caller's access must
+// have been checked before.
 func Follow(ctx context.Context, hub *sse.Hub, in *StreamInput, dialect Dialect, stream endpoint.Stream) error {
 	if err := stream.Admit(); err != nil {
 		return err
@@ -29,8 +29,8 @@ func Follow(ctx context.Context, hub *sse.Hub, in *StreamInput, dialect Dialect,
 	})
 }
 
-// Open starts a stream on what a lease follows, once begin says how; a lease that no stream was opened on is given back. What
-// begin sends has been followed before, so nothing of it must be read back from the log.
+// Open starts a stream on a lease's subscription, as begin returns it; if begin fails the lease is released. The subscription
+// exists before begin sends its command, so nothing of it has to be read back from the log.
 func Open(lease *sse.Lease, stream endpoint.Stream, begin func() (sse.Options, error)) error {
 	options, err := begin()
 	if err == nil {

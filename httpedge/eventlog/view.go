@@ -14,7 +14,7 @@ const (
 	typeSnapshot = "agent.message.snapshot"
 )
 
-// typeSet is the types that a client wants to see, one bit each.
+// typeSet is the set of types that a client wants, one bit each.
 type typeSet uint64
 
 const (
@@ -58,7 +58,7 @@ func selectTypes(names []string) typeSet {
 	return set
 }
 
-// view renders the event log for clients that want the same types: one rendering serves all of them.
+// view renders the event log for clients that want the same types: they share one rendering.
 type view struct {
 	types   typeSet
 	dialect Dialect
@@ -73,7 +73,7 @@ func (v view) Event(event *conversationpb.Event) (sse.Frame, bool) {
 	return eventFrame(name, event, v.dialect), false
 }
 
-// Snapshot implements sse.View. Whoever wants deltas needs it: they continue its text.
+// Snapshot implements sse.View. Clients that want deltas need it too: deltas continue its text.
 func (v view) Snapshot(run sse.Run) sse.Frame {
 	if v.types&(wantSnapshot|wantDelta) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (v view) Delta(run sse.Run, offset int) sse.Frame {
 	return deltaFrame(run, offset)
 }
 
-// End implements sse.View. Clients that may return are told to spread their return over two seconds.
+// End implements sse.View. Clients that may reconnect get random retry delays, spread over two seconds.
 func (v view) End(why sse.EndReason) sse.Frame {
 	const soonest, spread = 500, 2000 // milliseconds
 	switch why {

@@ -1,3 +1,3 @@
-// Package filing takes files in for the surfaces and gives them out again: names, types told from the bytes, limits, the order
-// in which bytes and record are stored, and what a browser may do with a download. Whose a file is, is the rules' to decide.
+// Package filing handles uploads and downloads of files for the surfaces: names, type detection, limits, the order in which
+// bytes and record are stored, and the headers of a download. The rules of conversations decide who may access a file.
 package filing

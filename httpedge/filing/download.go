@@ -15,7 +15,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Decode is a file that came as base64, in either alphabet and with or without padding.
+// Decode decodes a file sent as base64, in either alphabet, with or without padding.
 func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
 	name, refused := CleanName(name)
 	if refused != nil {
@@ -33,10 +33,10 @@ func Decode(name, content, declared string) (*Incoming, *machine.Failure) {
 	return &Incoming{Name: name, Declared: declared, Body: bytes.NewReader(decoded), Length: int64(len(decoded))}, nil
 }
 
-// policy keeps whatever a file holds from running, should a browser show it.
+// policy prevents active content from running when a browser shows a file.
 const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// Download answers with a file's bytes. What a browser could run, or is not known to be harmless, is an attachment.
+// Download answers with a file's bytes. Types that are not known to be harmless are sent as attachments.
 func Download(ctx context.Context, files endpoint.Files, file *conversationpb.File) *endpoint.File {
 	kind := "attachment"
 	if harmless(file.GetMimeType()) {
@@ -57,7 +57,7 @@ func Download(ctx context.Context, files endpoint.Files, file *conversationpb.Fi
 	return out
 }
 
-// harmless says whether a browser may show a type in its own window: it runs nothing of it.
+// harmless says whether a browser may show a type inline: it has no active content.
 func harmless(mimeType string) bool {
 	switch mimeType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain":
@@ -66,7 +66,7 @@ func harmless(mimeType string) bool {
 	return strings.HasPrefix(mimeType, "audio/") || strings.HasPrefix(mimeType, "video/")
 }
 
-// contentTypeOf is the type that a download has. Texts are taken for UTF-8, which most are.
+// contentTypeOf is the Content-Type of a download. Text is assumed to be UTF-8.
 func contentTypeOf(file *conversationpb.File) string {
 	mimeType := file.GetMimeType()
 	switch {

@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gabriel-vasile/mimetype" // tells a file's type from its bytes; the standard library knows no documents
+	"github.com/gabriel-vasile/mimetype" // detects a file's type from its bytes; the standard library knows no document formats
 
 	"parley/actors/core/attachment"
 	"parley/actors/core/failure"
@@ -26,27 +26,27 @@ import (
 	"parley/proto/failurepb"
 )
 
-// cleanUpTimeout bounds what is taken back after a failure.
+// cleanUpTimeout bounds the clean-up after a failure.
 const cleanUpTimeout = 5 * time.Second
 
-// What a file says of itself, in bytes. The rules decide alike of files in conversations.
+// Limits of a file's declared type and metadata, in bytes. The rules enforce the same ones for files in conversations.
 const (
 	maxFileType     = 256
 	maxFileMetadata = 2 << 10
 )
 
-// Incoming is a file on its way in.
+// Incoming is a file that is being uploaded.
 type Incoming struct {
-	Name     string // as CleanName gives it
-	Declared string // type, as the client says
+	Name     string // as returned by CleanName
+	Declared string // media type that the client declared
 	Body     io.Reader
 	Length   int64  // declared, -1 = not known
-	Metadata []byte // JSON object of the client
+	Metadata []byte // the client's JSON object
 
-	mimeType string // type, as the bytes say; "" = not judged yet
+	mimeType string // detected type; "" = Judge was not called yet
 }
 
-// Judge tells the file's type from its first bytes and refuses what the agent does not take. agent nil = nobody's rules.
+// Judge detects the file's type from its first bytes and refuses types that the agent does not accept. agent nil = any type.
 func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 	if f.mimeType != "" {
 		return nil
@@ -75,8 +75,8 @@ func (f *Incoming) Judge(agent *agentpb.Agent, limit int64) error {
 	return nil
 }
 
-// sniff tells the type from the first bytes. Texts of all kinds look alike: there the client's word is taken, as long
-// as it says text.
+// sniff detects the type from the first bytes. Kinds of text cannot be distinguished: there the declared type is used if it
+// is a text type.
 func sniff(head []byte, declared string) string {
 	detected := MediaType(mimetype.Detect(head).String())
 	if said := MediaType(declared); detected == "text/plain" && strings.HasPrefix(said, "text/") {
@@ -85,7 +85,7 @@ func sniff(head []byte, declared string) string {
 	return detected
 }
 
-// MediaType is a content type without its parameters, in lower case; "" for what is none.
+// MediaType is a content type without its parameters, in lower case; "" if it is invalid.
 func MediaType(contentType string) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
@@ -94,7 +94,7 @@ func MediaType(contentType string) string {
 	return media
 }
 
-// Takes says whether a conversation has room for more files. The rules of conversations decide in the end.
+// Takes says whether a conversation has room for more files. It fails early; the rules of conversations decide.
 func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine.Failure {
 	if agent == nil {
 		return failure.New(failurepb.Code_NOT_FOUND, failure.AgentNotFound)
@@ -110,7 +110,7 @@ func Takes(state *conversationpb.State, agent *agentpb.Agent, more int) *machine
 	return nil
 }
 
-// Kept is the files of a conversation without those whose time is over and that are still to be removed.
+// Kept is the files of a conversation without expired ones that are still to be removed.
 func Kept(state *conversationpb.State) []*conversationpb.File {
 	return attachment.Kept(state.GetFiles(), time.Now().UnixMilli())
 }
@@ -120,11 +120,11 @@ type Filer struct {
 	Asker turns.Asker
 	Files endpoint.Files
 	IDs   endpoint.IDs
-	// MaxBytes is how large a file may be unless its agent says otherwise.
+	// MaxBytes is the largest file, in bytes, where the agent sets no limit.
 	MaxBytes int64
 }
 
-// Limit is how large a file may be, in bytes. agent nil = nobody's rules.
+// Limit is the largest file in bytes. agent nil = the surface's default.
 func (r Filer) Limit(agent *agentpb.Agent) int64 {
 	if limit := agent.GetCapabilities().GetAttachments().GetMaxFileSize(); limit > 0 {
 		return limit
@@ -136,7 +136,7 @@ func tooLargeFile(name string, limit int64) *machine.Failure {
 	return failure.New(failurepb.Code_VALIDATION, failure.NamedFileTooLarge).Param("name", name).With("maxFileSize", limit)
 }
 
-// StoreIn stores a file and makes it one of the conversation's. The command is a new one of the caller, without body.
+// StoreIn stores a file and adds it to the conversation. command is a new command of the caller, without a body.
 func (r Filer) StoreIn(
 	ctx context.Context, command *conversationpb.Command, state *conversationpb.State, agent *agentpb.Agent, incoming *Incoming,
 ) (*conversationpb.File, error) {
@@ -148,10 +148,10 @@ func (r Filer) StoreIn(
 		return nil, err
 	}
 	file.ConversationId, file.AgentId, file.UserId = state.GetId(), state.GetAgentId(), state.GetUserId()
-	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: agent}}
+	command.Body = &conversationpb.Command_AddFile{AddFile: &conversationpb.AddFile{File: file, Agent: Rules(agent)}}
 	reply, err := r.Asker.AskUntilSettled(ctx, command)
 	if err != nil {
-		if !turns.Gone(err) { // else it may have been added all the same
+		if !turns.Gone(err) { // otherwise it may have been added nevertheless
 			r.drop(ctx, file.GetId())
 		}
 		return nil, err
@@ -159,7 +159,7 @@ func (r Filer) StoreIn(
 	return reply.GetFile().GetFile(), nil
 }
 
-// Examine looks at the files that come with a message before anything is stored. state nil = a conversation that is still to be.
+// Examine checks a message's inline files before anything is stored. state nil = the conversation does not exist yet.
 func (r Filer) Examine(state *conversationpb.State, agent *agentpb.Agent, files []*Incoming) error {
 	if refused := Takes(state, agent, len(files)); refused != nil {
 		return refused
@@ -172,9 +172,9 @@ func (r Filer) Examine(state *conversationpb.State, agent *agentpb.Agent, files 
 	return nil
 }
 
-// StoreAll stores the bytes of files that come with a message to a conversation. The message's command opens with the records
-// (conversationpb.Opening), so that files and message are committed at once; what no command commits, storage drops after an hour.
-// All files are looked at before the first is stored. state nil = a conversation that is still to be made.
+// StoreAll stores the bytes of a message's inline files. The message's command carries their records (conversationpb.Opening),
+// so that files and message are committed together; storage drops bytes that no command commits after an hour. All files are
+// checked before the first is stored. state nil = the conversation does not exist yet.
 func (r Filer) StoreAll(
 	ctx context.Context, conversationID string, state *conversationpb.State, agent *agentpb.Agent, files []*Incoming,
 ) ([]*conversationpb.File, error) {
@@ -196,7 +196,7 @@ func (r Filer) StoreAll(
 	return stored, nil
 }
 
-// Drop removes the bytes of files whose command was refused. Any other end, and none, may have made them the conversation's.
+// Drop removes the bytes of files whose command was refused. After any other outcome they may belong to the conversation.
 func (r Filer) Drop(ctx context.Context, files []*conversationpb.File, ended error) {
 	if turns.Refused(ended) {
 		r.dropAll(ctx, files)
@@ -209,7 +209,7 @@ func (r Filer) dropAll(ctx context.Context, files []*conversationpb.File) {
 	}
 }
 
-// Opening is what a command opens with to make files the conversation's; nil = there are none.
+// Opening is the opening of a command that adds files to the conversation; nil = no files.
 func Opening(files []*conversationpb.File, agent *agentpb.Agent) *conversationpb.Opening {
 	if len(files) == 0 {
 		return nil
@@ -217,12 +217,12 @@ func Opening(files []*conversationpb.File, agent *agentpb.Agent) *conversationpb
 	return &conversationpb.Opening{Files: files, Agent: Rules(agent)}
 }
 
-// Rules is what the rules need of an agent to take files.
+// Rules is the part of an agent that the rules for files read. The rest holds secrets and does not leave the process.
 func Rules(agent *agentpb.Agent) *agentpb.Agent {
-	return &agentpb.Agent{Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
+	return &agentpb.Agent{Id: agent.GetId(), Capabilities: &agentpb.Capabilities{Attachments: agent.GetCapabilities().GetAttachments()}}
 }
 
-// StoreBytes judges a file and stores its bytes. The record is still to be committed.
+// StoreBytes checks a file and stores its bytes. The caller commits the record.
 func (r Filer) StoreBytes(
 	ctx context.Context, id string, agent *agentpb.Agent, incoming *Incoming,
 ) (*conversationpb.File, endpoint.Stored, error) {
@@ -247,14 +247,14 @@ func (r Filer) StoreBytes(
 	}, stored, nil
 }
 
-// drop removes bytes that became no file. What it cannot remove is swept.
+// drop removes bytes without a record. Storage sweeps what it cannot remove.
 func (r Filer) drop(ctx context.Context, id string) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	_ = r.Files.Delete(limited, id) // see above
 }
 
-// CleanName checks a name and drops the folders before it, which some clients send along.
+// CleanName checks a file name and strips the path that some clients send.
 func CleanName(name string) (string, *machine.Failure) {
 	const most = 255
 	name = strings.TrimSpace(name)
@@ -271,7 +271,7 @@ func CleanName(name string) (string, *machine.Failure) {
 	return name, nil
 }
 
-// storageKey is 32 random characters with the ending of the name.
+// storageKey is 32 random characters with the extension of the name.
 func storageKey(name string) string {
 	const longestEnding = 16
 	var random [16]byte

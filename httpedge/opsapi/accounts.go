@@ -125,8 +125,8 @@ func (s *Server) accountRoutes(mux *http.ServeMux, bounded func(http.Handler) ht
 
 type accountHandler func(r *http.Request, a *identity.Accounts, body []byte) (any, error)
 
-// accountRoute reads a small body, handles it in time, and logs that an account was changed. An answer may hold a secret: it is not
-// logged.
+// accountRoute reads a small body, calls the handler within the deadline, and logs that an account was changed, but not the
+// answer, which may hold a secret.
 func (s *Server) accountRoute(kind string, status int, do accountHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.config.Timeout)

@@ -16,14 +16,14 @@ type tenantJSON struct {
 	Slug      string `json:"slug"`
 	Tier      string `json:"tier"`
 	OwnerID   string `json:"ownerId"`
-	Requests  int64  `json:"requests"` // in the running month, of a tier with a limit
+	Requests  int64  `json:"requests"` // in the current month; only for tiers with a limit
 	CreatedAt string `json:"createdAt"`
 }
 
 type newTenantJSON struct {
 	tenantJSON
 
-	ProjectID string `json:"projectId"` // its first
+	ProjectID string `json:"projectId"` // its first project
 }
 
 type projectJSON struct {
@@ -52,14 +52,14 @@ type tokenJSON struct {
 	UserID             string            `json:"userId"`
 	Label              string            `json:"label"`
 	TokenPrefix        string            `json:"tokenPrefix"`
-	ServicePermissions map[string]string `json:"servicePermissions"` // null = all that its user may
+	ServicePermissions map[string]string `json:"servicePermissions"` // null = all permissions of its user
 	LastUsed           *string           `json:"lastUsed"`
 	ExpiresAt          *string           `json:"expiresAt"`
 	CreatedAt          string            `json:"createdAt"`
-	Token              string            `json:"token,omitempty"` // in the answer that created it, never again
+	Token              string            `json:"token,omitempty"` // only in the answer that creates it
 }
 
-// viewed is a list of records as JSON has them.
+// viewed converts a list of records to their JSON form.
 func viewed[M, V any](records []*M, err error, view func(*M) V) (any, error) {
 	if err != nil {
 		return nil, err

@@ -16,15 +16,15 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Admin is what an operator can see and do beyond the node itself. What is nil is answered with 404.
+// Admin is what an operator can see and do beyond this node. A nil member is answered with 404.
 type Admin struct {
-	// Status returns what this node knows of the cluster, in a form that encoding/json takes.
+	// Status returns what this node knows of the cluster, as a value for encoding/json.
 	Status func(ctx context.Context) (any, error)
-	// Drain has a node give up its leaders and replicas for good; with drain false it may hold some again. It returns
-	// when that is written down, long before it is done: Status shows how far it is.
+	// Drain makes a node hand over its leaderships and replicas permanently; drain false reverses that. It returns when the
+	// request is recorded, long before it is carried out: Status shows the progress.
 	Drain func(ctx context.Context, node string, drain bool) error
-	// Backup writes a copy of the whole cluster's state. An error after the first byte cuts the answer off, so that
-	// nobody takes the half for the whole. Only one runs at a time.
+	// Backup writes a copy of the whole cluster's state. An error after the first byte aborts the answer, so that
+	// a partial backup is not mistaken for a complete one. Only one runs at a time.
 	Backup func(ctx context.Context, w io.Writer) error
 	// Accounts returns the tenants, projects, users and API tokens, nil until the node has them.
 	Accounts func() *identity.Accounts
@@ -75,7 +75,7 @@ func (s *Server) drain(drain bool) http.HandlerFunc {
 	}
 }
 
-// backup streams. Its client must take what is written within the configured time, however long the whole takes.
+// backup streams a backup. Each write must be taken by the client within the configured time; the whole may take longer.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	if !s.backingUp.CompareAndSwap(false, true) {
 		refuse(w, machine.Fail(failurepb.Code_UNAVAILABLE, "a backup is running already"))
@@ -93,7 +93,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patient gives every write of a long answer a deadline of its own.
+// patient sets a new deadline for every write of a long answer.
 type patient struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
@@ -114,7 +114,7 @@ func (p *patient) Write(data []byte) (int, error) {
 	return p.out.Write(data)
 }
 
-// refuse words an error. Whoever may ask here may read what broke.
+// refuse writes an error with its full text: callers here are operators.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var failure *machine.Failure
@@ -149,8 +149,7 @@ func statusOf(code failurepb.Code) int {
 	}
 }
 
-// notFromPages refuses what a browser sends for a page: an operator's browser reaches loopback, and so do the pages
-// of strangers in it.
+// notFromPages refuses requests that a browser sends on behalf of a page: any page in an operator's browser can reach loopback.
 func notFromPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
@@ -161,8 +160,8 @@ func notFromPages(next http.Handler) http.Handler {
 	})
 }
 
-// localOnly lets only this machine in, unless a setting lets everybody. Under a name of somebody's own, which may lead here
-// from a page in the operator's browser, it is not this machine that is asked for.
+// localOnly admits only requests from this machine, unless a setting admits all. The Host header must name loopback as well:
+// a foreign name that resolves to loopback (DNS rebinding) comes from a page in the operator's browser.
 func (s *Server) localOnly(open bool, setting string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		remote, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -174,7 +173,7 @@ func (s *Server) localOnly(open bool, setting string, next http.Handler) http.Ha
 	})
 }
 
-// namesLoopback says whether a Host header is one under which nobody but this machine can be meant.
+// namesLoopback says whether a Host header can only mean this machine.
 func namesLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -7,7 +7,7 @@ import (
 	"parley/httpedge/site"
 )
 
-// guarded keeps pages of browsers away: there is no other check of who asks.
+// guarded refuses requests from browser pages: there is no other authentication.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// limited accepts a connection only when there is a place for it; until then it waits in the kernel's backlog.
+// limited bounds the open connections; further ones wait in the kernel's backlog.
 type limited struct {
 	net.Listener
 	places chan struct{}
@@ -17,7 +17,7 @@ func limitListener(listener net.Listener, connections int) net.Listener {
 	return &limited{Listener: listener, places: make(chan struct{}, connections), closed: make(chan struct{})}
 }
 
-// Accept waits for a place, then for a connection.
+// Accept waits for a free slot, then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -32,19 +32,19 @@ func (l *limited) Accept() (net.Conn, error) {
 	return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
 }
 
-// Close ends a waiting Accept, too.
+// Close also ends a waiting Accept.
 func (l *limited) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// placed gives its place back when it is closed.
+// placed is a connection that frees its slot when it is closed.
 type placed struct {
 	net.Conn
 	leave func()
 }
 
-// Close gives the place back.
+// Close closes the connection and frees its slot.
 func (c *placed) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

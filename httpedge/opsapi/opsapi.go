@@ -45,21 +45,21 @@ func DefaultConfig() Config {
 	return Config{MaxConnections: 64, Timeout: 10 * time.Second, MaxProfile: 2 * time.Minute}
 }
 
-// Parts is what the surface stands on and shows.
+// Parts are the surface's dependencies.
 type Parts struct {
-	// Listener is served from Start on and closed by Stop.
+	// Listener is served from Start until Stop, which closes it.
 	Listener net.Listener
-	// Ready says nil when the node takes traffic, else why not. It must answer at once.
+	// Ready returns nil when the node takes traffic, otherwise the reason. It must not block.
 	Ready func() error
-	// Gatherer is what /metrics shows.
+	// Gatherer provides the metrics of /metrics.
 	Gatherer prometheus.Gatherer
-	// Version is shown as JSON by /version. nil = what the build knows of itself.
+	// Version is shown as JSON by /version. nil = the build information of the binary.
 	Version any
 	Admin   Admin
 	Logger  *slog.Logger
 }
 
-// Server is the operations surface. It serves once: from Start to Stop.
+// Server is the operations surface. It cannot be started again after Stop.
 type Server struct {
 	config  Config
 	parts   Parts
@@ -111,7 +111,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop lets answers that are under way finish until the context ends, then cuts them. The listener is closed in any
+// Stop waits for running requests until the context ends, then aborts them. The listener is closed in any
 // case.
 func (s *Server) Stop(ctx context.Context) error {
 	var err error
@@ -169,7 +169,7 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.parts.Version)
 }
 
-// buildVersion is what the linker recorded of this binary.
+// buildVersion is the build information in this binary.
 func buildVersion() map[string]string {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -198,7 +198,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a prober that has left is no matter
+	_, _ = w.Write(append(text, '\n')) // it does not matter if the client has left
 }
 
 // deadline bounds the writing of an answer.
@@ -212,7 +212,7 @@ func deadline(timeout time.Duration, next http.Handler) http.Handler {
 	})
 }
 
-// forSeconds gives a profile the time that it was asked for, within MaxProfile.
+// forSeconds extends the deadline by the requested duration of a profile, at most MaxProfile.
 func (s *Server) forSeconds(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seconds := 30.0 // what net/http/pprof takes at most without the field

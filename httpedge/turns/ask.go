@@ -16,15 +16,15 @@ import (
 	"parley/proto/nodepb"
 )
 
-// Asker asks conversations. Its copies are as good as it.
+// Asker sends commands to conversations. It may be copied.
 type Asker struct {
 	Runtime  endpoint.Runtime
 	Entities entity.Client
-	// Features is what the nodes of the cluster have in common; nil = all that this release has.
+	// Features is the cluster's feature level. nil = all features of this release.
 	Features *feature.Gate
 }
 
-// Ask sends a command, once, and unwraps a refusal that another node answered with.
+// Ask sends a command, once, and returns a failure from another node as an error.
 func (a Asker) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command, takeBack, err := a.Stepwise(ctx, command)
 	if err != nil {
@@ -46,9 +46,9 @@ func (a Asker) ask(ctx context.Context, command *conversationpb.Command) (*conve
 	return reply, nil
 }
 
-// AskUntilSettled repeats a waiting command whose owner went away while it waited (moved, restarted, passivated). The
-// command's id makes the repeat safe: a turn that has begun is waited for, not begun again. Who cannot be answered at
-// all is told so soon; a turn that had been waited for is worth a longer wait.
+// AskUntilSettled retries a waiting command whose owner disappeared while it waited (moved, restarted, passivated). The
+// command's id makes the retry safe: a turn that has started is waited for, not started again. An owner that was never
+// reached fails soon; a turn that was already waited for gets more time.
 func (a Asker) AskUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	command, takeBack, err := a.Stepwise(ctx, command)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a Asker) AskUntilSettled(ctx context.Context, command *conversationpb.Comm
 func (a Asker) askUntilSettled(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	const (
 		soon     = 3 * time.Second
-		underWay = 6 * time.Second // an answer that took so long was waited for, not looked for
+		underWay = 6 * time.Second // a call that took so long had reached its owner
 		worthIt  = 15 * time.Second
 	)
 	pause := 20 * time.Millisecond
@@ -90,8 +90,8 @@ func (a Asker) askUntilSettled(ctx context.Context, command *conversationpb.Comm
 	}
 }
 
-// AskResumed sends a command that resumes a turn and waits for the turn, for as long as the wait but not to the very end of
-// the request. A turn that takes longer goes on, and the reply is Accepted.
+// AskResumed sends a command that resumes a turn and waits for the turn, at most for the given time and until shortly before the
+// request's deadline. A turn that takes longer continues, and the reply is Accepted.
 func (a Asker) AskResumed(ctx context.Context, command *conversationpb.Command, wait time.Duration) (*conversationpb.Reply, error) {
 	const toAnswer = 5 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -103,7 +103,7 @@ func (a Asker) AskResumed(ctx context.Context, command *conversationpb.Command, 
 	over := waiting.Err() != nil
 	cancel()
 	if err != nil && over && ctx.Err() == nil {
-		return a.Ask(ctx, withoutWait(command.Again())) // whether it was accepted is what its repeat tells
+		return a.Ask(ctx, withoutWait(command.Again())) // the retry finds out whether it was accepted
 	}
 	return reply, err
 }
@@ -118,7 +118,7 @@ func withoutWait(command *conversationpb.Command) *conversationpb.Command {
 	return command
 }
 
-// Complete reads what is missing in the result of a turn of which the owner only knew the head.
+// Complete reads the parts of a turn's result that the owner did not have in memory.
 func (a Asker) Complete(ctx context.Context, id string, turn *conversationpb.TurnResult) error {
 	if !turn.GetPartial() {
 		return nil
@@ -147,20 +147,20 @@ func (a Asker) Complete(ctx context.Context, id string, turn *conversationpb.Tur
 		}
 	}
 	if turn.GetStopReason() == conversationpb.StopReason_STOP_UNSPECIFIED {
-		// Not the last turn any more, and it left no answer: why is only in its event log.
+		// No longer the last turn, and it left no answer: the reason is only in the event log.
 		turn.StopReason = conversationpb.StopReason_ERROR
 		turn.Error = &conversationpb.TurnError{Code: "interrupted", Message: "The turn ended without an answer."}
 	}
 	return nil
 }
 
-// Refusal is a refusal that crossed nodes.
+// Refusal decodes a failure from another node.
 func Refusal(refused *conversationpb.Refused) *machine.Failure {
-	f, _ := failure.Decode(refused) // details that are no object are none
+	f, _ := failure.Decode(refused) // details that are not an object are dropped
 	return f
 }
 
-// Gone says that an owner could not be asked, not that it refused.
+// Gone says that the owner could not be reached, as opposed to a failure from its rules.
 func Gone(err error) bool {
 	var refusal *machine.Failure
 	if errors.As(err, &refusal) {
@@ -169,19 +169,19 @@ func Gone(err error) bool {
 	return follow.IsUnavailable(err)
 }
 
-// Refused says that the rules refused: nothing was done. An answer that is missing says nothing.
+// Refused says that the rules refused: nothing was done. A missing answer does not count as one.
 func Refused(err error) bool {
 	var refusal *machine.Failure
 	return errors.As(err, &refusal) && !Gone(err)
 }
 
-// Changed says that the rules want the message of a command read again: nothing was done.
+// Changed says that the command's message is out of date and must be read again: nothing was done.
 func Changed(err error) bool {
 	refusal, is := errors.AsType[*failure.Failure](err)
 	return is && refusal.Reason == failure.ConversationChanged
 }
 
-// Plausible says whether a text could be an id at all, so that nothing else goes any further.
+// Plausible says whether a text has the form of an id, so that anything else is rejected at once.
 func Plausible(id string) bool {
 	const maxLen = 64
 	if id == "" || len(id) > maxLen {

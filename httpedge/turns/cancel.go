@@ -16,11 +16,11 @@ type RunCancel struct {
 	Entities entity.Client
 	// Command returns a command on the run; its command id follows from the step.
 	Command func(step string) *runpb.Command
-	// Until is when the caller is answered, whether the run is over or not.
+	// Until is the time at which the caller gets an answer, whether the run is over or not.
 	Until time.Time
 }
 
-// Cancel has the run cancelled. It returns the run as it was then, nil when there is none that the caller may cancel.
+// Cancel cancels the run and returns its state, nil when there is no run that the caller may cancel.
 func (c *RunCancel) Cancel(ctx context.Context) (*runpb.State, error) {
 	for {
 		command := c.Command("cancel run")
@@ -28,14 +28,14 @@ func (c *RunCancel) Cancel(ctx context.Context) (*runpb.State, error) {
 		reply, err := entity.Ask[*runpb.Reply](ctx, c.Entities, command.GetRunId(), command)
 		switch {
 		case noRun(err):
-			return nil, nil //nolint:nilnil // it is over since long
+			return nil, nil //nolint:nilnil // it ended long ago
 		case err == nil || !Gone(err) || !time.Now().Before(c.Until) || !c.pause(ctx):
 			return reply.GetRun(), err
 		}
 	}
 }
 
-// Wait returns the run once it is over, or as it last was when the time is up.
+// Wait returns the run once it is over, or its last known state when the time is up.
 func (c *RunCancel) Wait(ctx context.Context, run *runpb.State) *runpb.State {
 	waiting, cancel := context.WithDeadline(ctx, c.Until)
 	defer cancel()

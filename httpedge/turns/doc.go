@@ -1,4 +1,4 @@
-// Package turns asks conversations on behalf of the surfaces: commands with their refusals, and waiting for a turn whose owner
-// may move meanwhile. It also reads what clients of both surfaces send in different case: budgets, decisions on pending actions. What the
-// surfaces make of it on the wire is theirs.
+// Package turns sends commands to conversations on behalf of the surfaces: it decodes failures, and waits for a turn whose owner
+// may move meanwhile. It also validates inputs that the surfaces share under different names: budgets, decisions on pending
+// actions. Rendering the results is up to the surfaces.
 package turns

@@ -12,7 +12,7 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Budget is a budget as a client sends it; nil = left out. A surface's own struct, with its names, converts to it.
+// Budget is a budget as a client sends it; nil = left out. Each surface converts its own struct to it.
 type Budget struct {
 	MaxCostUSD *float64
 	OnReach    *string
@@ -41,7 +41,7 @@ func (in Budget) Read() (*conversationpb.Budget, *machine.Failure) {
 }
 
 // Resolution is a decision on a pending action in one of its three forms, as a client sends it (document 2, POST
-// /conversations/:id/actions/:actionId). A surface's own struct, with its names, converts to it.
+// /conversations/:id/actions/:actionId). Each surface converts its own struct to it.
 type Resolution struct {
 	Type               string
 	Decision           string
@@ -54,7 +54,7 @@ type Resolution struct {
 	Error              string
 }
 
-// Read returns the decision, which does not say of what, or a refusal with the fields' names in camelCase.
+// Read returns the decision, without the action's id, or a failure with the fields' names in camelCase.
 func (in Resolution) Read() (*conversationpb.Resolve, *machine.Failure) {
 	switch in.Type {
 	case conversationpb.KindApproval:
@@ -97,7 +97,7 @@ func (in Resolution) clientResult() (*conversationpb.Resolve, *machine.Failure) 
 	if len(in.Output) == 0 && in.Error == "" {
 		return nil, invalid(failure.ResolutionWithoutOutput).In("resolution.output")
 	}
-	output := in.Output // null is a result, too
+	output := in.Output // null is a valid result
 	if len(output) > 0 {
 		output = wire.Line(output)
 	}

@@ -15,14 +15,14 @@ import (
 	"parley/proto/failurepb"
 )
 
-// FOR ONE RELEASE: a node of the release before ignores Command.opening, so as long as the cluster may have one, the edge does what
-// a command opens with by commands of its own, and takes it back when the command is refused. With the next release this file goes.
+// FOR ONE RELEASE: a node of the release before ignores Command.opening, so as long as the cluster may have one, the edge carries
+// out the opening by separate commands, and undoes them when the command is refused. The next release removes this file.
 
-// takeBackTimeout bounds what is taken back after a refusal.
-const takeBackTimeout = 5 * time.Second
+// undoTimeout bounds the undoing after a failure.
+const undoTimeout = 5 * time.Second
 
-// Stepwise does what a command opens with, where the owner might not know how, and returns the command without it and what to call
-// with how the command ended. Elsewhere it returns the command as it is.
+// Stepwise carries out a command's opening where the owner might not support it. It returns the command without the opening, and
+// a function to call with the command's outcome. Otherwise it returns the command unchanged.
 func (a Asker) Stepwise(ctx context.Context, command *conversationpb.Command) (*conversationpb.Command, func(error), error) {
 	opening := command.GetOpening()
 	if opening == nil || a.Features == nil || a.Features.On(feature.WholeCommands) {
@@ -36,14 +36,14 @@ func (a Asker) Stepwise(ctx context.Context, command *conversationpb.Command) (*
 		return more
 	}
 	var undo []*conversationpb.Command
-	takeBack := func(ended error) {
+	rollBack := func(ended error) {
 		if !Refused(ended) || Changed(ended) || endpoint.RequestKey(ctx) != "" {
-			return // it may be repeated, and answered from what is there
+			return // a retry is answered from what exists
 		}
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
 		for _, one := range undo {
-			_, _ = a.ask(limited, one) // as well as it can
+			_, _ = a.ask(limited, one) // best effort
 		}
 	}
 	if create := opening.GetCreate(); create != nil {
@@ -62,7 +62,7 @@ func (a Asker) Stepwise(ctx context.Context, command *conversationpb.Command) (*
 			AddFile: &conversationpb.AddFile{File: file, Agent: opening.GetAgent()},
 		}}
 		if _, err := a.AskUntilSettled(ctx, step(fmt.Sprint("before file ", i), add)); err != nil {
-			takeBack(err)
+			rollBack(err)
 			return nil, nil, err
 		}
 		if opening.GetCreate() == nil {
@@ -71,5 +71,5 @@ func (a Asker) Stepwise(ctx context.Context, command *conversationpb.Command) (*
 			}))
 		}
 	}
-	return rest, takeBack, nil
+	return rest, rollBack, nil
 }

@@ -45,13 +45,6 @@ func (e *ConflictError) Error() string {
 // Unwrap makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// Record is one record of a collection.
-type Record struct {
-	Key     string
-	Version uint64
-	Value   []byte // shared: do not change
-}
-
 // Log is how writes reach the directory shard's log.
 type Log interface {
 	ProposePut(ctx context.Context, p *logpb.Put) (*logpb.Result, error)
@@ -63,13 +56,13 @@ type Directory struct {
 	log Log
 
 	mu          sync.RWMutex
-	collections map[string]*collection
+	collections map[string]*recordSet
 	stale       bool          // the rows are not those in memory
 	version     uint64        // of the newest change in memory
 	grown       chan struct{} // closed when something changes; nil while nobody waits
 }
 
-type collection struct {
+type recordSet struct {
 	records  map[string]Record
 	sorted   []Record // by key; nil after a change
 	watchers map[*watcher]struct{}
@@ -80,7 +73,7 @@ type watcher struct{ changed chan struct{} }
 // New returns the directory of the records in db, which must be open as long as it is used. It is empty until the first
 // Refresh.
 func New(db *pebble.DB, log Log) *Directory {
-	return &Directory{db: db, log: log, collections: map[string]*collection{}, stale: true}
+	return &Directory{db: db, log: log, collections: map[string]*recordSet{}, stale: true}
 }
 
 // Get returns a record.
@@ -113,7 +106,7 @@ func (d *Directory) List(collection string) []Record {
 	return c.sort()
 }
 
-func (c *collection) sort() []Record {
+func (c *recordSet) sort() []Record {
 	if c.sorted == nil {
 		c.sorted = make([]Record, 0, len(c.records))
 		for _, r := range c.records {
@@ -230,16 +223,16 @@ func (d *Directory) Watch(name string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-func (d *Directory) collection(name string) *collection {
+func (d *Directory) collection(name string) *recordSet {
 	c, ok := d.collections[name]
 	if !ok {
-		c = &collection{records: map[string]Record{}, watchers: map[*watcher]struct{}{}}
+		c = &recordSet{records: map[string]Record{}, watchers: map[*watcher]struct{}{}}
 		d.collections[name] = c
 	}
 	return c
 }
 
-func (c *collection) changed() {
+func (c *recordSet) changed() {
 	c.sorted = nil
 	for w := range c.watchers {
 		select {

@@ -225,7 +225,12 @@ func (c *Catalog) DeleteAgent(ctx context.Context, caller Caller, key string) er
 	return nil
 }
 
-// PublishAgent keeps the agent as it is under the next number, and makes that what runs.
+// PublishAgent stores the agent as it is under the next version number, and makes that version the one that runs.
+//
+// It is two writes: the version, then the agent's pointer to it. A version without a pointer is not run, so a failure between them
+// leaves the agent as it was; repeating the call stores the same snapshot under the number after it. Publications at the same
+// time get different numbers, and the pointer only grows. A version of an agent that was deleted in between is left behind; its
+// key is not used again.
 func (c *Catalog) PublishAgent(ctx context.Context, caller Caller, key, changelog string) (*directorypb.AgentVersion, error) {
 	if len(changelog) > maxChangelog {
 		return nil, invalid("changelog is longer than %d bytes", maxChangelog)
@@ -241,7 +246,6 @@ func (c *Catalog) PublishAgent(ctx context.Context, caller Caller, key, changelo
 	if err != nil {
 		return nil, err
 	}
-	// A version that the agent does not name yet is not run. The next publication counts on from it.
 	_, err = c.changeAgent(ctx, caller, key, func(agent *directorypb.Agent) error {
 		agent.LatestVersion = max(agent.GetLatestVersion(), version.GetVersion())
 		agent.PublishedVersion = max(agent.GetPublishedVersion(), version.GetVersion())

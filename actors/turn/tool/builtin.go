@@ -21,6 +21,9 @@ const (
 	RandomNumber = "random_number"
 )
 
+// IsBuiltin says whether a built-in tool has this name.
+func IsBuiltin(name string) bool { return name == CurrentTime || name == RandomNumber }
+
 const numberSchema = `{"type":"object","properties":{"min":{"type":"integer"},"max":{"type":"integer"}},` +
 	`"required":["min","max"],"additionalProperties":false}`
 

@@ -13,7 +13,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// answerer answers the queries of shards that this node owns, its own edge's and those of other nodes.
+// answerer answers queries about shards that this node owns, from its own edge and from other nodes.
 type answerer struct {
 	local *reader
 	kinds *entities
@@ -42,7 +42,7 @@ func (a *answerer) Read(ctx context.Context, in uint32, query proto.Message) (pr
 	return nil, fmt.Errorf("this version does not know the query %s", query.ProtoReflect().Descriptor().FullName())
 }
 
-// list reads this node's part of a list.
+// list answers for the shards of a list that this node owns.
 func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListReply, error) {
 	reply := &nodepb.ListReply{Counts: make([]int64, len(q.GetCounters()))}
 	for i, name := range q.GetCounters() {
@@ -69,7 +69,7 @@ func (a *answerer) list(ctx context.Context, q *nodepb.ListQuery) (*nodepb.ListR
 	return reply, nil
 }
 
-// route is the way to the owners.
+// route finds and calls the owners of shards.
 type route struct {
 	node   string
 	router *cluster.Router
@@ -92,7 +92,7 @@ func (r *route) holdsAll(holds func(group uint32) bool) bool {
 	return true
 }
 
-// stale says whether the caller wants what this node has of a shard, old or not, and returns the context to read it with.
+// stale reports whether the caller accepts stale data and this node hosts the shard; it returns the context for that read.
 func (r *route) stale(ctx context.Context, in shard.ID) (context.Context, bool) {
 	if !endpoint.StaleAllowed(ctx) || !r.store.Hosts(uint32(in)) {
 		return ctx, false
@@ -101,7 +101,7 @@ func (r *route) stale(ctx context.Context, in shard.ID) (context.Context, bool) 
 	return persistence.WithStale(ctx), true
 }
 
-// askShard sends a query to the owner of a shard, and says which node answered.
+// askShard sends a query to the owner of a shard and returns the answer and the node that gave it.
 func askShard[R proto.Message](
 	ctx context.Context, router *cluster.Router, in shard.ID, query proto.Message,
 ) (reply R, node string, err error) {

@@ -15,7 +15,7 @@ import (
 	"parley/httpedge/auth"
 )
 
-// newAuthenticator builds what the auth section asks for. stop ends what it does in the background.
+// newAuthenticator builds the authenticator that the auth section configures. stop ends its background work.
 func newAuthenticator(c *config.Config, logger *slog.Logger, registerer prometheus.Registerer) (authenticator *auth.Authenticator, stop func(), err error) {
 	settings := auth.DefaultConfig()
 	settings.Enabled = c.Auth.Enabled

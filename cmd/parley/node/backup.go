@@ -19,8 +19,8 @@ import (
 	"parley/proto/failurepb"
 )
 
-// A backup is a zip file: a stream of each shard as package persistence/backup writes it, and a manifest, which comes
-// last. What has no manifest is no backup.
+// A backup is a zip file: a stream for each shard as package persistence/backup writes it, then a manifest. A file without a
+// manifest is incomplete.
 const (
 	// BackupFormat is the format of the file as a whole.
 	BackupFormat = 1
@@ -28,7 +28,7 @@ const (
 	ManifestName = "manifest.json"
 )
 
-// Manifest says what a backup holds.
+// Manifest describes the contents of a backup.
 type Manifest struct {
 	Format    int       `json:"format"`
 	ClusterID string    `json:"cluster_id"`
@@ -38,7 +38,7 @@ type Manifest struct {
 	Parts     []Part    `json:"parts"`
 }
 
-// Part is the copy of one shard: all of it as of one moment, which differs from shard to shard.
+// Part is a snapshot of one shard. Snapshots of different shards are taken at different times.
 type Part struct {
 	persistence.BackupInfo
 	File   string `json:"file"`
@@ -51,7 +51,7 @@ func PartName(group uint32) string { return fmt.Sprintf("shards/%04d", group) }
 
 // backup writes a backup of the whole cluster.
 func (n *Node) backup(ctx context.Context, w io.Writer) error {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
 	identity := n.store.Identity()
@@ -78,7 +78,7 @@ func (n *Node) backup(ctx context.Context, w io.Writer) error {
 	return file.Close()
 }
 
-// backupPart copies one shard from its owner, and checks what comes.
+// backupPart copies one shard from its owner and verifies the stream.
 func (n *Node) backupPart(ctx context.Context, file *zip.Writer, group uint32) (part Part, err error) {
 	stream, err := n.openBackup(ctx, group)
 	if err != nil {
@@ -104,10 +104,10 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ownerWait is how long a backup waits for a shard that is changing hands.
+// ownerWait is how long a backup waits for a shard without an owner.
 const ownerWait = 5 * time.Second
 
-// openBackup opens the copy of a shard as soon as it has an owner that answers.
+// openBackup opens the stream of a shard once that has an owner that answers.
 func (n *Node) openBackup(ctx context.Context, group uint32) (io.ReadCloser, error) {
 	const pause = 50 * time.Millisecond
 	for deadline := time.Now().Add(ownerWait); ; {
@@ -124,7 +124,7 @@ func (n *Node) openBackup(ctx context.Context, group uint32) (io.ReadCloser, err
 	}
 }
 
-// openBackupNow opens the copy of a shard, wherever its owner is.
+// openBackupNow opens the stream of a shard, locally or from another node.
 func (n *Node) openBackupNow(ctx context.Context, group uint32) (io.ReadCloser, error) {
 	owner, known := n.owners.Owner(shard.ID(group))
 	switch {
@@ -134,7 +134,7 @@ func (n *Node) openBackupNow(ctx context.Context, group uint32) (io.ReadCloser, 
 		r, w := io.Pipe()
 		go func() {
 			_, err := n.store.Backup(ctx, group, w)
-			_ = w.CloseWithError(err) // the reader hears it
+			_ = w.CloseWithError(err) // the reader gets the error
 		}()
 		return r, nil
 	}
@@ -157,7 +157,7 @@ type fetchRequest struct {
 // serveFetch answers another node's request for a stream.
 func (n *Node) serveFetch(ctx context.Context, from uint64, request []byte, w io.Writer) error {
 	var r fetchRequest
-	store := n.storeIf()
+	store := n.storeIfOpen()
 	if err := json.Unmarshal(request, &r); err != nil || r.Backup == nil || store == nil {
 		return fmt.Errorf("this node cannot answer %.100q now", request)
 	}

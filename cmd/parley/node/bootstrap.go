@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"parley/actors/core/identity"
@@ -11,15 +12,14 @@ import (
 // bootstrapTimeout bounds an attempt to create the first tenant.
 const bootstrapTimeout = 30 * time.Second
 
-// startBootstrap creates the first tenant. A node that is alone has it before it serves; one of a cluster as soon as the
-// directory can be written.
+// startBootstrap creates the first tenant: on a single node before it serves, in a cluster as soon as the directory can be written.
 func (n *Node) startBootstrap(ctx context.Context) error {
-	b := &identity.Bootstrap{Accounts: n.accounts.Load(), Token: n.config.BootstrapToken.Reveal(), Tier: n.config.Client.License}
+	b := &identity.Bootstrap{Accounts: n.directory.accounts.Load(), Token: n.config.BootstrapToken.Reveal(), Tier: n.config.Client.License}
 	if n.links == nil {
 		bounded, cancel := context.WithTimeout(ctx, bootstrapTimeout)
 		defer cancel()
 		shown, err := b.Run(bounded)
-		n.show(shown)
+		n.firstToken.created(shown)
 		return err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -39,7 +39,7 @@ func (n *Node) bootstrapUntilDone(ctx context.Context, b *identity.Bootstrap) {
 		shown, err := b.Run(attempt)
 		cancel()
 		if err == nil {
-			n.show(shown)
+			n.firstToken.created(shown)
 			return
 		}
 		if ctx.Err() != nil {
@@ -54,29 +54,37 @@ func (n *Node) bootstrapUntilDone(ctx context.Context, b *identity.Bootstrap) {
 	}
 }
 
-// FirstToken hands the API token that this start makes, if it makes one, to whoever shows it: nobody knows it afterwards.
+// firstToken is the API token that this start has created, until it is shown.
+type firstToken struct {
+	mu     sync.Mutex
+	secret string
+	show   func(secret string) // nil = nobody shows it yet
+}
+
+// FirstToken calls show with the API token that this start creates, if it creates one: it is stored nowhere in clear text.
 func (n *Node) FirstToken(show func(secret string)) {
-	n.mu.Lock()
-	made := n.firstToken
-	n.showToken, n.firstToken = show, ""
-	n.mu.Unlock()
+	f := &n.firstToken
+	f.mu.Lock()
+	made := f.secret
+	f.show, f.secret = show, ""
+	f.mu.Unlock()
 	if made != "" {
 		show(made)
 	}
 }
 
-// show hands a token that was made to whoever wants to show it, or keeps it until somebody does.
-func (n *Node) show(made string) {
-	if made == "" {
+// created shows a new token, or keeps it until somebody does.
+func (f *firstToken) created(secret string) {
+	if secret == "" {
 		return
 	}
-	n.mu.Lock()
-	show := n.showToken
+	f.mu.Lock()
+	show := f.show
 	if show == nil {
-		n.firstToken = made
+		f.secret = secret
 	}
-	n.mu.Unlock()
+	f.mu.Unlock()
 	if show != nil {
-		show(made)
+		show(secret)
 	}
 }

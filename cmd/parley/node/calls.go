@@ -18,7 +18,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// local is this node as the router and the other nodes see it: its shell, its reads, and itself.
+// local implements cluster.Local: commands go to the shell, queries to the store, calls to the node itself.
 type local struct {
 	*answerer
 	system *actors.System
@@ -35,7 +35,7 @@ func (l *local) Follow(ctx context.Context, in uint32, id string, sink follow.Si
 	return l.system.Follow(ctx, in, id, sink)
 }
 
-// Read answers a query of a shard. What this node does not lead (any more) is "not the owner".
+// Read answers a query about a shard, with "not the owner" if this node does not lead it.
 func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto.Message, error) {
 	answer, err := l.answerer.Read(ctx, in, query)
 	if errors.Is(err, persistence.ErrNotLeader) || errors.Is(err, persistence.ErrUnknownGroup) {
@@ -44,7 +44,7 @@ func (l *local) Read(ctx context.Context, in uint32, query proto.Message) (proto
 	return answer, err
 }
 
-// Call does something about this node, for the placement loop or an operator.
+// Call changes this node for the placement loop or an operator.
 func (l *local) Call(ctx context.Context, from string, request proto.Message) (proto.Message, error) {
 	if answer, known, err := l.node.callRecords(ctx, request); known {
 		return answer, err
@@ -68,7 +68,7 @@ func (l *local) Call(ctx context.Context, from string, request proto.Message) (p
 	return &nodepb.Done{}, nil
 }
 
-// callFault says in a form that travels which errors pass.
+// callFault turns temporary errors into failures that another node can decode.
 func callFault(err error) error {
 	for _, passing := range []error{
 		persistence.ErrBusy, persistence.ErrNotLeader, persistence.ErrTransferFailed, persistence.ErrConflict,
@@ -116,7 +116,7 @@ func (n *Node) setNodeState(ctx context.Context, name, state string) error {
 	return err
 }
 
-// drain has a node give up everything, or take part again, whichever node is asked.
+// drain starts or ends the draining of any node of the cluster: the owner of the directory records it.
 func (n *Node) drain(ctx context.Context, name string, drain bool) error {
 	state := stateActive
 	if drain {

@@ -5,16 +5,15 @@ import (
 	"sync"
 )
 
-// leaderChange is news of one shard's log.
+// leaderChange is a change of the leadership of one shard's log.
 type leaderChange struct {
 	group  uint32
 	epoch  uint64
 	leader bool
 }
 
-// changes takes the log's news, which must not wait, to whoever acts on it, which may: in order, on one goroutine. It
-// holds at most what the log can say before it is heard; a group speaks once for each change of its leader, which
-// takes an election.
+// changes queues leadership changes from the log, which must not block, for a goroutine that acts on them in order and may
+// block. The queue is short: a group adds one entry for each change of its leader, which takes an election.
 type changes struct {
 	mu     sync.Mutex
 	queue  []leaderChange

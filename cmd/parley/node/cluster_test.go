@@ -320,9 +320,9 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 			from, to = to, from
 		}
 		key := fmt.Sprint("made on the other side ", i)
-		_, err := from.records.Put(t.Context(), "test", key, 0, []byte("x"))
+		_, err := from.directory.records.Put(t.Context(), "test", key, 0, []byte("x"))
 		require.NoError(t, err)
-		_, found, err := to.records.Find(t.Context(), "test", key)
+		_, found, err := to.directory.records.Find(t.Context(), "test", key)
 		require.NoError(t, err)
 		require.True(t, found, "%d", i)
 	}
@@ -331,7 +331,7 @@ func TestTwoNodesThatDoNotReachEachOther(t *testing.T) {
 	}
 	f.network.Isolate("n3", "n1", "n2")
 	start := time.Now()
-	_, _, err := f.nodes["n2"].records.Find(t.Context(), "test", "what nobody can tell")
+	_, _, err := f.nodes["n2"].directory.records.Find(t.Context(), "test", "what nobody can tell")
 	require.Error(t, err)
 	require.InDelta(t, f.configs["n2"].Cluster.OwnerWait.Seconds(), time.Since(start).Seconds(), 0.5)
 	f.eventually("who reaches nobody is not ready", 10*time.Second, func() bool {

@@ -8,17 +8,17 @@ import (
 	"parley/cmd/parley/config"
 )
 
-// descriptors says what each part may take of the process's file descriptors, so that clients, who take as many as they get,
-// leave enough to the others. A tight limit is shared out, a large one hardly matters.
+// descriptors is each part's share of the process's file descriptors: clients could otherwise use up those that the store and
+// the other nodes need. It matters when the limit is low.
 type descriptors struct {
 	limit   int
 	tables  int // of the store, that are kept open
-	spare   int // held back for the store
+	spare   int // reserved for the store
 	ops     int // connections of the operations surface
 	sockets int // connections of clients, streams included
 }
 
-// What the process has open besides, and the bounds of the shares.
+// What else the process has open, and the bounds of the shares.
 const (
 	ownDescriptors     = 32 // listeners, logs, the store's log and directories, clients that are being refused
 	clusterDescriptors = 16 // more listeners, and the first connections to other nodes
@@ -29,8 +29,7 @@ const (
 	fewDescriptors     = 256
 )
 
-// shareDescriptors shares out what the process may open. The rest of the reserve is for other nodes and calls to models, tools
-// and hooks.
+// shareDescriptors divides the limit. What no field names is left for other nodes and for calls to models, tools and hooks.
 func shareDescriptors(limit int, c *config.Config) descriptors {
 	eighth := max(leastShare, limit/8)
 	d := descriptors{
@@ -44,7 +43,7 @@ func shareDescriptors(limit int, c *config.Config) descriptors {
 	return d
 }
 
-// takeDescriptors learns how many files the process may open. The runtime has raised the limit as far as it goes.
+// takeDescriptors reads the limit of open files, which the Go runtime has raised to the hard limit, and divides it.
 func (n *Node) takeDescriptors(ctx context.Context) error {
 	limit := 1 << 20 // when there is none
 	var told syscall.Rlimit

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -25,34 +26,34 @@ import (
 	"parley/proto/nodepb"
 )
 
-// records is the directory as the edge's collection.Store: read in this node's memory, written where it is led.
+// records implements collection.Store: reads come from this node's copy of the directory, writes go to the directory's leader.
 type records struct {
 	node      string
 	directory *directory.Directory
 	await     func(ctx context.Context, version uint64) error
 	router    *cluster.Router
 	owners    *cluster.Owners
-	others    func() []string // the other nodes that are alive, by name
+	others    func() []string // names of the other live nodes
 	wait      time.Duration   // bounds the time without an owner that answers
 	fresh     freshness
 	turns     turns // by scope of guarded writes
 }
 
 const (
-	// recordTimeout bounds a write where the caller sets no narrower bound; what of it may pass without an owner that answers
-	// says the configuration.
+	// recordTimeout bounds a write unless the caller's context does; records.wait bounds the part of it without an owner that
+	// answers.
 	recordTimeout = 10 * time.Second
-	// guardedTimeout bounds a guarded write with its wait for those before it.
+	// guardedTimeout bounds a guarded write, including its wait for those before it.
 	guardedTimeout = 20 * time.Second
-	// guardedTries bounds how often it is decided anew: each time another node has written in the scope.
+	// guardedTries bounds the retries of a guarded write: each follows a write of another node in the same scope.
 	guardedTries = 100
-	// spreadTimeout bounds how long a write waits for the other nodes to have it.
+	// spreadTimeout bounds how long a write waits until the other nodes have received it.
 	spreadTimeout = 250 * time.Millisecond
-	// recordPause is first between two attempts at an owner that did not answer.
+	// recordPause is the first pause before a write is retried after an owner did not answer.
 	recordPause = 20 * time.Millisecond
 )
 
-// newRecords returns the directory of a node. stop ends what it has under way.
+// newRecords returns the records of a node. stop ends its pending confirmations.
 func newRecords(n *Node) (r *records, stop func(context.Context)) {
 	r = &records{
 		node: n.config.Node.Name, directory: n.store.Directory(), await: n.store.AwaitRecords,
@@ -62,7 +63,7 @@ func newRecords(n *Node) (r *records, stop func(context.Context)) {
 	return r, func(context.Context) { r.fresh.stop() }
 }
 
-// otherNames are the other nodes that gossip says are there.
+// otherNames are the names of the other live nodes.
 func (n *Node) otherNames() (names []string) {
 	if n.links == nil {
 		return nil
@@ -75,27 +76,20 @@ func (n *Node) otherNames() (names []string) {
 	return names
 }
 
-// Get returns what this node knows.
+// Get returns a record from this node's copy of the directory.
 func (r *records) Get(name, key string) (collection.Record, bool) {
-	record, found := r.directory.Get(name, key)
-	return collection.Record(record), found
+	return r.directory.Get(name, key)
 }
 
-// List returns the records whose key begins with a prefix, by key.
+// List returns the records whose key begins with a prefix, by key. It is a part of the directory's own slice.
 func (r *records) List(name, prefix string) []collection.Record {
 	all := r.directory.List(name)
-	first, _ := slices.BinarySearchFunc(all, prefix, func(record directory.Record, prefix string) int {
+	first, _ := slices.BinarySearchFunc(all, prefix, func(record collection.Record, prefix string) int {
 		return strings.Compare(record.Key, prefix)
 	})
 	all = all[first:]
-	if after := slices.IndexFunc(all, func(record directory.Record) bool { return !strings.HasPrefix(record.Key, prefix) }); after >= 0 {
-		all = all[:after]
-	}
-	found := make([]collection.Record, len(all))
-	for i, record := range all {
-		found[i] = collection.Record(record)
-	}
-	return found
+	after := sort.Search(len(all), func(i int) bool { return !strings.HasPrefix(all[i].Key, prefix) })
+	return all[:after:after]
 }
 
 // Watch returns a channel that holds a value whenever the collection has changed.
@@ -103,13 +97,13 @@ func (r *records) Watch(name string) (changed <-chan struct{}, stop func()) {
 	return r.directory.Watch(name)
 }
 
-// Find is Get, and makes sure that this node has heard of everything before it says that there is no such record.
+// Find is Get, but reports a record missing only after this node's copy has caught up with the leader.
 func (r *records) Find(ctx context.Context, name, key string) (collection.Record, bool, error) {
 	record, found := r.Get(name, key)
 	if found || r.fresh.missed(name, key) {
 		return record, found, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, r.wait) // also where the one before it has not been answered yet
+	bounded, cancel := context.WithTimeout(ctx, r.wait) // also while an earlier confirmation is under way
 	defer cancel()
 	if err := r.fresh.pass(bounded); err != nil {
 		return collection.Record{}, false, directoryFault("ask for a record", err)
@@ -120,7 +114,7 @@ func (r *records) Find(ctx context.Context, name, key string) (collection.Record
 	return record, found, nil
 }
 
-// confirm returns once this node has everything that was acknowledged before the call.
+// confirm returns once this node's copy includes every write acknowledged before the call.
 func (r *records) confirm(ctx context.Context) error {
 	answer, _, err := r.router.Read(ctx, shard.Directory, &nodepb.VersionQuery{})
 	if err != nil {
@@ -144,8 +138,9 @@ func (r *records) Delete(ctx context.Context, name, key string, expected uint64)
 	return err
 }
 
-// Guarded writes what decide says if nothing of the scope was written meanwhile. Those of one node take turns, so that they do
-// not stand in each other's way; those of other nodes are found out by the guard, which is read before anything else.
+// Guarded writes what decide returns if nothing in the scope was written meanwhile, else calls it again. Guarded writes of one
+// node are serialized, so that they do not conflict with each other; those of other nodes are detected by the guard's version,
+// which is read first.
 func (r *records) Guarded(ctx context.Context, scope string, decide func() (*collection.Write, error)) (version uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, guardedTimeout)
 	defer cancel()
@@ -178,24 +173,24 @@ func (r *records) write(ctx context.Context, put *nodepb.PutRecord) (version uin
 		return 0, directoryFault("write a record", err)
 	}
 	if reply.GetConflict() && lost {
-		// What is in the way may be what an attempt wrote of which the answer was lost.
+		// The conflicting record may be this write, made by an attempt whose answer was lost.
 		if reply, err = r.own(ctx, put, reply); err != nil {
 			return 0, directoryFault("write a record", err)
 		}
 	}
 	if reply.GetConflict() {
-		// Who tries again is to read what is there now.
+		// A retry should read the current record.
 		spread, cancel := context.WithTimeout(ctx, spreadTimeout)
 		defer cancel()
-		_ = r.await(spread, reply.GetVersion()) // in vain, it is refused once more
+		_ = r.await(spread, reply.GetVersion()) // if it has not arrived, the retry conflicts again
 		return 0, failure.New(failurepb.Code_CONFLICT, failure.RecordChanged)
 	}
 	r.spread(ctx, put.GetCollection(), reply.GetVersion())
 	return reply.GetVersion(), nil
 }
 
-// send makes the write at the owner of the directory, again and again until one answers. lost says that an attempt before
-// the one that was answered may have been carried out.
+// send sends the write to the owner of the directory and retries until one answers. lost reports that an attempt before the
+// answered one may have been applied.
 func (r *records) send(ctx context.Context, put *nodepb.PutRecord) (reply *nodepb.PutRecordReply, lost bool, err error) {
 	err = errNoDirectory
 	patience := cluster.NewPatience(r.wait, recordPause)
@@ -221,7 +216,7 @@ func (r *records) send(ctx context.Context, put *nodepb.PutRecord) (reply *nodep
 
 var errNoDirectory = errors.New("the directory has no owner")
 
-// sendTo ends the call when the node owns the directory no more: it may be cut off and never answer.
+// sendTo cancels the call when the node loses the directory: it may be cut off and never answer.
 func (r *records) sendTo(ctx context.Context, node string, changed <-chan struct{}, put *nodepb.PutRecord) (*nodepb.PutRecordReply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -252,7 +247,7 @@ func (r *records) sendTo(ctx context.Context, node string, changed <-chan struct
 
 var errDirectoryMoved = errors.New("the directory has another owner now")
 
-// undone says that nothing was done.
+// undone reports whether a failed write was certainly not applied.
 func undone(err error) bool {
 	var refused *machine.Failure
 	switch {
@@ -264,10 +259,10 @@ func undone(err error) bool {
 	return errors.As(err, &refused) && (refused.Details[detailUnwritten] != nil || refused.Code == failurepb.Code_STORAGE_FULL)
 }
 
-// detailUnwritten marks a refusal of storage after which nothing was written.
+// detailUnwritten is the detail of a storage failure that says that nothing was written.
 const detailUnwritten = "unwritten"
 
-// askAgain says that another attempt may succeed. Whoever calls bounds it in time.
+// askAgain reports whether another attempt may succeed. The caller bounds the time.
 func askAgain(err error) bool {
 	var refused *machine.Failure
 	switch {
@@ -277,7 +272,7 @@ func askAgain(err error) bool {
 	return errors.As(err, &refused) && refused.Code == failurepb.Code_UNAVAILABLE
 }
 
-// own says whether what is stored is what the write would have stored.
+// own turns a conflict into success if the stored record is the one that the write would have made.
 func (r *records) own(ctx context.Context, put *nodepb.PutRecord, conflict *nodepb.PutRecordReply) (*nodepb.PutRecordReply, error) {
 	answer, _, err := r.router.Read(ctx, shard.Directory, &nodepb.RecordQuery{Collection: put.GetCollection(), Key: put.GetKey()})
 	if err != nil {
@@ -295,27 +290,27 @@ func (r *records) own(ctx context.Context, put *nodepb.PutRecord, conflict *node
 	return conflict, nil
 }
 
-// spread waits until this node reads what was written, and a moment for the others. They get it anyhow.
+// spread waits until this node's copy includes the write, and a moment for those of the other nodes, which get it in any case.
 func (r *records) spread(ctx context.Context, name string, version uint64) {
 	short, cancel := context.WithTimeout(ctx, spreadTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	if name != identity.TokenUses { // which nobody waits for
+	if name != identity.TokenUses { // nobody waits for these
 		owner, _ := r.owners.Owner(shard.Directory)
 		for _, other := range r.others() {
 			if other == owner.Node {
-				continue // it was the first to have it
+				continue // it made the write
 			}
 			asked.Go(func() {
-				_, _ = r.router.Call(short, other, &nodepb.AwaitRecords{Version: version}) // it is waited for, not needed
+				_, _ = r.router.Call(short, other, &nodepb.AwaitRecords{Version: version}) // an optimization: a failure does not matter
 			})
 		}
 	}
-	_ = r.await(ctx, version) // the write stands, whatever hinders this node from hearing of it
+	_ = r.await(ctx, version) // the write has succeeded even if this node does not receive it in time
 	asked.Wait()
 }
 
-// directoryFault says what a failed write or question means to a caller.
+// directoryFault turns a failed write or read of the directory into what the caller should see.
 func directoryFault(what string, err error) error {
 	switch {
 	case askAgain(err), errors.Is(err, errNoDirectory), errors.Is(err, context.DeadlineExceeded), errors.Is(err, persistence.ErrStopped):

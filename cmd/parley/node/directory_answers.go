@@ -17,7 +17,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// callRecords answers calls about the directory and sums; known is false for any other call.
+// callRecords answers calls about the directory and sums; known is false for all others.
 func (n *Node) callRecords(ctx context.Context, request proto.Message) (answer proto.Message, known bool, err error) {
 	switch r := request.(type) {
 	case *nodepb.PutRecord:
@@ -55,8 +55,7 @@ func (n *Node) putRecord(ctx context.Context, put *nodepb.PutRecord) (*nodepb.Pu
 	return &nodepb.PutRecordReply{Version: version}, nil
 }
 
-// writeFault says in a form that travels what a failed write means: that nothing was done and who to ask, that it is worth
-// another try, or why not.
+// writeFault turns a failed write into an error that another node can decode: not the owner, temporary, or permanent.
 func writeFault(in uint32, err error) error {
 	switch {
 	case err == nil:

@@ -20,7 +20,7 @@ type entities struct {
 	queries  map[protoreflect.FullName]ownQuery
 }
 
-// ownQuery is a query and the kind whose it is.
+// ownQuery is a query and the kind that answers it.
 type ownQuery struct {
 	kit.Query
 	of *kit.Entity
@@ -47,7 +47,7 @@ func nameOf(message proto.Message) protoreflect.FullName {
 	return message.ProtoReflect().Descriptor().FullName()
 }
 
-// place is the shard of an entity of a kind. It fails as the kind says for any other id.
+// place returns the shard of an entity of a kind, or the kind's not-found failure if the id is not one of it.
 func place(shards shard.Map, of *kit.Entity, id string) (shard.ID, error) {
 	in, valid := shards.Of(id)
 	if !valid || !strings.HasPrefix(id, of.Machine.Kind()+"_") {
@@ -56,12 +56,12 @@ func place(shards shard.Map, of *kit.Entity, id string) (shard.ID, error) {
 	return in, nil
 }
 
-// client is the router as an entity.Client, of this node's edge and of its own entities.
+// client implements entity.Client over the router, for this node's edge and its own entities.
 type client struct{ node *Node }
 
 // Ask routes a command to its entity's owner.
 func (c *client) Ask(ctx context.Context, id string, command proto.Message) (proto.Message, error) {
-	kind, known := c.node.kinds.commands[nameOf(command)]
+	kind, known := c.node.shell.kinds.commands[nameOf(command)]
 	if !known {
 		return nil, fmt.Errorf("this version has no entity for the command %s", nameOf(command))
 	}
@@ -75,9 +75,9 @@ func (c *client) Ask(ctx context.Context, id string, command proto.Message) (pro
 	return reply, err
 }
 
-// Read answers a query where its rows are: at the owner of the entity that it is about, or at the owners of all shards.
+// Read sends a query to the owner of its entity, or to the owners of all shards for a list.
 func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, error) {
-	own, known := c.node.kinds.queries[nameOf(query)]
+	own, known := c.node.shell.kinds.queries[nameOf(query)]
 	if !known {
 		return nil, fmt.Errorf("this version does not know the query %s", nameOf(query))
 	}
@@ -92,7 +92,7 @@ func (c *client) Read(ctx context.Context, query proto.Message) (proto.Message, 
 		return nil, err
 	}
 	if here, ok := way.stale(ctx, in); ok {
-		return c.node.reads.answer(here, own, query)
+		return c.node.shell.reads.answer(here, own, query)
 	}
 	answer, servedBy, err := way.router.Read(ctx, in, query)
 	endpoint.ServedBy(ctx, servedBy)
@@ -120,11 +120,11 @@ func (r *reader) answer(ctx context.Context, own ownQuery, query proto.Message) 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
+	defer func() { _ = view.Close() }() // closing a snapshot loses nothing
 	return own.FromView(moment{view}, kit.Head{State: head.Value, Seq: head.Seq}, query)
 }
 
-// moment is a view of the store as a kit.View.
+// moment implements kit.View over a snapshot of the store.
 type moment struct{ view *persistence.View }
 
 // Head implements kit.View.

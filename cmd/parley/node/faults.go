@@ -10,12 +10,12 @@ import (
 	"parley/proto/nodepb"
 )
 
-// remoteError is an error that broke something on another node.
+// remoteError is an unexpected error of another node.
 type remoteError struct{ text string }
 
 func (e *remoteError) Error() string { return "on another node: " + e.text }
 
-// encodeFault writes a refusal or an error for another node. "Not the owner" is not one of them.
+// encodeFault encodes a failure or an error for another node. "Not the owner" has its own message.
 func encodeFault(err error) *nodepb.Fault {
 	var refused *failure.Failure
 	switch {
@@ -33,7 +33,7 @@ func encodeFault(err error) *nodepb.Fault {
 	return &nodepb.Fault{Message: err.Error()}
 }
 
-// decodeFault is the error that encodeFault was given, as far as it matters here.
+// decodeFault is the inverse of encodeFault: a failure comes back as it was, any other error as its text.
 func decodeFault(fault *nodepb.Fault) error {
 	if fault.GetCode() == failurepb.Code_CODE_UNSPECIFIED {
 		return &remoteError{fault.GetMessage()}

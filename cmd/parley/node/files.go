@@ -20,12 +20,12 @@ import (
 	"parley/proto/nodepb"
 )
 
-// files is the store as the edge's endpoint.Files. Bytes are written at the owner of the shard that a file's id names,
-// and read here where this node holds that shard: what is committed never changes.
+// files implements endpoint.Files. Bytes are written by the owner of the file's shard and read locally where this node hosts
+// that shard: committed bytes never change.
 type files struct {
 	route
 	cutter *blob.Cutter
-	flow   func(bytes int) // hears of bytes that pass
+	flow   func(bytes int) // called for bytes in transit
 }
 
 func newFiles(way route, flow func(bytes int)) *files {
@@ -37,14 +37,14 @@ func fileNotFound() *machine.Failure {
 }
 
 const (
-	// putTimeout bounds the way of one piece into the log, while its shard changes hands too.
+	// putTimeout bounds the write of one chunk, including a change of its shard's owner.
 	putTimeout = 30 * time.Second
-	// putPause is the first pause before a piece is sent again; pauses double up to putPauseMax.
+	// putPause is the first pause before a chunk is sent again; pauses double up to putPauseMax.
 	putPause    = 20 * time.Millisecond
 	putPauseMax = time.Second
 )
 
-// Store keeps the bytes of r under an id, in pieces, of which a few are on their way at once.
+// Store writes the bytes of r under an id in chunks, a few at a time.
 func (f *files) Store(ctx context.Context, id string, r io.Reader, limit int64) (endpoint.Stored, error) {
 	in, valid := f.shards.Of(id)
 	if !valid {
@@ -64,7 +64,7 @@ func (f *files) Store(ctx context.Context, id string, r io.Reader, limit int64) 
 	return endpoint.Stored{Size: kept.Size, Chunks: kept.Chunks, SHA256: kept.SHA256, Head: kept.Head}, nil
 }
 
-// put sends a change of a blob to its owner, and again while that is busy or changing: twice is as good as once.
+// put sends a change of a blob to its owner and retries while that is unavailable; changes are idempotent.
 func (f *files) put(ctx context.Context, in shard.ID, change proto.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (f *files) put(ctx context.Context, in shard.ID, change proto.Message) erro
 	}
 }
 
-// Commit makes stored bytes a file of its own.
+// Commit makes stored bytes a file.
 func (f *files) Commit(ctx context.Context, file *conversationpb.File, stored endpoint.Stored) error {
 	in, valid := f.shards.Of(file.GetId())
 	if !valid {
@@ -135,7 +135,7 @@ func (f *files) Open(ctx context.Context, file *conversationpb.File, offset, len
 	return io.NopCloser(reader), nil
 }
 
-// chunk reads a piece here, or where its shard is owned when there is none here, or not yet.
+// chunk reads a chunk locally, or from the owner of its shard if this node does not have it (yet).
 func (f *files) chunk(ctx context.Context, in shard.ID, query *nodepb.ChunkQuery, buf []byte) ([]byte, error) {
 	if f.store.Hosts(uint32(in)) {
 		data, err := f.store.Chunk(persistence.WithStale(ctx), uint32(in), query.GetId(), query.GetIndex(), buf)
@@ -154,7 +154,7 @@ func (f *files) chunk(ctx context.Context, in shard.ID, query *nodepb.ChunkQuery
 	return reply.GetData(), nil
 }
 
-// Delete removes a file of no conversation, or bytes that no record names.
+// Delete removes a file that belongs to no conversation, or bytes without a record.
 func (f *files) Delete(ctx context.Context, id string) error {
 	in, valid := f.shards.Of(id)
 	if !valid {
@@ -166,12 +166,12 @@ func (f *files) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// turnFiles is the files of a node as a turn reads them: whole, by id.
+// turnFiles opens whole files by id, for turns.
 type turnFiles struct{ node *Node }
 
 // Open reads a committed file.
 func (t turnFiles) Open(ctx context.Context, fileID string) (io.ReadCloser, error) {
-	f := t.node.files // there is one before any turn runs
+	f := t.node.storage.files // set before any turn runs
 	file, err := f.File(ctx, fileID)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"parley/proto/nodepb"
 )
 
-// blobs answers what is asked about blobs of a shard that this node owns; known is false for any other query. Writes
-// come the way of reads: each may be made again.
+// blobs answers queries about blobs of a shard that this node owns; known is false for all others. Writes of blobs arrive as
+// queries too, since each may safely be repeated.
 func (a *answerer) blobs(ctx context.Context, in uint32, query proto.Message) (answer proto.Message, known bool, err error) {
 	store := a.local.store
 	switch q := query.(type) {
@@ -41,8 +41,8 @@ func (a *answerer) blobs(ctx context.Context, in uint32, query proto.Message) (a
 	return nil, false, nil
 }
 
-// blobFault says what a failed read or write of bytes means to a caller. UNAVAILABLE is worth another try; that this
-// node is not the owner goes to the router as it is.
+// blobFault turns a failed read or write of bytes into what the caller should see. UNAVAILABLE may be retried; "not the owner"
+// is left to the router.
 func blobFault(what string, err error) error {
 	var code failurepb.Code
 	var reason failure.Reason

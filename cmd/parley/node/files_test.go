@@ -40,22 +40,22 @@ func requireCode(t *testing.T, code failurepb.Code, err error) {
 // keep stores and commits a file of no conversation.
 func keep(t *testing.T, through *Node, id string, data []byte) *conversationpb.File {
 	t.Helper()
-	stored, err := through.files.Store(t.Context(), id, iotest.HalfReader(bytes.NewReader(data)), int64(len(data)))
+	stored, err := through.storage.files.Store(t.Context(), id, iotest.HalfReader(bytes.NewReader(data)), int64(len(data)))
 	require.NoError(t, err)
 	sum := sha256.Sum256(data)
 	require.Equal(t, sum[:], stored.SHA256)
 	require.True(t, bytes.Equal(data[:min(len(data), endpoint.SniffBytes)], stored.Head))
 	require.Equal(t, int64(len(data)), stored.Size)
 	file := &conversationpb.File{Id: id, Name: "a.bin", Size: stored.Size, Sha256: stored.SHA256}
-	_, err = through.files.File(t.Context(), id)
+	_, err = through.storage.files.File(t.Context(), id)
 	requireCode(t, failurepb.Code_NOT_FOUND, err)
-	require.NoError(t, through.files.Commit(t.Context(), file, stored))
+	require.NoError(t, through.storage.files.Commit(t.Context(), file, stored))
 	return file
 }
 
 func readPart(t *testing.T, through *Node, file *conversationpb.File, offset, length int64) []byte {
 	t.Helper()
-	body, err := through.files.Open(t.Context(), file, offset, length)
+	body, err := through.storage.files.Open(t.Context(), file, offset, length)
 	require.NoError(t, err)
 	data, err := io.ReadAll(body)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestFilesOnEveryNode(t *testing.T) {
 		file := keep(t, through, mint.NewID("file"), data)
 		for _, name := range names {
 			n := f.nodes[name]
-			got, err := n.files.File(t.Context(), file.GetId())
+			got, err := n.storage.files.File(t.Context(), file.GetId())
 			require.NoError(t, err)
 			require.Equal(t, file.GetSha256(), got.GetSha256())
 			require.Equal(t, "a.bin", got.GetName())
@@ -92,14 +92,14 @@ func TestFilesOnEveryNode(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(data, whole))
 		}
-		require.NoError(t, f.nodes[names[(i+1)%3]].files.Delete(t.Context(), file.GetId()))
-		require.NoError(t, through.files.Delete(t.Context(), file.GetId()))
+		require.NoError(t, f.nodes[names[(i+1)%3]].storage.files.Delete(t.Context(), file.GetId()))
+		require.NoError(t, through.storage.files.Delete(t.Context(), file.GetId()))
 		for _, name := range names {
-			_, err := f.nodes[name].files.File(t.Context(), file.GetId())
+			_, err := f.nodes[name].storage.files.File(t.Context(), file.GetId())
 			requireCode(t, failurepb.Code_NOT_FOUND, err)
 			if size > 0 {
 				f.eventually("its bytes are gone", 60*time.Second, func() bool {
-					body, failed := f.nodes[name].files.Open(t.Context(), file, 0, -1)
+					body, failed := f.nodes[name].storage.files.Open(t.Context(), file, 0, -1)
 					require.NoError(t, failed)
 					_, err = body.Read(make([]byte, 1))
 					return err != nil
@@ -116,27 +116,27 @@ func (f *fleet) refusals(t *testing.T, mint ids) {
 	t.Helper()
 	n := f.nodes["n1"]
 	for _, id := range []string{"", "file_", "file_x", "../../etc"} {
-		_, err := n.files.Store(t.Context(), id, bytes.NewReader(nil), 10)
+		_, err := n.storage.files.Store(t.Context(), id, bytes.NewReader(nil), 10)
 		requireCode(t, failurepb.Code_NOT_FOUND, err)
-		_, err = n.files.File(t.Context(), id)
+		_, err = n.storage.files.File(t.Context(), id)
 		requireCode(t, failurepb.Code_NOT_FOUND, err)
-		_, err = n.files.Open(t.Context(), &conversationpb.File{Id: id, Size: 5}, 0, -1)
+		_, err = n.storage.files.Open(t.Context(), &conversationpb.File{Id: id, Size: 5}, 0, -1)
 		requireCode(t, failurepb.Code_NOT_FOUND, err)
-		requireCode(t, failurepb.Code_NOT_FOUND, n.files.Delete(t.Context(), id))
-		requireCode(t, failurepb.Code_NOT_FOUND, n.files.Commit(t.Context(), &conversationpb.File{Id: id}, endpoint.Stored{}))
+		requireCode(t, failurepb.Code_NOT_FOUND, n.storage.files.Delete(t.Context(), id))
+		requireCode(t, failurepb.Code_NOT_FOUND, n.storage.files.Commit(t.Context(), &conversationpb.File{Id: id}, endpoint.Stored{}))
 	}
 	id := mint.NewID("file")
-	_, err := n.files.Store(t.Context(), id, bytes.NewReader(someBytes(persistence.ChunkSize+9)), persistence.ChunkSize+8)
+	_, err := n.storage.files.Store(t.Context(), id, bytes.NewReader(someBytes(persistence.ChunkSize+9)), persistence.ChunkSize+8)
 	requireCode(t, failurepb.Code_TOO_LARGE, err)
 	broken := errors.New("the client left")
-	_, err = n.files.Store(t.Context(), id, io.MultiReader(bytes.NewReader(someBytes(100)), iotest.ErrReader(broken)), 1<<30)
+	_, err = n.storage.files.Store(t.Context(), id, io.MultiReader(bytes.NewReader(someBytes(100)), iotest.ErrReader(broken)), 1<<30)
 	require.ErrorIs(t, err, broken)
 	// What was not stored cannot be committed; what was begun can be taken away.
-	requireCode(t, failurepb.Code_NOT_FOUND, n.files.Commit(t.Context(), &conversationpb.File{Id: id}, endpoint.Stored{Size: 5, Chunks: 1}))
-	require.NoError(t, n.files.Delete(t.Context(), id))
+	requireCode(t, failurepb.Code_NOT_FOUND, n.storage.files.Commit(t.Context(), &conversationpb.File{Id: id}, endpoint.Stored{Size: 5, Chunks: 1}))
+	require.NoError(t, n.storage.files.Delete(t.Context(), id))
 	// Two files of one id: the first one stays.
 	file := keep(t, n, id, someBytes(100))
-	requireCode(t, failurepb.Code_ALREADY_EXISTS, n.files.Commit(t.Context(), &conversationpb.File{Id: id, Name: "b"}, endpoint.Stored{Size: 100, Chunks: 1}))
+	requireCode(t, failurepb.Code_ALREADY_EXISTS, n.storage.files.Commit(t.Context(), &conversationpb.File{Id: id, Name: "b"}, endpoint.Stored{Size: 100, Chunks: 1}))
 	require.True(t, bytes.Equal(someBytes(100), readPart(t, n, file, 0, -1)))
 }
 
@@ -178,12 +178,12 @@ func TestUploadOutlivesItsOwner(t *testing.T) {
 	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == owner.Node })
 	through := f.nodes[others[0]]
 	data := someBytes(20*persistence.ChunkSize + 5)
-	stored, err := through.files.Store(t.Context(), id, &pauseAt{data: data, at: len(data) / 2, call: func() {
+	stored, err := through.storage.files.Store(t.Context(), id, &pauseAt{data: data, at: len(data) / 2, call: func() {
 		f.network.Isolate(owner.Node, others...)
 	}}, 1<<30)
 	require.NoError(t, err)
 	file := &conversationpb.File{Id: id, Size: stored.Size}
-	require.NoError(t, through.files.Commit(t.Context(), file, stored))
+	require.NoError(t, through.storage.files.Commit(t.Context(), file, stored))
 	next, _ := through.owners.Owner(in)
 	require.NotEqual(t, owner.Node, next.Node)
 	for _, name := range others {

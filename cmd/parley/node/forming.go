@@ -20,27 +20,29 @@ import (
 	"parley/proto/nodepb"
 )
 
-// origin says how this node's store begins.
+// origin is the identity with which this node opens its store.
 type origin struct {
 	cluster string
 	node    uint64
 	shards  int
-	join    bool // a new store holds nothing until the cluster gives it something
+	join    bool // a new store stays empty until the cluster places replicas on it
 }
 
-// How long a founder waits for a node that does not answer, in case it has a cluster; how long a pass over the nodes to
-// join may take, and the pause between two; how often it is said that nobody was found. How long a node with data waits to
-// hear whether the others are of its cluster: as long as a greeting may take, since they may be busy.
 const (
-	foundWait  = 3 * time.Second
+	// foundWait is how long a founder waits for nodes that do not answer: they may already be a cluster.
+	foundWait = 3 * time.Second
+	// greetWait bounds one round of greetings to the nodes of join, greetPause is the pause between two rounds.
 	greetWait  = 1500 * time.Millisecond
 	greetPause = 100 * time.Millisecond
-	greetTell  = 5 * time.Second
-	kinWait    = 3 * time.Second
+	// greetTell is how often a node that has found no cluster logs that.
+	greetTell = 5 * time.Second
+	// kinWait is how long a node with data waits for the cluster ids of the other nodes: as long as a greeting may take, since
+	// they may be busy.
+	kinWait = 3 * time.Second
 )
 
-// beginnings finds out which cluster this node belongs to: its data directory's, else one that a node to be joined has,
-// else a new one if this node is the one that founds.
+// beginnings determines the cluster of this node: that of its data directory, else that of a node named in join, else a new one
+// if this node is the founder.
 func (n *Node) beginnings(ctx context.Context) (origin, error) {
 	known, found, err := persistence.PeekIdentity(n.config.DataDir)
 	if err != nil {
@@ -82,7 +84,7 @@ func (n *Node) beginnings(ctx context.Context) (origin, error) {
 	}
 }
 
-// others are the nodes to join without this one, and whether this one founds when there is no cluster.
+// others returns the nodes of join without this one, and whether this node founds the cluster if there is none.
 func (n *Node) others() (others []string, founds bool) {
 	self := n.config.Cluster.AdvertisedAddress()
 	for _, address := range n.config.Join {
@@ -93,7 +95,7 @@ func (n *Node) others() (others []string, founds bool) {
 	return others, len(n.config.Join) == 0 || n.config.Join[0] == self
 }
 
-// greet asks each node for its cluster. silent is why the last one without an answer gave none.
+// greet asks each node for its cluster. silent is the error of the last node that did not answer.
 func (n *Node) greet(ctx context.Context, addresses []string, node uint64) (met *nodepb.Hello, silent error) {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -115,12 +117,12 @@ func (n *Node) greetOne(ctx context.Context, address string, hello *nodepb.Hello
 	if err != nil {
 		return nil, err
 	}
-	return peer.Greet(ctx, n.dial, n.clientTLS, at, proto.CloneOf(hello))
+	return peer.Greet(ctx, n.network.dial, n.network.clientTLS, at, proto.CloneOf(hello))
 }
 
-// checkKin refuses a data directory of another cluster than most of the nodes to join are of: its node would serve what it has
-// beside them. One that is of ours is enough, and nodes that do not answer say nothing, as when a whole cluster starts again:
-// then a founder that lost its disk may have founded another, which is not to keep the others from starting.
+// checkKin refuses a data directory whose cluster differs from that of most nodes of join: this node would serve its data in
+// parallel to them. One node of the same cluster is enough to start. Nodes that do not answer are not counted, since a whole
+// cluster may be restarting; if its founder lost its disk and founded another cluster, the others must still start.
 func (n *Node) checkKin(ctx context.Context, o origin) error {
 	others, _ := n.others()
 	hello := n.hello(origin{node: o.node})

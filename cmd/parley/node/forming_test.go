@@ -49,24 +49,24 @@ func TestStrangersMustBeMost(t *testing.T) {
 	check := func(cluster string, join ...string) error {
 		c := config.Default()
 		c.Cluster.Listen, c.Join = peertest.Address(), join
-		n := &Node{config: c, log: testLog(t, "new"), features: feature.NewGate(feature.Base), dial: func(ctx context.Context, address string) (net.Conn, error) {
+		n := &Node{config: c, log: testLog(t, "new"), features: feature.NewGate(feature.Base), network: network{dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if address == mute {
 				<-ctx.Done()
 				hurried = ctx.Err() == context.Canceled
 				return nil, ctx.Err()
 			}
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		}}
+		}}}
 		return n.checkKin(t.Context(), origin{cluster: cluster, node: persistence.NewNodeID()})
 	}
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		require.ErrorContains(t, check("another", n1), "n1 belongs to cluster "+ours.nodes["n1"].origin.cluster)
+		require.ErrorContains(t, check("another", n1), "n1 belongs to cluster "+ours.nodes["n1"].links.origin.cluster)
 		require.ErrorContains(t, check("another", n1, n1, nobody), "n1 belongs to cluster ")
 	}, 30*time.Second, time.Millisecond, "unless n1 takes its time")
 	require.NoError(t, check("another", n1, nobody))
 	require.NoError(t, check("another", nobody))
 	require.Eventually(t, func() bool {
-		err := check(ours.nodes["n1"].origin.cluster, nobody, n1)
+		err := check(ours.nodes["n1"].links.origin.cluster, nobody, n1)
 		return assert.NoError(t, err) && hurried
 	}, 30*time.Second, time.Millisecond, "unless n1 takes its time")
 }

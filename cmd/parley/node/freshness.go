@@ -9,24 +9,24 @@ import (
 	"parley/persistence"
 )
 
-// freshness lets those who miss a record make sure that there is none. Everybody who waits is answered by one question,
-// and one is under way at a time: whoever makes up tokens cannot make more of them than the network is fast. What was
-// missed is known for a second without a question.
+// freshness confirms that a record which this node does not have really does not exist. All waiting callers share one
+// confirmation, and one is under way at a time, so that requests with invented tokens cannot flood the directory's leader. A
+// confirmed miss is remembered for a second.
 type freshness struct {
-	confirm func(ctx context.Context) error // what is read after it includes everything acknowledged before it
-	limit   time.Duration                   // bounds a question
-	ctx     context.Context                 //nolint:containedctx // its own life, not a request's
+	confirm func(ctx context.Context) error // reads after it include everything acknowledged before it
+	limit   time.Duration                   // bounds a confirmation
+	ctx     context.Context                 //nolint:containedctx // its own lifetime, not a request's
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
-	next    *question // asked when the one under way is answered; nil = nobody waits
+	next    *question // starts when the one under way has ended; nil = nobody waits
 	asking  bool
 	stopped bool
 	misses  map[missed]time.Time
 	running sync.WaitGroup
 }
 
-// question is one for all who came before it was asked. err is set before done is closed.
+// question is a confirmation shared by all who asked before it started. err is set before done is closed.
 type question struct {
 	done chan struct{}
 	err  error
@@ -35,7 +35,7 @@ type question struct {
 type missed struct{ collection, key string }
 
 const (
-	// missKept is how long a miss is believed, maxMisses how many are kept.
+	// missKept is how long a confirmed miss is remembered, maxMisses how many are.
 	missKept  = time.Second
 	maxMisses = 4096
 )
@@ -45,7 +45,7 @@ func (f *freshness) start(confirm func(context.Context) error, limit time.Durati
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 }
 
-// missed says that a record was found missing a moment ago.
+// missed reports whether a record was confirmed missing a moment ago.
 func (f *freshness) missed(collection, key string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *freshness) missed(collection, key string) bool {
 	return false
 }
 
-// miss notes that there is no such record.
+// miss remembers that a record is confirmed missing.
 func (f *freshness) miss(collection, key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *freshness) miss(collection, key string) {
 	f.misses[missed{collection, key}] = time.Now()
 }
 
-// pass returns once a question that was asked after the call is answered.
+// pass returns once a confirmation that started after the call has ended.
 func (f *freshness) pass(ctx context.Context) error {
 	f.mu.Lock()
 	if f.stopped {
@@ -91,7 +91,7 @@ func (f *freshness) pass(ctx context.Context) error {
 	}
 }
 
-// ask asks as long as somebody waits.
+// ask runs confirmations as long as somebody waits.
 func (f *freshness) ask() {
 	for {
 		f.mu.Lock()

@@ -14,32 +14,32 @@ import (
 	"parley/persistence"
 )
 
-// handOver gives the leadership of a shard to another of its voters: new commands are held, running turns get some time,
-// then the log changes hands, and what was held goes to the new owner. A transfer that fails leaves everything as it was.
+// handOver transfers the leadership of a shard to another of its voters: new commands are held, running turns get some time,
+// then the log's leadership moves and the held commands go to the new owner. A failed transfer changes nothing.
 func (n *Node) handOver(ctx context.Context, group uint32, to uint64) error {
 	if shard.ID(group) == shard.Directory {
 		return n.store.TransferLeader(ctx, group, to)
 	}
 	quiet, cancel := context.WithTimeout(ctx, n.config.Cluster.HandoverWait)
-	err := n.system.Drain(quiet, group)
+	err := n.shell.system.Drain(quiet, group)
 	cancel()
 	if err != nil {
 		return fmt.Errorf("hand over shard %d: %w", group, err)
 	}
 	if err := n.store.TransferLeader(ctx, group, to); err != nil {
-		n.system.Undrain(group) //nolint:contextcheck // it bounds itself, also where ctx is over
+		n.shell.system.Undrain(group) //nolint:contextcheck // it has its own bound, also when ctx has ended
 		return err
 	}
-	return nil // the log tells of the lost leadership, see leaderChanged
+	return nil // the log reports the lost leadership, see leaderChanged
 }
 
-// How long a leaving node tries to hand over one shard, and how long between two tries.
+// How long a leaving node tries to hand over one shard, and the pause between two attempts.
 const (
 	leaveTimeout = 3 * time.Second
 	leavePause   = 50 * time.Millisecond
 )
 
-// leave says that this node goes, and hands over what it leads.
+// leave announces that this node stops, and hands over the shards that it leads.
 func (n *Node) leave(ctx context.Context) {
 	if n.links == nil {
 		return
@@ -49,7 +49,7 @@ func (n *Node) leave(ctx context.Context) {
 	n.handAllOver(ctx)
 }
 
-// handAllOver hands over every shard that this node leads and that another voter can take, all at the same time.
+// handAllOver hands over, in parallel, every shard that this node leads and that has another voter.
 func (n *Node) handAllOver(ctx context.Context) {
 	held, err := n.store.Replicas(ctx)
 	if err != nil {
@@ -88,11 +88,11 @@ func (n *Node) leaveShard(ctx context.Context, s *persistence.ReplicaStatus) {
 		slog.Uint64("shard", uint64(s.Group)), slog.Any("err", tried))
 }
 
-// unfitAfter is how long writes must have been refused before the shards of this node are better off elsewhere.
+// unfitAfter is how long this node must have been unable to write before it hands over its shards.
 const unfitAfter = 2 * time.Second
 
-// watchFitness hands over what this node leads while it cannot write, say because its disk is full: the others can. It
-// reports as leaving meanwhile, so that nothing is given back before there is room.
+// watchFitness hands over the shards of this node while it cannot write, for example because its disk is full. Meanwhile it
+// reports as leaving, so that the placement loop gives nothing back.
 func (n *Node) watchFitness(ctx context.Context) {
 	report := n.links.reporter.Load()
 	ticker := time.NewTicker(unfitAfter / 2)
@@ -126,8 +126,8 @@ func (n *Node) watchFitness(ctx context.Context) {
 	}
 }
 
-// successors are the live voters of a shard that are not leaving, the one that is least behind first; those that lead
-// least come first among equals.
+// successors are the live voters of a shard that are not leaving, ordered by how many shards they lead, then by how far they
+// are behind.
 func (n *Node) successors(s *persistence.ReplicaStatus) []uint64 {
 	leads := make(map[uint64]int)
 	for _, m := range n.links.board.Snapshot().Nodes {
@@ -149,7 +149,7 @@ func (n *Node) successors(s *persistence.ReplicaStatus) []uint64 {
 	for i, lag := range found {
 		nodes[i] = lag.Node
 	}
-	// Each shard begins with another one, so that one node does not get them all.
+	// Rotated by shard, so that one node does not get them all.
 	if len(nodes) > 1 {
 		at := int(s.Group) % len(nodes)
 		nodes = append(nodes[at:], nodes[:at]...)

@@ -14,7 +14,7 @@ import (
 	"parley/proto/idempotencypb"
 )
 
-// keptRequests is the router as the edge's endpoint.Idempotency: a key is an entity of the shard that its name falls into.
+// keptRequests implements endpoint.Idempotency: each key is an entity in the shard that its name hashes to.
 type keptRequests struct {
 	router *cluster.Router
 	ids    endpoint.IDs
@@ -22,12 +22,12 @@ type keptRequests struct {
 	seal   *sealer // answers may hold secrets, such as a new token
 }
 
-// Begin asks the key's owner.
+// Begin registers a request at the key's owner, or returns the answer kept there.
 func (k *keptRequests) Begin(ctx context.Context, request endpoint.KeyedRequest) (*endpoint.KeptRequest, error) {
 	id := k.ids.NewIDFrom("idem", keyName(request))
 	begin := &idempotencypb.Begin{Request: request.Hash[:], KeepMs: k.keep.Milliseconds()}
 	if request.Once {
-		begin.Holder = k.ids.NewID("holder") // the command may arrive twice
+		begin.Holder = k.ids.NewID("holder") // tells a repeated command from a second request
 	}
 	state, err := k.ask(ctx, &idempotencypb.Command{Id: id, Body: &idempotencypb.Command_Begin{Begin: begin}})
 	if err != nil {
@@ -50,7 +50,7 @@ func (k *keptRequests) Begin(ctx context.Context, request endpoint.KeyedRequest)
 func (k *keptRequests) Keep(ctx context.Context, kept *endpoint.KeptRequest, answer endpoint.KeptAnswer) error {
 	sealed, err := k.seal.Seal(answer.Body, kept.ID)
 	if failure, is := errors.AsType[*machine.Failure](err); is && failure.Code == failurepb.Code_SECRETS_UNAVAILABLE {
-		return nil // this cluster has no secret to seal with: it is not kept, as if it were too large
+		return nil // the cluster has no encryption secret: the answer is not kept, like one that is too large
 	}
 	if err != nil {
 		return err
@@ -73,12 +73,12 @@ func (k *keptRequests) Release(ctx context.Context, kept *endpoint.KeptRequest) 
 }
 
 func (k *keptRequests) ask(ctx context.Context, command *idempotencypb.Command) (*idempotencypb.State, error) {
-	answer, _, err := k.router.Ask(ctx, command.GetId(), command) // which node keeps the key is not told the client
+	answer, _, err := k.router.Ask(ctx, command.GetId(), command) // the client is not told which node keeps the key
 	reply, _ := answer.(*idempotencypb.Reply)
 	return reply.GetState(), err
 }
 
-// keyName names the key of one caller on one route; no part can reach into another.
+// keyName is the name of a caller's key on a route; its parts are escaped, so that no two keys share a name.
 func keyName(request endpoint.KeyedRequest) string {
 	parts := []string{request.Caller.TenantID, request.Caller.ProjectID, request.Caller.UserID, request.Route, request.Key}
 	for i := range parts {

@@ -7,7 +7,7 @@ import (
 	"parley/cluster/shard"
 )
 
-// ids mints ids from the system's random source; cluster/shard says what they look like.
+// ids mints random ids; cluster/shard defines their form.
 type ids struct {
 	shards shard.Map
 }
@@ -18,7 +18,7 @@ func (i ids) NewID(kind string) string {
 	return i.shards.Mint(kind, &random)
 }
 
-// NewIDFor mints an id that routes like the given one; like a new one when that is no id.
+// NewIDFor mints an id in the shard of the given one, in any shard if that is not an id.
 func (i ids) NewIDFor(kind, like string) string {
 	in, ok := i.shards.Of(like)
 	if !ok {
@@ -28,13 +28,13 @@ func (i ids) NewIDFor(kind, like string) string {
 	return i.shards.MintIn(kind, in, &random)
 }
 
-// NewIDFrom makes an id of a kind out of a text, the same one whenever it is asked.
+// NewIDFrom derives an id of a kind from a text, always the same one.
 func (i ids) NewIDFrom(kind, text string) string {
 	sum := sha512.Sum512([]byte(kind + "/" + text))
 	return i.shards.Mint(kind, (*[24]byte)(sum[:]))
 }
 
-// NewIDFromFor is NewIDFrom for an id that routes like the given one.
+// NewIDFromFor is NewIDFrom in the shard of the given id.
 func (i ids) NewIDFromFor(kind, text, like string) string {
 	in, ok := i.shards.Of(like)
 	if !ok {
@@ -44,7 +44,7 @@ func (i ids) NewIDFromFor(kind, text, like string) string {
 	return i.shards.MintIn(kind, in, (*[24]byte)(sum[:]))
 }
 
-// shardIDs is ids as the shell wants them: by shard.
+// shardIDs mints ids for a given shard, for the shell.
 type shardIDs struct {
 	shards shard.Map
 }

@@ -12,7 +12,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// gatewayModels joins the gateway with those who call models.
+// gatewayModels implements gateway.Models with the inference caller.
 type gatewayModels struct{ caller *inference.Caller }
 
 var _ gateway.Models = gatewayModels{}
@@ -51,7 +51,7 @@ func inferenceCall(call *gateway.Call) *inference.Call {
 	return made
 }
 
-// inferenceProblem words a failed call for the edge. What ended the call from outside stays as it is.
+// inferenceProblem turns a failed call into the edge's problem. Errors of the caller's context stay as they are.
 func inferenceProblem(err error) error {
 	failed, ok := errors.AsType[*inference.Error](err)
 	if !ok {
@@ -63,7 +63,7 @@ func inferenceProblem(err error) error {
 	}
 }
 
-// bookInference puts what calls consumed into the sums of their project.
+// bookInference adds the usage of calls to the sums of their project.
 func bookInference(add func(*logpb.Sum)) func(inference.Usage) {
 	return func(usage inference.Usage) {
 		numbers := machine.UsageNumbers{

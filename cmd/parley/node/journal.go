@@ -10,7 +10,7 @@ import (
 	"parley/proto/logpb"
 )
 
-// journal is the store as the shell's actors.Journal.
+// journal implements actors.Journal over the store.
 type journal struct {
 	store *persistence.Store
 }
@@ -55,11 +55,11 @@ func (j journal) Running(ctx context.Context, shard uint32, list string, visit f
 	}
 }
 
-// Due visits the first members of a shard's part of a list that are due, as this node has it: the command that follows is
-// what must be sure of it.
+// Due visits the first members of a shard's part of a list that are due. The read may be stale: the command that follows checks
+// again.
 func (j journal) Due(ctx context.Context, shard uint32, due actors.DueQuery, visit func(id string)) error {
 	ctx = persistence.WithStale(ctx)
-	query := persistence.ListQuery{List: due.List, Limit: min(due.Limit, 1)} // mostly nothing is due, and one row tells
+	query := persistence.ListQuery{List: due.List, Limit: min(due.Limit, 1)} // usually nothing is due, and one row shows that
 	for left := due.Limit; left > 0; {
 		rows, err := j.store.ListShard(ctx, shard, query)
 		if err != nil {

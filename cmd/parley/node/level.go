@@ -23,13 +23,13 @@ const (
 	featuresKey        = "cluster"
 )
 
-// levelEvery is how often a node looks whether the feature level can rise, until it is at the newest that its release has.
+// levelEvery is how often a node checks whether the feature level can rise, until it is the newest of its release.
 const levelEvery = 250 * time.Millisecond
 
 // levelTimeout bounds one attempt to raise the level.
 const levelTimeout = 5 * time.Second
 
-// errTooNew says that this release lacks features that the data or the cluster make use of.
+// errTooNew means that the data or the cluster uses features that this release lacks.
 var errTooNew = errors.New("start a newer release")
 
 func tooNew(level uint32, what string) error {
@@ -42,11 +42,11 @@ func levelGauge(gate *feature.Gate) prometheus.Collector {
 	}, func() float64 { return float64(gate.Level()) })
 }
 
-// checkLevel refuses a data directory that makes use of features that this release does not have, before anything touches it.
+// checkLevel refuses a data directory that uses features which this release lacks, before anything is changed in it.
 func (n *Node) checkLevel(context.Context) error {
 	known, found, err := persistence.PeekIdentity(n.config.DataDir)
 	if err != nil || !found {
-		return nil //nolint:nilerr // whoever opens it says what is wrong with it
+		return nil //nolint:nilerr // opening the directory reports what is wrong with it
 	}
 	if known.Level > uint32(feature.Newest) {
 		return tooNew(known.Level, n.config.DataDir)
@@ -55,7 +55,7 @@ func (n *Node) checkLevel(context.Context) error {
 	return nil
 }
 
-// acceptedLevel is the level to which the cluster may rise as far as this node is concerned.
+// acceptedLevel is the highest feature level that this node accepts.
 func (n *Node) acceptedLevel() uint32 {
 	if n.config.Cluster.PreserveDowngrade {
 		return uint32(n.features.Level())
@@ -63,7 +63,7 @@ func (n *Node) acceptedLevel() uint32 {
 	return uint32(feature.Newest)
 }
 
-// refuseMember keeps nodes of a release that is too old for the cluster out of the gossip.
+// refuseMember keeps nodes whose release is too old for the cluster out of the gossip.
 func (n *Node) refuseMember(m membership.Member) error {
 	if level := n.features.Level(); m.Level < uint32(level) {
 		return fmt.Errorf("its release has feature level %d, the cluster is at level %d", m.Level, level)
@@ -71,7 +71,7 @@ func (n *Node) refuseMember(m membership.Member) error {
 	return nil
 }
 
-// startLevel has this node follow the cluster's feature level. A node that is alone is at its level before it serves.
+// startLevel makes this node follow the cluster's feature level. A single node raises its own before it serves.
 func (n *Node) startLevel(ctx context.Context) error {
 	if n.links == nil {
 		return n.raiseAlone(ctx)
@@ -96,8 +96,8 @@ func (n *Node) raiseAlone(ctx context.Context) error {
 	return n.adoptLevel()
 }
 
-// followLevel adopts the cluster's feature level whenever it rises, and raises it where the directory is owned as soon as all
-// nodes accept that.
+// followLevel adopts the cluster's feature level whenever it rises. The owner of the directory raises it as soon as all nodes
+// accept that.
 func (n *Node) followLevel(ctx context.Context) {
 	changed, stop := n.store.Directory().Watch(featuresCollection)
 	defer stop()
@@ -129,8 +129,8 @@ func (n *Node) followLevel(ctx context.Context) {
 	}
 }
 
-// adoptLevel lets this node make use of the level on record. The data directory says so first, so that a release that is too
-// old does not open it.
+// adoptLevel switches this node to the recorded level. The data directory is marked first, so that a release that is too old does
+// not open it.
 func (n *Node) adoptLevel() error {
 	record, _, err := n.levelRecord()
 	if err != nil {
@@ -148,13 +148,13 @@ func (n *Node) adoptLevel() error {
 	}
 	n.features.Raise(level)
 	if n.links != nil {
-		n.links.peers.SetIdentity(n.hello(n.origin))
+		n.links.peers.SetIdentity(n.hello(n.links.origin))
 	}
 	n.log.Info("feature level of the cluster", slog.Uint64("level", uint64(level)))
 	return nil
 }
 
-// levelRecord is the record of the cluster's feature level and its version, 0 = there is none.
+// levelRecord returns the record of the cluster's feature level and its version; 0 = there is none.
 func (n *Node) levelRecord() (record *nodepb.FeatureLevel, version uint64, err error) {
 	record = &nodepb.FeatureLevel{}
 	stored, found := n.store.Directory().Get(featuresCollection, featuresKey)
@@ -167,7 +167,7 @@ func (n *Node) levelRecord() (record *nodepb.FeatureLevel, version uint64, err e
 	return record, stored.Version, nil
 }
 
-// raiseLevel writes a level that is higher than the one on record. It is called where the directory is owned.
+// raiseLevel records a level if it is higher than the recorded one. Only the owner of the directory can.
 func (n *Node) raiseLevel(ctx context.Context, level uint32) error {
 	record, version, err := n.levelRecord()
 	if err != nil || level <= record.GetLevel() {
@@ -186,8 +186,8 @@ func (n *Node) raiseLevel(ctx context.Context, level uint32) error {
 	return nil
 }
 
-// commonLevel is the level that every node accepts: those that are there, and those that are not but are members of a shard.
-// Nobody knows which release the latter are started with, so while there is one it is the lowest.
+// commonLevel is the level that every node accepts, the live ones and those that are away but members of a shard. The release
+// with which the latter come back is unknown, so they count as the lowest level.
 func commonLevel(board *cluster.View, shards int) uint32 {
 	accepted := make(map[uint64]uint32) // by node
 	lowest := uint32(feature.Newest)

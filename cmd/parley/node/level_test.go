@@ -132,7 +132,7 @@ func TestClusterOfALaterReleaseIsNotJoined(t *testing.T) {
 	delete(f.nodes, "n2")
 	n1 := f.nodes["n1"]
 	n1.features.Raise(unknownLevel)
-	n1.links.peers.SetIdentity(n1.hello(n1.origin))
+	n1.links.peers.SetIdentity(n1.hello(n1.links.origin))
 
 	_, err := start(t.Context(), own, testLog(t, "n2"), nil)
 	require.ErrorIs(t, err, errTooNew)

@@ -13,19 +13,19 @@ import (
 	"parley/actors/core/feature"
 	"parley/cluster"
 	"parley/cluster/balance"
-	"parley/cluster/certs"
 	"parley/cluster/membership"
 	"parley/cluster/peer"
 	"parley/cluster/placement"
 	"parley/cmd/parley/config"
 )
 
-// links are a node's ties to the others. A node that is alone has none.
+// links are a node's connections to the others: transport, gossip, reports, placement.
 type links struct {
 	boot      string
+	origin    origin
 	key       []byte // of the gossip
 	peers     *peer.Transport
-	gossip    atomic.Pointer[membership.Membership] // nil until it has begun
+	gossip    atomic.Pointer[membership.Membership] // nil until started
 	placement atomic.Pointer[placement.System]      // the same
 	reporter  atomic.Pointer[reporter]              // the same
 	board     *cluster.Board
@@ -35,7 +35,7 @@ type links struct {
 	known map[uint64]string // peer addresses by node
 }
 
-// membersKnown are all nodes heard of since the start, those that are gone with their last addresses.
+// membersKnown are all nodes seen since the start, also those that are gone, with their last addresses.
 func (l *links) membersKnown() []membership.Member {
 	if m := l.gossip.Load(); m != nil {
 		return m.Known()
@@ -43,7 +43,7 @@ func (l *links) membersKnown() []membership.Member {
 	return nil
 }
 
-// membersAlive are the nodes that gossip says are there, this one included.
+// membersAlive are the live nodes according to the gossip, including this one.
 func (l *links) membersAlive() []membership.Member {
 	if m := l.gossip.Load(); m != nil {
 		return m.Members()
@@ -51,14 +51,15 @@ func (l *links) membersAlive() []membership.Member {
 	return nil
 }
 
-// joinCluster opens the connections to the other nodes and learns which cluster this one belongs to.
+// joinCluster opens the transport to the other nodes and determines the cluster of this one.
 func (n *Node) joinCluster(ctx context.Context) error {
 	if !n.config.Cluster.Enabled() {
 		return nil
 	}
 	l := &links{boot: rand.Text()[:12], known: make(map[uint64]string)}
 	l.board = cluster.NewBoard(cluster.BoardConfig{Self: n.config.Node.Name, Owners: &n.owners, OnChange: l.boardChanged})
-	if err := n.loadSecrets(l); err != nil {
+	var err error
+	if l.key, err = n.network.loadSecrets(&n.config.Cluster); err != nil {
 		return err
 	}
 	listener, err := n.listenBeside(ctx, config.PeerPort)
@@ -66,7 +67,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		return err
 	}
 	l.peers, err = peer.New(peer.Config{ //nolint:contextcheck // it lives until Stop, not as long as the start
-		Hello: n.hello(origin{}), Listener: listener, Dial: n.dial, ServerTLS: n.serverTLS, ClientTLS: n.clientTLS,
+		Hello: n.hello(origin{}), Listener: listener, Dial: n.network.dial, ServerTLS: n.network.serverTLS, ClientTLS: n.network.clientTLS,
 		Address:       l.address,
 		Named:         n.recordedNode,
 		OnFrames:      n.takeFrames,
@@ -74,7 +75,7 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		OnDown:        n.peerDown,
 		OnReachable:   func(uint64) { l.poke() },
 		OnSnapshot: func(ctx context.Context, _ uint64, header []byte, r io.Reader) error {
-			if store := n.storeIf(); store != nil {
+			if store := n.storeIfOpen(); store != nil {
 				return store.ReceiveSnapshot(ctx, header, r)
 			}
 			return errors.New("the node is starting")
@@ -88,27 +89,11 @@ func (n *Node) joinCluster(ctx context.Context) error {
 	l.peers.Start()
 	n.later(func(context.Context) { l.peers.Stop() })
 	n.links = l
-	if n.origin, err = n.beginnings(ctx); err != nil {
+	if n.links.origin, err = n.beginnings(ctx); err != nil {
 		return err
 	}
-	l.peers.SetIdentity(n.hello(n.origin))
+	l.peers.SetIdentity(n.hello(n.links.origin))
 	return nil
-}
-
-func (n *Node) loadSecrets(l *links) (err error) {
-	c := &n.config.Cluster
-	if c.Secured() {
-		if n.serverTLS, n.clientTLS, err = certs.Load(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
-			return err
-		}
-	}
-	switch {
-	case c.GossipKey != "":
-		l.key, err = config.DecodeGossipKey(c.GossipKey.Reveal())
-	case c.GossipKeyFile != "":
-		l.key, err = certs.GossipKey(c.GossipKeyFile)
-	}
-	return err
 }
 
 func (n *Node) listenBeside(ctx context.Context, offset int) (net.Listener, error) {
@@ -127,9 +112,9 @@ func (l *links) address(node uint64) (string, bool) {
 	return at, known
 }
 
-// takeFrames passes on what came from another node.
+// takeFrames dispatches messages of another node.
 func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
-	store := n.storeIf()
+	store := n.storeIfOpen()
 	switch {
 	case kind == peer.KindReport:
 		n.heard(from, frames)
@@ -142,18 +127,18 @@ func (n *Node) takeFrames(from uint64, kind peer.Kind, frames [][]byte) {
 }
 
 func (n *Node) peerUnreachable(node uint64) {
-	if store := n.storeIf(); store != nil {
+	if store := n.storeIfOpen(); store != nil {
 		store.ReportUnreachable(node)
 	}
 }
 
 func (n *Node) peerDown(node uint64) {
-	if store := n.storeIf(); store != nil {
+	if store := n.storeIfOpen(); store != nil {
 		store.ReportDown(node)
 	}
 }
 
-// logTransport is the peers as the store's logs use them.
+// logTransport implements persistence.Transport over the peers.
 type logTransport struct{ peers *peer.Transport }
 
 // Send implements persistence.Transport.
@@ -164,10 +149,10 @@ func (t logTransport) SendSnapshot(ctx context.Context, to uint64, header []byte
 	return t.peers.SendSnapshot(ctx, to, header, write)
 }
 
-// messageBytes bounds what one node answers another: the largest page of messages is larger than all else.
+// messageBytes bounds an answer between nodes. The largest is a full page of messages.
 const messageBytes = 64 << 20
 
-// startLinks makes this node known to the others, and the others to it.
+// startLinks starts calls, reports and gossip between the nodes.
 func (n *Node) startLinks(ctx context.Context) error {
 	l := n.links
 	if l == nil {
@@ -182,10 +167,10 @@ func (n *Node) startLinks(ctx context.Context) error {
 		return err
 	}
 	remote, err := placement.New(placement.Config{
-		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.origin.cluster, Listen: listen,
-		ServerTLS: n.serverTLS, ClientTLS: n.clientTLS, Shards: n.shards,
+		Name: n.config.Node.Name, Boot: l.boot, Cluster: n.links.origin.cluster, Listen: listen,
+		ServerTLS: n.network.serverTLS, ClientTLS: n.network.clientTLS, Shards: n.shards,
 		Members: l.actorMembers, Owners: &n.owners, Serve: n.local(), Encode: encodeFault, Decode: decodeFault,
-		Dial: n.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
+		Dial: n.network.dial, OnLinks: l.poke, MessageBytes: messageBytes, QueueBytes: messageBytes,
 		Logger: n.log, Registerer: n.metrics,
 	})
 	if err != nil {
@@ -207,11 +192,11 @@ func (n *Node) startLinks(ctx context.Context) error {
 	return n.startGossip(ctx, addresses)
 }
 
-// addresses says where the others reach this node.
+// addresses returns this node as a member, with the addresses at which others reach it.
 func (n *Node) addresses() (self membership.Member, err error) {
 	at := n.config.Cluster.AdvertisedAddress()
 	self = membership.Member{
-		Name: n.config.Node.Name, Node: n.origin.node, Boot: n.links.boot, Cluster: n.origin.cluster,
+		Name: n.config.Node.Name, Node: n.links.origin.node, Boot: n.links.boot, Cluster: n.links.origin.cluster,
 		HTTPAddr: n.Addr().String(), OpsAddr: n.OpsAddr().String(), Version: peer.WireMax,
 		Level: uint32(feature.Newest),
 	}
@@ -242,9 +227,9 @@ func (n *Node) startGossip(ctx context.Context, self membership.Member) error {
 	return nil
 }
 
-// recordedNode is the node that this one has on record under a name, and the version of that record; 0 = none.
+// recordedNode returns the node id recorded under a name in this node's copy of the directory, and the record's version; 0 = none.
 func (n *Node) recordedNode(name string) (node, version uint64) {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return 0, 0
 	}
 	record, version, err := n.nodeRecord(name)
@@ -255,8 +240,8 @@ func (n *Node) recordedNode(name string) (node, version uint64) {
 	return record.Node, version
 }
 
-// nodeOfThisName asks the other nodes which node is on record under this one's name: the newest record of all counts,
-// since this node may have been stopped or cut off, and whoever has lost its name is not told anything else.
+// nodeOfThisName asks the other nodes for the node id recorded under this node's name. The newest record counts, since this node
+// may have been stopped or cut off while another took its name.
 func (n *Node) nodeOfThisName(ctx context.Context) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -270,7 +255,7 @@ func (n *Node) nodeOfThisName(ctx context.Context) uint64 {
 			continue
 		}
 		asking.Go(func() {
-			answer, err := peer.Greet(ctx, n.dial, n.clientTLS, m.PeerAddr, n.hello(n.origin))
+			answer, err := peer.Greet(ctx, n.network.dial, n.network.clientTLS, m.PeerAddr, n.hello(n.links.origin))
 			if err != nil {
 				n.log.Debug("no greeting", slog.String("node", m.Name), slog.Any("err", err))
 				return
@@ -295,7 +280,7 @@ func (l *links) actorMembers() []placement.Member {
 	return members
 }
 
-// membersChanged tells every part that addresses nodes.
+// membersChanged passes the gossip's members on to every part that addresses nodes.
 func (n *Node) membersChanged() {
 	l := n.links
 	l.mu.Lock()
@@ -311,7 +296,7 @@ func (n *Node) membersChanged() {
 	l.poke()
 }
 
-// boardMembers tells the board who is there.
+// boardMembers passes the live members to the board.
 func (n *Node) boardMembers() {
 	alive := n.links.membersAlive()
 	members := make([]cluster.Member, len(alive))
@@ -333,11 +318,11 @@ func (l *links) poke() {
 	}
 }
 
-// othersAlive are the live nodes without this one.
+// othersAlive are the other live nodes.
 func (n *Node) othersAlive() []uint64 {
 	var nodes []uint64
 	for _, m := range n.links.membersAlive() {
-		if m.Node != n.origin.node {
+		if m.Node != n.links.origin.node {
 			nodes = append(nodes, m.Node)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"parley/persistence"
 )
 
-// listed reads a list in this node's store while that holds it all, and at the owners of the shards otherwise.
+// listed reads a list from this node's store if that holds all shards, else from the owners of the shards.
 func listed[P any](ctx context.Context, r route, list func(ctx context.Context, from kit.Lists) (P, error)) (P, error) {
 	if endpoint.StaleAllowed(ctx) && r.holdsAll(r.store.Hosts) {
 		endpoint.ServedStale(ctx)

@@ -65,7 +65,7 @@ func (n *Node) nodeRecord(name string) (record nodeRecord, version uint64, err e
 	return record, stored.Version, nil
 }
 
-// putNodeRecord writes a record where the directory is led.
+// putNodeRecord writes a record. Only the directory's leader can.
 func (n *Node) putNodeRecord(ctx context.Context, name string, record nodeRecord, version uint64) error {
 	value, err := json.Marshal(record)
 	if err != nil {

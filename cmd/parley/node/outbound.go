@@ -18,7 +18,7 @@ import (
 	"parley/httpedge/hook"
 )
 
-// newGuard is the door through which calls go out for agents and their users.
+// newGuard makes the guard of outbound calls that agents and users cause.
 func newGuard(c *config.Config) (*deliver.Guard, error) {
 	allowed, err := c.Outbound.Prefixes()
 	if err != nil {
@@ -27,7 +27,7 @@ func newGuard(c *config.Config) (*deliver.Guard, error) {
 	return deliver.NewGuard(deliver.GuardConfig{Allow: allowed, AllowHosts: c.Outbound.AllowHosts}), nil
 }
 
-// checkCallback judges the address of a callback when it is given. The texts follow the name of a field.
+// checkCallback checks the URL of a callback before it is stored. Its error texts are appended to a field's name.
 func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) error {
 	return func(ctx context.Context, url string) error {
 		err := guard.Judge(ctx, url)
@@ -41,10 +41,10 @@ func checkCallback(guard *deliver.Guard) func(ctx context.Context, url string) e
 	}
 }
 
-// newTools makes what the agents' tools run with.
-func (n *Node) newTools(guard *deliver.Guard) (*tool.Toolbox, error) {
+// newTools makes the toolbox that runs agents' tools.
+func (n *Node) newTools() (*tool.Toolbox, error) {
 	box, err := tool.New(tool.Config{
-		Guard: guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
+		Guard: n.outbound.guard, Timeout: n.config.Tools.Timeout, MaxResult: int(n.config.Tools.MaxResult), Logger: n.log,
 	})
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func (n *Node) newTools(guard *deliver.Guard) (*tool.Toolbox, error) {
 	return box, nil
 }
 
-// newPrinter finds the browser that makes PDF. Nil: none is configured.
+// newPrinter starts the browser that prints PDF; nil if none is configured.
 func newPrinter(c *config.Config) (export.Printer, error) {
 	if c.Export.Chromium == "" {
-		return nil, nil //nolint:nilnil // no printer is a way to run
+		return nil, nil //nolint:nilnil // a printer is optional
 	}
 	return export.NewChromium(export.ChromiumConfig{
 		Path: c.Export.Chromium, Timeout: c.Export.Timeout, MaxConcurrent: c.Export.MaxConcurrent,
@@ -75,19 +75,19 @@ func hookConfig(c *config.Config) hook.Config {
 	}
 }
 
-// maxTellings bounds the ratings that are being told, or wait for their next attempt.
+// maxTellings bounds the ratings that are being delivered or wait for their next attempt.
 const maxTellings = 256
 
-// ratings tells those who want to know that an answer was rated: the agent's own hook, and the server's. A rating is
-// stored in any case; one that cannot be told after all attempts, or that is lost with the process, is only logged.
+// ratings delivers ratings of answers to the agent's feedback hook and to the server's. The rating itself is stored in any case;
+// a delivery that fails after all attempts is logged, one pending at a crash is lost.
 type ratings struct {
 	agents         *registry
 	server         config.Hook
-	guarded, plain *deliver.Poster // the server's own hook is the operator's word: it may lead anywhere
+	guarded, plain *deliver.Poster // the operator's own hook may have any address
 	log            *slog.Logger
 
 	places chan struct{}
-	life   context.Context //nolint:containedctx // of all attempts, until stopped
+	life   context.Context //nolint:containedctx // of all deliveries, until stopped
 	end    context.CancelFunc
 	wg     sync.WaitGroup
 }
@@ -113,13 +113,13 @@ func newRatings(c *config.Config, agents *registry, guard *deliver.Guard, log *s
 	return r, nil
 }
 
-// stop ends all attempts and waits for them.
+// stop cancels all deliveries and waits for them.
 func (r *ratings) stop(context.Context) {
 	r.end()
 	r.wg.Wait()
 }
 
-// ratingJSON is what a hook hears.
+// ratingJSON is the request body of a feedback hook.
 type ratingJSON struct {
 	Type           string       `json:"type"`
 	ConversationID string       `json:"conversationId"`
@@ -130,7 +130,7 @@ type ratingJSON struct {
 }
 
 type feedbackJSON struct {
-	Rating    *string  `json:"rating"` // up, down, or null: taken back
+	Rating    *string  `json:"rating"` // up, down, or null: withdrawn
 	Reasons   []string `json:"reasons,omitempty"`
 	Comment   string   `json:"comment,omitempty"`
 	UserID    string   `json:"userId,omitempty"`
@@ -138,7 +138,7 @@ type feedbackJSON struct {
 	UpdatedAt string   `json:"updatedAt"`
 }
 
-// isoTime writes Unix milliseconds as all records do.
+// isoTime formats Unix milliseconds as ISO 8601 in UTC.
 func isoTime(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // TellFeedback implements actors.FeedbackListener.
@@ -173,7 +173,7 @@ func (r *ratings) tell(poster *deliver.Poster, post deliver.Post, about conversa
 	select {
 	case r.places <- struct{}{}:
 	default:
-		r.log.Warn("rating not told: too many are waiting", slog.String("conversation", about.ConversationID))
+		r.log.Warn("rating not delivered: too many are waiting", slog.String("conversation", about.ConversationID))
 		return
 	}
 	r.wg.Go(func() {
@@ -185,7 +185,7 @@ func (r *ratings) tell(poster *deliver.Poster, post deliver.Post, about conversa
 			}
 			pause, again := delivery.Backoff(uint32(attempt), maxTellAttempts)
 			if !again {
-				r.log.Warn("rating not told", slog.String("conversation", about.ConversationID), slog.Int("attempts", attempt), slog.Any("err", err))
+				r.log.Warn("rating not delivered", slog.String("conversation", about.ConversationID), slog.Int("attempts", attempt), slog.Any("err", err))
 				return
 			}
 			timer := time.NewTimer(pause)
@@ -199,5 +199,5 @@ func (r *ratings) tell(poster *deliver.Poster, post deliver.Post, about conversa
 	})
 }
 
-// maxTellAttempts is how often a hook is told of a rating.
+// maxTellAttempts bounds the attempts to deliver a rating to a hook.
 const maxTellAttempts = 5

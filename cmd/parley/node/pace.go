@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// filePace has the collector keep a close pace while bytes of files flow. A process may let its heap grow to several
-// times of what lives in it, because little does and the garbage of conversations is little too; a file of 100 MB makes
-// seven times as much garbage, and would fill that room.
+// filePace makes the garbage collector run more often while bytes of files flow. Usually the heap may grow to several times its
+// live size, since both that and the garbage of conversations are small; a file of 100 MB makes seven times its size of garbage
+// and would fill that room.
 type filePace struct {
 	mu     sync.Mutex
-	usual  int // the percentage to go back to; 0 = it is in force
+	usual  int // the percentage to restore; 0 = it is in force
 	last   time.Time
 	timer  *time.Timer
 	closed bool
 }
 
 const (
-	// filePercent is by how much of what lives the heap may grow while files flow. Lower needs less memory, and more of
-	// the processor.
+	// filePercent is the GC percentage while files flow. Lower takes less memory and more CPU.
 	filePercent = 30
-	// filePause without a piece is the end of the flow.
+	// filePause is how long no chunk must have passed for the flow to be over.
 	filePause = 2 * time.Second
 )
 
-// flow says that bytes of files are on their way. It is cheap and does not block.
+// flow reports bytes of files in transit. It is cheap and does not block.
 func (p *filePace) flow(int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +34,7 @@ func (p *filePace) flow(int) {
 		return
 	}
 	usual := debug.SetGCPercent(filePercent)
-	if usual >= 0 && usual <= filePercent { // it is paced closer already
+	if usual >= 0 && usual <= filePercent { // the configured percentage is lower already
 		debug.SetGCPercent(usual)
 		p.closed = true
 		return
@@ -44,7 +43,7 @@ func (p *filePace) flow(int) {
 	p.timer = time.AfterFunc(filePause, p.look)
 }
 
-// look goes back to the usual pace when nothing has come for a while.
+// look restores the usual percentage when nothing has passed for a while.
 func (p *filePace) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +61,7 @@ func (p *filePace) restoreLocked() {
 	}
 }
 
-// stop goes back to the usual pace for good.
+// stop restores the usual percentage for good.
 func (p *filePace) stop(context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

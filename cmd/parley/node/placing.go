@@ -9,7 +9,7 @@ import (
 	"parley/cluster/shard"
 )
 
-// startPlacing starts the loop that spreads shards over nodes. It acts only where the directory is owned.
+// startPlacing starts the placement loop, which spreads shards over nodes. It acts only on the owner of the directory.
 func (n *Node) startPlacing(context.Context) error {
 	if n.links == nil {
 		return nil
@@ -35,7 +35,7 @@ func (n *Node) ownsDirectory() bool {
 	return known && owner.Node == n.config.Node.Name && n.store.Settled()
 }
 
-// nodeRecords are the records of nodes as the placement loop uses them.
+// nodeRecords implements balance.Nodes over the directory.
 type nodeRecords struct{ node *Node }
 
 // Records implements balance.Nodes.

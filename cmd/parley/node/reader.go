@@ -17,8 +17,8 @@ import (
 	"parley/proto/conversationpb"
 )
 
-// reader reads entities in this node's store. Reads do not wake an actor: the head record and the rows of one moment are the truth
-// of all that was acknowledged.
+// reader reads entities from this node's store. Reads do not activate an entity: a snapshot of its head and rows includes
+// everything that was acknowledged.
 type reader struct {
 	store  *persistence.Store
 	shards shard.Map
@@ -26,7 +26,7 @@ type reader struct {
 
 func notFound() *machine.Failure { return conversation.Missing() }
 
-// otherKind says that an id is of an entity that is no conversation, whose records mean something else.
+// otherKind reports whether an id is not a conversation's: the records of other entities have other formats.
 func otherKind(id string) bool { return !strings.HasPrefix(id, "conv_") }
 
 func (r *reader) group(id string) (uint32, *machine.Failure) {
@@ -53,7 +53,7 @@ func (r *reader) State(ctx context.Context, id string) (*conversationpb.State, e
 	return decodeState(head.Value)
 }
 
-// view opens one moment of a conversation that exists. The head's value is valid until the next call on the view.
+// view opens a snapshot of an existing conversation. The head's value is valid until the next call on the view.
 func (r *reader) view(ctx context.Context, id string) (*persistence.View, persistence.Head, error) {
 	group, refused := r.group(id)
 	if refused != nil {
@@ -62,7 +62,7 @@ func (r *reader) view(ctx context.Context, id string) (*persistence.View, persis
 	return r.viewOf(ctx, group, id, notFound)
 }
 
-// viewOf opens one moment of an entity, of any kind; missing says that it does not exist.
+// viewOf opens a snapshot of an existing entity of any kind; missing makes the failure if it does not exist.
 func (r *reader) viewOf(ctx context.Context, group uint32, id string, missing func() *machine.Failure) (*persistence.View, persistence.Head, error) {
 	view, err := r.store.View(ctx, group)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *reader) Before(ctx context.Context, conversationID string, number uint6
 	if err != nil {
 		return readFault("open view", err)
 	}
-	defer func() { _ = view.Close() }() // a snapshot is given back; there is nothing to lose
+	defer func() { _ = view.Close() }() // closing a snapshot loses nothing
 	var fault error
 	err = view.Items(conversationID, persistence.ItemQuery{
 		Table: conversation.TableMessages, To: binary.BigEndian.AppendUint64(nil, number), Descending: true,
@@ -115,7 +115,7 @@ func (r *reader) Before(ctx context.Context, conversationID string, number uint6
 	return nil
 }
 
-// Steps returns the journalled steps of a turn under way, in order: what a runner that takes it over need not do again.
+// Steps returns the journalled steps of a running turn in order; a runner that takes it over does not repeat them.
 func (r *reader) Steps(ctx context.Context, conversationID, runID string) ([]*conversationpb.Step, error) {
 	group, failure := r.group(conversationID)
 	if failure != nil {

@@ -3,11 +3,12 @@ package node
 import (
 	"sync"
 
+	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
 )
 
-// recordCache keeps what was made out of records of the directory for as long as those have not changed. Looking that up costs
-// less than being told of changes, and is never late.
+// recordCache keeps values computed from records of the directory while those records stay the same. It compares their versions
+// on each use, which costs less than following changes and is never late.
 type recordCache[K comparable, V any] struct {
 	records collection.Store
 	limit   int // entries
@@ -21,22 +22,22 @@ type cached[V any] struct {
 	value V
 }
 
-// use is a record that something was made of, as it was then; version 0 = there was none.
+// use is a record that a value was computed from, and its version; 0 = there was no record.
 type use struct {
 	collection, key string
 	version         uint64
 }
 
-// recipe reads records and notes which.
-type recipe struct {
+// tracker reads records and remembers which.
+type tracker struct {
 	records collection.Store
 	uses    []use
 }
 
 // get reads a record; nil when there is none.
-func (r *recipe) get(name, key string) []byte {
-	record, _ := r.records.Get(name, key)
-	r.uses = append(r.uses, use{name, key, record.Version})
+func (t *tracker) get(name, key string) []byte {
+	record, _ := t.records.Get(name, key)
+	t.uses = append(t.uses, use{name, key, record.Version})
 	return record.Value
 }
 
@@ -44,16 +45,17 @@ func newRecordCache[K comparable, V any](records collection.Store, limit int) *r
 	return &recordCache[K, V]{records: records, limit: limit, entries: map[K]*cached[V]{}}
 }
 
-// get returns what make makes of a name. What it finds nothing for is not kept: anybody may ask for any name.
-func (c *recordCache[K, V]) get(name K, make func(*recipe, K) (V, bool)) (V, bool) {
+// get returns the value of a name, computing it when it is not there or not current. compute is false when there is none; that is
+// not kept, since anybody may ask for any name.
+func (c *recordCache[K, V]) get(name K, compute func(catalog.ReadRecord, K) (V, bool)) (V, bool) {
 	c.mu.RLock()
 	entry := c.entries[name]
 	c.mu.RUnlock()
 	if entry != nil && c.fresh(entry.uses) {
 		return entry.value, true
 	}
-	made := &recipe{records: c.records}
-	value, ok := make(made, name)
+	tracked := &tracker{records: c.records}
+	value, ok := compute(tracked.get, name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !ok {
@@ -61,7 +63,7 @@ func (c *recordCache[K, V]) get(name K, make func(*recipe, K) (V, bool)) (V, boo
 		return value, false
 	}
 	if now := c.entries[name]; now != entry && now != nil && c.fresh(now.uses) {
-		return now.value, true // somebody else has made it meanwhile: what stays the same stays the same pointer
+		return now.value, true // another call was faster: every caller gets the same pointer
 	}
 	for other := range c.entries {
 		if len(c.entries) < c.limit {
@@ -69,7 +71,7 @@ func (c *recordCache[K, V]) get(name K, make func(*recipe, K) (V, bool)) (V, boo
 		}
 		delete(c.entries, other)
 	}
-	c.entries[name] = &cached[V]{made.uses, value}
+	c.entries[name] = &cached[V]{tracked.uses, value}
 	return value, true
 }
 

@@ -1,19 +1,17 @@
 package node
 
 import (
-	"cmp"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"parley/actors/core/catalog"
 	"parley/actors/core/collection"
 	"parley/actors/core/definition"
-	"parley/actors/turn"
 	"parley/actors/turn/model"
+	"parley/actors/turn/tool"
+	"parley/cmd/parley/config"
+	"parley/httpedge/endpoint"
 	"parley/proto/agentpb"
 	"parley/proto/directorypb"
 )
@@ -40,7 +38,7 @@ func newRegistry(agents []*agentpb.Agent) *registry {
 // Agent returns what a new turn of an active agent runs: its published version, or its draft while none was published.
 func (r *registry) Agent(projectID, id string) (*agentpb.Agent, bool) {
 	agent, ok := versions{r}.Agent(projectID, id, 0)
-	if !ok || agent.GetStatus() != "" && agent.GetStatus() != statusActive {
+	if !ok || agent.GetStatus() != "" && agent.GetStatus() != catalog.AgentActive {
 		return nil, false
 	}
 	return agent, true
@@ -85,7 +83,7 @@ func (r *registry) Model(projectID, key string) (*agentpb.Model, *directorypb.Mo
 	if r.recorded == nil {
 		return nil, nil, false
 	}
-	found, ok := r.recorded.models.get(recordName{projectID, key}, r.recorded.makeModel)
+	found, ok := r.recorded.models.get(recordName{projectID, key}, r.recorded.compileModel)
 	return found.model, found.record, ok && found.model != nil
 }
 
@@ -100,21 +98,15 @@ func (v versions) Agent(projectID, id string, version int64) (*agentpb.Agent, bo
 	if v.recorded == nil {
 		return nil, false
 	}
-	return v.recorded.agents.get(versionName{projectID, id, version}, v.recorded.makeAgent)
+	return v.recorded.agents.get(versionName{projectID, id, version}, v.recorded.compileAgent)
 }
 
-const (
-	statusActive     = "active"
-	providerDisabled = "disabled"
-)
-
-// recordedAgents makes what can be run out of the records of agents, models and providers.
+// recordedAgents compiles the records of agents and models, and keeps what it has compiled while the records stay the same.
 type recordedAgents struct {
 	records  collection.Store
-	compiler *compiler
-	log      *slog.Logger
+	compiler *catalog.Compiler
 	agents   *recordCache[versionName, *agentpb.Agent]
-	models   *recordCache[recordName, callable]
+	models   *recordCache[recordName, compiledModel]
 }
 
 type recordName struct{ project, key string }
@@ -124,146 +116,50 @@ type versionName struct {
 	version      int64
 }
 
-// callable is a model; the model is nil when it cannot be called.
-type callable struct {
+// compiledModel is a model and its record; the model is nil when it cannot be called.
+type compiledModel struct {
 	model  *agentpb.Model
 	record *directorypb.Model
 }
 
-func newRecordedAgents(records collection.Store, compiler *compiler, log *slog.Logger) *recordedAgents {
+func newRecordedAgents(records collection.Store, compiler *catalog.Compiler) *recordedAgents {
 	return &recordedAgents{
-		records: records, compiler: compiler, log: log,
+		records: records, compiler: compiler,
 		agents: newRecordCache[versionName, *agentpb.Agent](records, maxCompiled),
-		models: newRecordCache[recordName, callable](records, maxCompiled),
+		models: newRecordCache[recordName, compiledModel](records, maxCompiled),
 	}
 }
 
-// makeAgent makes a version of an agent. One that is broken, or whose model is gone, is found all the same: its turns say so.
-func (a *recordedAgents) makeAgent(from *recipe, name versionName) (*agentpb.Agent, bool) {
-	key := name.project + "/" + name.key
-	record := new(directorypb.Agent)
-	if raw := from.get(catalog.Agents, key); raw == nil || !a.decode(raw, record, key) {
-		return nil, false
-	}
-	version := name.version
-	if version == 0 {
-		version = record.GetPublishedVersion()
-	}
-	source := &source{key: key, record: record, definition: record.GetDraft()}
-	if version > 0 {
-		snapshot := new(directorypb.AgentVersion)
-		raw := from.get(catalog.AgentVersions, catalog.VersionKey(key, version))
-		if raw == nil || !a.decode(raw, snapshot, key) {
-			return nil, false
-		}
-		source.definition, source.version = snapshot.GetDefinition(), version
-	} else if version != 0 && version != turn.DraftVersion {
-		return nil, false
-	}
-	config, err := definition.Parse(source.definition.GetConfig())
-	if err != nil {
-		return a.compiler.broken(source, &definition.Config{}), a.complain(key, err)
-	}
-	source.config = config
-	switch {
-	case !config.IsConnected():
-		found := a.model(from, name.project, config.ModelKey)
-		source.model, source.sees = found.model, found.record.GetMultimodal()
-	case config.Connection.CredentialProviderKey != "":
-		if source.credential, err = a.credential(from, name.project, config.Connection); err != nil {
-			return a.compiler.broken(source, config), a.complain(key, err)
-		}
-	}
-	agent, err := a.compiler.agent(source)
-	if err != nil {
-		return a.compiler.broken(source, config), a.complain(key, err)
-	}
-	return agent, true
+func (a *recordedAgents) compileAgent(read catalog.ReadRecord, name versionName) (*agentpb.Agent, bool) {
+	return a.compiler.Agent(read, name.project, name.key, name.version)
 }
 
-// complain tells the log that a record cannot be used. It is true.
-func (a *recordedAgents) complain(key string, err error) bool {
-	a.log.Error("record cannot be used", slog.String("record", key), slog.Any("err", err))
-	return true
+func (a *recordedAgents) compileModel(read catalog.ReadRecord, name recordName) (compiledModel, bool) {
+	compiled, record := a.compiler.Model(read, name.project, name.key)
+	return compiledModel{compiled, record}, record != nil
 }
 
-func (a *recordedAgents) decode(raw []byte, into proto.Message, key string) bool {
-	if err := proto.Unmarshal(raw, into); err != nil {
-		a.complain(key, fmt.Errorf("decode: %w", err))
-		return false
-	}
-	return true
+// checkAgent says why an agent with this config could not be run.
+func (a *recordedAgents) checkAgent(projectID string, agent *definition.Config) error {
+	return a.compiler.CheckAgent(func(name, key string) []byte {
+		record, _ := a.records.Get(name, key)
+		return record.Value
+	}, projectID, agent)
 }
 
-func (a *recordedAgents) makeModel(from *recipe, name recordName) (callable, bool) {
-	found := a.model(from, name.project, name.key)
-	return found, found.record != nil
+func newCompiler(c *config.Config, open func(sealed []byte, about string) ([]byte, error), log *slog.Logger) *catalog.Compiler {
+	return catalog.NewCompiler(catalog.CompilerEnv{
+		Defaults: catalog.Defaults{
+			Policy: c.DefaultPolicy(), Model: config.DefaultModel(), Experience: config.DefaultExperience(),
+			Attachments:      config.DefaultAttachments(),
+			MaxToolTimeoutMs: c.Turn.Timeout.Milliseconds(), MaxToolResultBytes: int64(c.Tools.MaxTurnResults),
+		},
+		Open: open,
+		Report: func(key string, err error) {
+			log.Error("record cannot be used", slog.String("record", key), slog.Any("err", err))
+		},
+		CheckTools: tool.Check, Home: model.Home, IsBuiltinTool: tool.IsBuiltin,
+	})
 }
 
-func (a *recordedAgents) model(from *recipe, project, key string) callable {
-	name := project + "/" + key
-	record, provider := new(directorypb.Model), new(directorypb.Provider)
-	if raw := from.get(catalog.Models, name); raw == nil {
-		var builtin bool
-		if record, provider, builtin = definition.BuiltinModel(project, key); !builtin {
-			return callable{}
-		}
-	} else if !a.decode(raw, record, name) {
-		return callable{}
-	} else if !a.provider(from, project, record.GetProviderKey(), provider) {
-		return callable{record: record}
-	}
-	made, err := a.compiler.model(record, provider)
-	if err != nil {
-		a.complain(name, err)
-		return callable{record: record}
-	}
-	return callable{made, record}
-}
-
-// provider reads a provider that may be called.
-func (a *recordedAgents) provider(from *recipe, project, key string, into *directorypb.Provider) bool {
-	name := project + "/" + key
-	raw := from.get(catalog.Providers, name)
-	if raw == nil {
-		_, builtin, ok := definition.BuiltinModel(project, key)
-		if ok {
-			proto.Merge(into, builtin)
-		}
-		return ok
-	}
-	return a.decode(raw, into, name) && into.GetStatus() != providerDisabled
-}
-
-// credential is that of a connection's provider, "" when there is none. It only goes to the provider's own host. This is asked
-// whenever an agent is made to run: a version that was published long ago must not get what the provider has been given since.
-func (a *recordedAgents) credential(from *recipe, project string, to *definition.Connection) (string, error) {
-	provider := new(directorypb.Provider)
-	if !a.provider(from, project, to.CredentialProviderKey, provider) {
-		return "", nil
-	}
-	settings, err := definition.ParseProviderSettings(provider.GetSettings())
-	if err != nil {
-		return "", err
-	}
-	own := definition.Origin(cmp.Or(settings.BaseURL, model.Home(driver(provider.GetDriver()))))
-	if own == "" || own != definition.Origin(to.URL) {
-		return "", fmt.Errorf("connection.url is not on the host of provider %q, whose credential is sent nowhere else",
-			to.CredentialProviderKey)
-	}
-	secrets, err := a.compiler.providerSecrets(provider)
-	if err != nil {
-		a.complain(project+"/"+to.CredentialProviderKey, err)
-	}
-	return secrets.Credential(), nil
-}
-
-// CheckAgent says what is wrong with a config before it is stored: a credential that would go to a stranger, or tools that
-// could not be run.
-func (a *recordedAgents) CheckAgent(projectID string, config *definition.Config) error {
-	if config.IsConnected() && config.Connection.CredentialProviderKey != "" {
-		_, err := a.credential(&recipe{records: a.records}, projectID, config.Connection)
-		return err
-	}
-	return a.compiler.CheckAgent(config)
-}
+var _ endpoint.Agents = (*registry)(nil)

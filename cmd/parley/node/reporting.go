@@ -23,7 +23,7 @@ const (
 	reportPause = 5 * time.Millisecond
 )
 
-// reporter tells all nodes, and this one's own board, what this node holds.
+// reporter sends what this node holds and leads to all nodes and to its own board.
 type reporter struct {
 	name     string
 	boot     string
@@ -31,18 +31,18 @@ type reporter struct {
 	store    *persistence.Store
 	owners   *cluster.Owners
 	board    *cluster.Board
-	members  func() []uint64 // of the others
+	members  func() []uint64 // the other live nodes
 	send     func(to uint64, kind peer.Kind, frames [][]byte)
-	cut      func() []uint64 // of the others, those that are not reached
+	cut      func() []uint64 // the other live nodes that this one has no connection to
 	log      *slog.Logger
-	level    func() uint32 // to which the cluster may rise
+	level    func() uint32 // feature level that this node accepts
 	leaving  atomic.Bool   // it stops
 	unfit    atomic.Bool   // it cannot write
 	sequence uint64
 	wake     chan struct{}
 }
 
-// poke has a report made soon. It never blocks.
+// poke requests a report soon. It never blocks.
 func (r *reporter) poke() {
 	select {
 	case r.wake <- struct{}{}:
@@ -50,7 +50,7 @@ func (r *reporter) poke() {
 	}
 }
 
-// leave says from now on that this node goes.
+// leave makes all further reports say that this node stops.
 func (r *reporter) leave() {
 	r.leaving.Store(true)
 	r.poke()
@@ -105,7 +105,7 @@ func (r *reporter) report(ctx context.Context) error {
 	return nil
 }
 
-// replica says that a shard is led here only once its conversations are served.
+// replica reports a shard as led only once this node serves its entities.
 func (r *reporter) replica(s *persistence.ReplicaStatus) *nodepb.Replica {
 	made := &nodepb.Replica{
 		Shard: s.Group, Epoch: s.Term, Applied: s.Applied, Bytes: s.StateBytes, Initialised: s.Initialised,
@@ -121,11 +121,11 @@ func (r *reporter) replica(s *persistence.ReplicaStatus) *nodepb.Replica {
 	return made
 }
 
-// startReports begins to tell the others what is here, and to listen to them.
+// startReports starts sending reports and watching this node's fitness.
 func (n *Node) startReports() {
 	l := n.links
 	r := &reporter{
-		name: n.config.Node.Name, boot: l.boot, node: n.origin.node, store: n.store, owners: &n.owners, board: l.board,
+		name: n.config.Node.Name, boot: l.boot, node: n.links.origin.node, store: n.store, owners: &n.owners, board: l.board,
 		members: n.othersAlive, send: l.peers.Send, cut: n.othersUnreached, level: n.acceptedLevel, log: n.log, wake: make(chan struct{}, 1),
 	}
 	l.reporter.Store(r)
@@ -139,8 +139,8 @@ func (n *Node) startReports() {
 	})
 }
 
-// heard takes reports that came from another node. It passes that node's own on to those that do not reach it: they would
-// not know what it owns, nor that it is there.
+// heard handles reports that arrive from another node. It forwards that node's own report to nodes that are not connected to it,
+// which would otherwise not know what it owns.
 func (n *Node) heard(from uint64, frames [][]byte) {
 	for _, frame := range frames {
 		report := &nodepb.Report{}
@@ -150,7 +150,7 @@ func (n *Node) heard(from uint64, frames [][]byte) {
 		}
 		n.links.board.Report(report)
 		if report.GetNode() != from {
-			continue // it was passed on, which is done once
+			continue // a forwarded report is not forwarded again
 		}
 		for _, to := range n.links.board.Missing(report) {
 			n.links.peers.Send(to, peer.KindReport, [][]byte{frame})
@@ -158,7 +158,7 @@ func (n *Node) heard(from uint64, frames [][]byte) {
 	}
 }
 
-// othersUnreached are the live nodes that this one has no connection to.
+// othersUnreached are the other live nodes that this one has no connection to.
 func (n *Node) othersUnreached() []uint64 {
 	p := n.links.placement.Load()
 	if p == nil {
@@ -174,7 +174,7 @@ func (n *Node) othersUnreached() []uint64 {
 	return nodes
 }
 
-// reaches says whether another node can be asked, be it through a third.
+// reaches reports whether another node can be called, directly or through a third one.
 func (n *Node) reaches(name string) bool {
 	if n.links == nil || name == n.config.Node.Name {
 		return true

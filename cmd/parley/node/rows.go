@@ -14,7 +14,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// localRows reads lists in this node's store.
+// localRows implements kit.Lists over this node's store.
 type localRows struct{ store *persistence.Store }
 
 // Counts implements kit.Lists.
@@ -64,7 +64,7 @@ func storedEntities(page []kit.Row) []persistence.Entity {
 	return of
 }
 
-// readHeads visits copies of the heads of entities in their order, nil for those that are gone.
+// readHeads visits copies of the heads of entities in their order, nil for deleted ones.
 func readHeads(ctx context.Context, store *persistence.Store, of []persistence.Entity, visit func(head []byte) (more bool)) error {
 	err := store.Heads(ctx, of, func(_ int, head persistence.Head, found bool) bool {
 		if !found {
@@ -78,10 +78,10 @@ func readHeads(ctx context.Context, store *persistence.Store, of []persistence.E
 	return nil
 }
 
-// scatteredRows reads lists at the owners of all shards.
+// scatteredRows implements kit.Lists over the owners of all shards.
 type scatteredRows struct{ route }
 
-// all are the shards that hold entities.
+// all returns the shards that hold entities.
 func (r *route) all() []shard.ID {
 	all := make([]shard.ID, r.shards.Count())
 	for i := range all {
@@ -154,10 +154,10 @@ func (s scatteredRows) Page(ctx context.Context, query kit.ListQuery) ([]kit.Row
 	return kit.Cut(kit.Merge(all, query.Descending), query.Offset, query.Limit), nil
 }
 
-// Heads implements kit.Lists. It asks every owner once for what it owns, and again for what did not fit into its answer.
+// Heads implements kit.Lists. It asks each owner for its part, and again for what did not fit into the answer.
 func (s scatteredRows) Heads(ctx context.Context, page []kit.Row) ([][]byte, error) {
 	heads := make([][]byte, len(page))
-	left := make([]int, 0, len(page)) // places in the page
+	left := make([]int, 0, len(page)) // indexes into the page
 	for i := range page {
 		left = append(left, i)
 	}
@@ -191,7 +191,7 @@ func (s scatteredRows) Heads(ctx context.Context, page []kit.Row) ([][]byte, err
 	}
 	for i, head := range heads {
 		if len(head) == 0 {
-			heads[i] = nil // gone: it came over the network as empty
+			heads[i] = nil // deleted: nil is encoded as empty
 		}
 	}
 	return heads, nil
@@ -204,10 +204,10 @@ func places(asked map[shard.ID][]int, of []shard.ID) (all []int) {
 	return all
 }
 
-// headsBytes is the size at which an answer of heads ends although more were asked for.
+// headsBytes is the size after which an answer with heads is cut off.
 const headsBytes = 8 << 20
 
-// heads answers for this node's part of a page.
+// heads answers for the heads of a page that this node owns.
 func (a *answerer) heads(ctx context.Context, q *nodepb.HeadsQuery) (*nodepb.HeadsReply, error) {
 	of := make([]persistence.Entity, len(q.GetRows()))
 	for i, row := range q.GetRows() {

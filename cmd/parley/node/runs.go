@@ -11,14 +11,13 @@ import (
 	"parley/actors/run"
 )
 
-// newRunKinds makes background runs, and the queues of projects, entities of the shell. The kind of conversations comes to
-// tell them what they wait for. open decrypts the secrets of callbacks.
+// newRunKinds makes the kinds of background runs and of the projects' run queues. The kind of conversations is
+// told which of them wait for it.
 func (n *Node) newRunKinds(
-	guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
-	open func(sealed []byte, about string) ([]byte, error),
+	deliveries *actors.Deliveries, of conversation.Limits, conversations *actors.Kind,
 ) ([]actors.Kind, error) {
 	settings := n.config.Client
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: settings.CallbackTimeout, Carry: true})
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: settings.CallbackTimeout, Carry: true})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func (n *Node) newRunKinds(
 	reach, mint := &client{n}, ids{n.shards}
 	run.Watch(conversations, workers)
 	return []actors.Kind{run.New(limits, run.Config{
-		Agents: versions{n.agents}, Records: n.reads, Client: reach, Pool: workers, OpenSecret: open,
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Client: reach, Pool: workers, OpenSecret: n.directory.seal.Open,
 		QueueID: func(tenantID, projectID string) string {
 			return mint.NewIDFrom("queue", machine.ListPart(tenantID)+"/"+machine.ListPart(projectID))
 		},

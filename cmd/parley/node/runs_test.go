@@ -28,7 +28,7 @@ func (f *fleet) startRun(through, text string) (session, id string) {
 	f.t.Helper()
 	n := f.nodes[through]
 	caller := &conversationpb.Caller{TenantId: "t", ProjectId: "p", UserId: "ada", Identified: true}
-	agent, ok := n.agents.Agent("p", "assistant")
+	agent, ok := n.directory.agents.Agent("p", "assistant")
 	require.True(f.t, ok)
 	mint := ids{n.shards}
 	session = mint.NewID("conv")

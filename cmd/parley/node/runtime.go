@@ -15,14 +15,14 @@ import (
 	"parley/proto/failurepb"
 )
 
-// runtime is the client and the router as the edge's endpoint.Runtime.
+// runtime implements endpoint.Runtime.
 type runtime struct {
 	entity.Client
 
 	router *cluster.Router
 }
 
-// Ask routes a command to its conversation's owner.
+// Ask sends a command to its conversation's owner.
 func (r *runtime) Ask(ctx context.Context, command *conversationpb.Command) (*conversationpb.Reply, error) {
 	return entity.Ask[*conversationpb.Reply](ctx, r.Client, command.GetConversationId(), command)
 }
@@ -40,7 +40,7 @@ func (r *runtime) Follow(ctx context.Context, id string, sink follow.Sink) (*end
 	return &endpoint.Subscription{Snapshot: followed.Snapshot, Cancel: followed.Cancel}, nil
 }
 
-// refuse makes the refusals of the router what the edge understands.
+// refuse turns the router's failures into those that the edge knows.
 func refuse(code failurepb.Code, reason failure.Reason) error {
 	if code == failurepb.Code_NOT_FOUND {
 		return notFound()
@@ -48,7 +48,7 @@ func refuse(code failurepb.Code, reason failure.Reason) error {
 	return failure.New(code, reason)
 }
 
-// readFault says what a failed read means to a caller: come back later, or a fault.
+// readFault turns a failed read into what the caller should see: a failure for temporary errors and damaged data.
 func readFault(what string, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -17,18 +17,18 @@ import (
 	"parley/proto/failurepb"
 )
 
-// sealFormat is the first byte of what is sealed: AES-256-GCM under the SHA-256 of the secret (document 3, 10.10), a nonce of
+// sealFormat is the first byte of sealed data: AES-256-GCM under the SHA-256 of the secret (document 3, 10.10), a nonce of
 // 12 bytes, then text and tag.
 const sealFormat = 1
 
-// keyFile is where a node that is alone keeps the secret that it made itself.
+// keyFile holds the secret that a single node generates for itself.
 const keyFile = "secret.key"
 
-// sealer encrypts secrets before they are stored, and opens them where they are used. One without a key refuses.
+// sealer encrypts secrets before they are stored and decrypts them where they are used. Without a key it returns a failure.
 type sealer struct{ aead cipher.AEAD }
 
-// newSealer takes the configured secret. A node that is alone makes one and keeps it in its data directory: nodes of a
-// cluster need the same, so theirs has to be configured.
+// newSealer uses the configured secret. Without one, a single node generates a secret in its data directory; nodes of a cluster
+// need the same one, so theirs must be configured.
 func newSealer(c *config.Config, alone bool) (*sealer, error) {
 	secret := c.ProviderEncryptionSecret.Reveal()
 	if secret == "" {
@@ -52,7 +52,7 @@ func newSealer(c *config.Config, alone bool) (*sealer, error) {
 	return &sealer{aead: aead}, nil
 }
 
-// keptSecret reads the secret of the data directory, and makes one where there is none.
+// keptSecret reads the secret in the data directory, and generates one if there is none and mayMake is set.
 func keptSecret(name string, mayMake bool) (string, error) {
 	text, err := os.ReadFile(name)
 	switch {
@@ -76,7 +76,7 @@ func keptSecret(name string, mayMake bool) (string, error) {
 	return secret, nil
 }
 
-// writeDurably writes a file that only its owner reads; it is there whole, also after a crash, or not at all.
+// writeDurably writes a file that only its owner can read, atomically, also in a crash.
 func writeDurably(name, text string) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+"-*") // mode 0600
 	if err != nil {
@@ -84,7 +84,7 @@ func writeDurably(name, text string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // nothing else knows of it
+			_ = os.Remove(file.Name()) // nothing refers to it
 		}
 	}()
 	_, err = file.WriteString(text)
@@ -101,7 +101,7 @@ func writeDurably(name, text string) (err error) {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Seal encrypts a secret; about is needed to open it again.
+// Seal encrypts a secret. about is authenticated with it: Open needs the same.
 func (s *sealer) Seal(secret []byte, about string) ([]byte, error) {
 	if s.aead == nil {
 		return nil, machine.Fail(failurepb.Code_SECRETS_UNAVAILABLE,

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"parley/actors/conversation"
+	"parley/actors/inference"
 	"parley/actors/machine"
 	"parley/cmd/parley/config"
 	"parley/httpedge"
+	"parley/httpedge/clientapi"
 	"parley/httpedge/convapi"
 	"parley/httpedge/endpoint"
+	"parley/httpedge/gateway"
 	"parley/httpedge/limit"
 	"parley/httpedge/opsapi"
 	"parley/httpedge/site"
@@ -19,8 +22,7 @@ import (
 	"parley/persistence"
 )
 
-// What follows gives each part its own settings out of the one tree of config. What the tree does not name keeps the
-// part's default.
+// The functions below derive each part's settings from the configuration. What that does not name keeps the part's default.
 
 func storeOptions(c *config.Config, d descriptors) persistence.Options {
 	return persistence.Options{
@@ -40,9 +42,9 @@ func storeOptions(c *config.Config, d descriptors) persistence.Options {
 	}
 }
 
-// rememberedOutcomes is how many of a conversation's newest commands are answered when they come again. Only the way to
-// the owner repeats a command, within seconds, and a conversation takes one turn at a time; each costs about 100 bytes
-// in every head write.
+// rememberedOutcomes is how many outcomes of its newest commands a conversation keeps, to answer repeated ones. Only the router
+// repeats commands, within seconds, and a conversation takes one turn at a time; each outcome adds about 100 bytes to every write
+// of the head.
 const rememberedOutcomes = 6
 
 func conversationLimits(c *config.Config) conversation.Limits {
@@ -87,7 +89,7 @@ func apiConfig(c *config.Config) convapi.Config {
 	api.CancelWait = c.Conversation.CancelWait
 	api.AllowAnonymousList = c.Conversation.AnonymousList
 	api.AuthEnabled = c.Auth.Enabled
-	// Whom the application's own hook did not name, a body does not either.
+	// With a context hook of the application, only that names the user.
 	api.UserIDFromBody = slices.Contains(c.Auth.ResolveUserID, "body") && c.Hooks.ResolveContext.URL == ""
 	api.Docs = c.HTTP.Docs
 	return api
@@ -117,7 +119,7 @@ func httpConfig(c *config.Config, d descriptors) httpedge.Config {
 	return http
 }
 
-// ownNames are the names of this machine.
+// ownNames are the host names of this machine.
 func ownNames() []string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -127,7 +129,7 @@ func ownNames() []string {
 }
 
 // corsHeaders are the configured headers and the one that carries the token: without it no page of another origin could
-// be anybody.
+// authenticate.
 func corsHeaders(c *config.Config) []string {
 	carries := func(name string) bool { return strings.EqualFold(name, c.Auth.HeaderName) }
 	if slices.ContainsFunc(c.HTTP.CORS.Headers, carries) {
@@ -141,4 +143,38 @@ func opsConfig(c *config.Config, d descriptors) opsapi.Config {
 	ops.RemotePprof, ops.RemoteAdmin = c.Ops.RemotePprof, c.Ops.RemoteAdmin
 	ops.MaxConnections, ops.Hosts = d.ops, append(ownNames(), c.HTTP.Hosts...)
 	return ops
+}
+
+func clientConfig(c *config.Config) clientapi.Config {
+	settings := clientapi.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.TurnTimeout = c.Turn.Timeout + c.HTTP.RequestTimeout
+	settings.CancelWait = c.Conversation.CancelWait
+	settings.RunWait, settings.MaxRunWait = c.Client.RunWait, c.Client.MaxRunWait
+	settings.EventPage, settings.MaxEventPage = c.Conversation.EventPageSize, c.Conversation.MaxEventPageSize
+	settings.MaxFileBody = int(c.HTTP.MaxFileBody)
+	settings.Docs = c.HTTP.Docs
+	return settings
+}
+
+func gatewayConfig(c *config.Config) gateway.Config {
+	settings := gateway.DefaultConfig()
+	settings.BasePath = c.Client.BasePath
+	settings.CallTimeout = c.Gateway.RequestTimeout + gatewayMargin
+	settings.StreamTimeout = c.Gateway.StreamTimeout + gatewayMargin
+	settings.PingEvery, settings.WriteTimeout = c.SSE.Ping, c.SSE.WriteTimeout
+	settings.MaxBody = int(c.Gateway.MaxBody)
+	return settings
+}
+
+// gatewayMargin is how much longer the edge waits than the call's own timeout, so that the call reports what was too slow.
+const gatewayMargin = 5 * time.Second
+
+func inferenceConfig(c *config.Config) inference.Config {
+	settings := inference.DefaultConfig()
+	settings.RequestTimeout, settings.MaxAttempts = c.Gateway.RequestTimeout, c.Gateway.MaxAttempts
+	settings.StreamTimeout, settings.MaxStreamBytes = c.Gateway.StreamTimeout, int64(c.Gateway.MaxStream)
+	settings.RetryDelay = c.Gateway.RetryDelay
+	settings.MaxConcurrent = c.Gateway.MaxConcurrent
+	return settings
 }

@@ -16,8 +16,7 @@ import (
 	"parley/proto/nodepb"
 )
 
-// Status is the cluster as one node sees it: what `parley status` prints and GET /v1/status of the operations surface
-// returns.
+// Status is the cluster as one node sees it: `parley status` prints it, GET /v1/status of the operations listener returns it.
 type Status struct {
 	Cluster     string        `json:"cluster"`
 	Node        string        `json:"node"`
@@ -70,9 +69,9 @@ type StepStatus struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// statusNow is what this node knows.
+// statusNow returns this node's Status.
 func (n *Node) statusNow(context.Context) (any, error) {
-	if n.storeIf() == nil {
+	if n.storeIfOpen() == nil {
 		return nil, failure.New(failurepb.Code_UNAVAILABLE, failure.NodeStarting)
 	}
 	s := &Status{
@@ -135,7 +134,7 @@ func (n *Node) statusNodes(s *Status, board *cluster.View) {
 	}
 }
 
-// nodeState is how a node is, in the words of Member.
+// nodeState is the value of Member.State.
 func (n *Node) nodeState(v *cluster.NodeView) string {
 	record, version, err := n.nodeRecord(v.Name)
 	switch {
@@ -189,7 +188,7 @@ func (n *Node) statusShards(s *Status, board *cluster.View) {
 	}
 }
 
-// view is what the page shows.
+// view is the cluster as the page shows it.
 func (n *Node) view(_ context.Context, conversation string) web.View {
 	v := web.View{Node: n.config.Node.Name}
 	if in, valid := n.shards.Of(conversation); valid {
@@ -223,7 +222,7 @@ func (n *Node) view(_ context.Context, conversation string) web.View {
 	return v
 }
 
-// statusSteps are the last steps of the placement loop, where it acts or acted.
+// statusSteps adds the last steps of this node's placement loop.
 func (n *Node) statusSteps(s *Status) {
 	loop := n.links.loop.Load()
 	if loop == nil {

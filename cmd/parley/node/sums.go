@@ -12,12 +12,11 @@ import (
 	"parley/proto/nodepb"
 )
 
-// sumsPage bounds the rows of numbers that are asked for at once.
+// sumsPage bounds the rows of sums in one query.
 const sumsPage = 4096
 
-// usage visits the rows of numbers of a name by member, each added up over all shards, from a member up to another one
-// (exclusive; empty = to the end), until visit says no more. Rows that are added meanwhile may be missing; each row is of
-// one moment at each node.
+// usage visits the sums of a name by member, each totalled over all shards, from a member up to another one (exclusive; empty =
+// to the end), until visit returns false. Rows added meanwhile may be missing; each row is a snapshot on each node.
 func (r *route) usage(ctx context.Context, name, from, to string, visit func(row persistence.SumRow) (more bool)) error {
 	for {
 		rows, err := r.sums(ctx, persistence.SumQuery{Name: name, From: from, To: to, Limit: sumsPage})
@@ -36,7 +35,7 @@ func (r *route) usage(ctx context.Context, name, from, to string, visit func(row
 	}
 }
 
-// sums reads a page at the owners of all shards.
+// sums reads a page from the owners of all shards.
 func (r *route) sums(ctx context.Context, query persistence.SumQuery) ([]persistence.SumRow, error) {
 	parts, err := r.router.ReadAll(ctx, r.all(), func(of []shard.ID) proto.Message {
 		return &nodepb.SumsQuery{Shards: numbers(of), Name: query.Name, From: query.From, To: query.To, Limit: uint32(query.Limit)}
@@ -57,7 +56,7 @@ func (r *route) sums(ctx context.Context, query persistence.SumQuery) ([]persist
 	return index.MergeSums(pages, query.Limit), nil
 }
 
-// sums answers for this node's part.
+// sums answers for the shards that this node owns.
 func (a *answerer) sums(ctx context.Context, q *nodepb.SumsQuery) (*nodepb.SumsReply, error) {
 	rows, err := a.local.store.Sums(ctx, q.GetShards(), persistence.SumQuery{
 		Name: q.GetName(), From: q.GetFrom(), To: q.GetTo(), Limit: min(int(q.GetLimit()), sumsPage),

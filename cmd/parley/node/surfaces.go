@@ -7,8 +7,8 @@ import (
 	"parley/httpedge/gateway"
 )
 
-// Surfaces returns all surfaces with their default base paths, for those who only read the route tables: their
-// handlers have nothing to stand on.
+// Surfaces returns all surfaces with their default base paths for callers that only read the route tables: their handlers have
+// no dependencies and must not be called.
 func Surfaces() []httpedge.Mounted {
 	conversations, client, models := convapi.DefaultConfig(), clientapi.DefaultConfig(), gateway.DefaultConfig()
 	return []httpedge.Mounted{

@@ -22,9 +22,9 @@ func taskNotFound() *machine.Failure {
 	return failure.New(failurepb.Code_NOT_FOUND, failure.TaskNotFound)
 }
 
-// newTaskKind makes background tasks an entity of the shell.
-func (n *Node) newTaskKind(guard *deliver.Guard, deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
-	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: guard, Timeout: n.config.Tasks.CallbackTimeout})
+// newTaskKind makes the kind of background tasks.
+func (n *Node) newTaskKind(deliveries *actors.Deliveries, of conversation.Limits) (actors.Kind, error) {
+	poster, err := deliver.NewPoster(deliver.PosterConfig{Guard: n.outbound.guard, Timeout: n.config.Tasks.CallbackTimeout})
 	if err != nil {
 		return actors.Kind{}, err
 	}
@@ -36,17 +36,17 @@ func (n *Node) newTaskKind(guard *deliver.Guard, deliveries *actors.Deliveries, 
 		return actors.Kind{}, err
 	}
 	kind, err := actors.Tasks(task.New(limits), actors.TasksConfig{
-		Agents: versions{n.agents}, Records: n.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
+		Agents: versions{n.directory.agents}, Records: n.shell.reads, Poster: poster, Deliveries: deliveries, Secret: n.config.Tasks.CallbackSecret.Reveal(),
 		Logger: n.log, Registerer: n.metrics,
 	})
 	kind.Command, kind.Missing, kind.Queries = (*taskpb.Command)(nil), taskNotFound, task.Queries()
 	return kind, err
 }
 
-// turnTimeout bounds a read for a task that is driven.
+// turnTimeout bounds a read of a turn's result for a task.
 const turnTimeout = 10 * time.Second
 
-// Turn reads how an ended turn ended, with its answer; of one that waits for a person what it has said so far.
+// Turn reads the result of an ended turn with its answer, or the partial answer of one that waits for a person.
 func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conversationpb.TurnResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = view.Close() }() // the same
+	defer func() { _ = view.Close() }() // closing a snapshot loses nothing
 	state, err := decodeState(head.Value)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (r *reader) Turn(ctx context.Context, conversationID, runID string) (*conve
 	if err = errors.Join(err, proto.Unmarshal(row, answer)); err != nil {
 		return nil, readFault("read message", err)
 	}
-	if found && answer.GetRunId() == runID { // else it was replaced since
+	if found && answer.GetRunId() == runID { // else it has been replaced
 		turn.Response = answer
 	}
 	return turn, nil

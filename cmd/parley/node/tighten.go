@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// tighten takes from everybody else the access to a data directory that a release before, or who made the directory, gave. What is
-// written from now on is private by the process's mask. What does not let itself be changed (a volume may belong to somebody
-// else) is told, and is no reason not to serve.
+// tighten restricts the files of a data directory to their owner: an earlier release, or whoever made the directory, may have left
+// them readable to others. New files are private by the process's umask. What cannot be changed (a volume may belong to another
+// user) is logged and does not keep the node from serving.
 func (n *Node) tighten(dir string) {
 	root, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // it is made now
+		return // it will be created
 	}
 	if err == nil {
 		err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
@@ -32,7 +32,7 @@ func (n *Node) tighten(dir string) {
 	}
 }
 
-// makePrivate lets the owner alone use a file or directory. Of a link only the target would be changed, which is elsewhere.
+// makePrivate restricts a file or directory to its owner. Links are skipped: chmod would change their target, which is elsewhere.
 func makePrivate(name string, entry fs.DirEntry) error {
 	taken := fs.FileMode(0o177)
 	switch {

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// turns lets one at a time do what belongs to a name. The zero value is ready. Who waits is bounded by its context; how many
-// wait, by the requests that are let in.
+// turns is a mutex for each name. The zero value is ready. A wait is bounded by its context, the number of waiters by the number
+// of requests in flight.
 type turns struct {
 	mu    sync.Mutex
 	lines map[string]*line
 }
 
-// line is who has the turn and who waits for it.
+// line is the mutex of one name.
 type line struct {
-	turn  chan struct{} // holds a value while somebody has the turn
-	users int           // guarded by turns.mu
+	turn  chan struct{} // holds a value while locked
+	users int           // holder and waiters; guarded by turns.mu
 }
 
-// take waits for the turn; leave ends it.
+// take locks a name; leave unlocks it.
 func (t *turns) take(ctx context.Context, name string) (leave func(), err error) {
 	t.mu.Lock()
 	if t.lines == nil {

@@ -14,9 +14,9 @@ import (
 	"parley/proto/nodepb"
 )
 
-// usageMeter takes usage that belongs to no conversation. It adds it up in memory and writes it to a shard of this node, or to
-// another's where this one leads none: at once after a second without a write, else a second after the last one. So a call in a
-// quiet hour is counted when it ends, and what was added in the last second of a busy one is not counted after a crash.
+// usageMeter records usage that belongs to no conversation. It sums it up in memory and writes it to a shard that this node leads,
+// else to one of another node, at most once a second: usage after a quiet second is written at once. A crash loses at most what
+// was added in the last second.
 type usageMeter struct {
 	route
 	log  *slog.Logger
@@ -25,8 +25,8 @@ type usageMeter struct {
 	mu   sync.Mutex
 	rows map[usageRow][]int64
 
-	cancel context.CancelFunc // of the write under way
-	added  chan struct{}      // a signal, at most one: there are rows
+	cancel context.CancelFunc // cancels the write under way
+	added  chan struct{}      // capacity 1: there are rows
 	quit   chan struct{}
 	ended  chan struct{}
 }
@@ -34,17 +34,17 @@ type usageMeter struct {
 type usageRow struct{ name, member string }
 
 const (
-	// usageEvery is how often it is written at most.
+	// usageEvery is the shortest time between two writes.
 	usageEvery = time.Second
-	// maxUsageRows bounds what is held; what comes on top of it is lost, and counted.
+	// maxUsageRows bounds the rows in memory; more are dropped and counted as lost.
 	maxUsageRows = 16384
-	// usageBatch bounds an entry.
+	// usageBatch bounds the rows of one write.
 	usageBatch = 1024
 	// usageTimeout bounds a write.
 	usageTimeout = 5 * time.Second
 )
 
-// newUsageMeter starts a meter. stop writes what is left and ends it.
+// newUsageMeter starts a meter. stop writes what is left and stops it.
 func newUsageMeter(way route, log *slog.Logger, to prometheus.Registerer) (m *usageMeter, stop func(context.Context)) {
 	m = &usageMeter{
 		route: way, log: log, rows: make(map[usageRow][]int64),
@@ -70,7 +70,7 @@ func (m *usageMeter) waiting() float64 {
 	return float64(len(m.rows))
 }
 
-// Add raises a row. It never blocks. nil adds nothing.
+// Add adds to a row. It never blocks. A nil sum is ignored.
 func (m *usageMeter) Add(sum *logpb.Sum) {
 	if len(sum.GetDeltas()) == 0 {
 		return
@@ -117,7 +117,7 @@ func (m *usageMeter) run(ctx context.Context) {
 
 func (m *usageMeter) stop(ctx context.Context) {
 	close(m.quit)
-	defer context.AfterFunc(ctx, m.cancel)() // what is being written may end, as long as there is time
+	defer context.AfterFunc(ctx, m.cancel)() // a write under way may finish until ctx ends
 	<-m.ended
 	m.cancel()
 	m.flush(ctx)
@@ -129,7 +129,7 @@ func (m *usageMeter) stop(ctx context.Context) {
 	}
 }
 
-// flush writes what there is. What is known not to be written stays for the next time.
+// flush writes all rows. Those that were certainly not written are kept for the next flush.
 func (m *usageMeter) flush(ctx context.Context) {
 	m.mu.Lock()
 	rows := m.rows
@@ -138,7 +138,7 @@ func (m *usageMeter) flush(ctx context.Context) {
 	batch := make([]*logpb.Sum, 0, min(len(rows), usageBatch))
 	failed := false
 	write := func() {
-		err := errNoOwner // after a failure the others stay for the next time
+		err := errNoOwner // after a failure the other batches are kept for the next flush
 		if !failed {
 			err = m.write(ctx, batch)
 		}
@@ -158,7 +158,7 @@ func (m *usageMeter) flush(ctx context.Context) {
 	}
 }
 
-// keep takes back what was not written. What may have been written is not written again: better uncounted than twice.
+// keep takes back a batch that was not written. One that may have been written is dropped: usage is never counted twice.
 func (m *usageMeter) keep(batch []*logpb.Sum, failed error) {
 	if !undone(failed) {
 		m.lost.Add(float64(len(batch)))
@@ -194,12 +194,12 @@ func (m *usageMeter) write(ctx context.Context, batch []*logpb.Sum) error {
 	return err
 }
 
-// errNoOwner says that nothing was written: no shard has an owner.
+// errNoOwner means that no shard has an owner, so nothing was written.
 var errNoOwner error = noOwnerError{}
 
 type noOwnerError struct{}
 
 func (noOwnerError) Error() string { return "no shard has an owner right now" }
 
-// NotOwner says that nothing was done.
+// NotOwner marks the error as one after which nothing was written.
 func (noOwnerError) NotOwner() (in uint32, epoch uint64) { return uint32(shard.Directory), 0 }

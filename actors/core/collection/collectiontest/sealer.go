@@ -1,4 +1,4 @@
-package endpointtest
+package collectiontest
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"parley/proto/failurepb"
 )
 
-// Sealer seals so that everybody can see that it did, and about what. Locked makes it refuse.
+// Sealer stands in for the encryption of secrets: a test can see that a secret was sealed, and about what. Locked makes it fail.
 type Sealer struct{ Locked bool }
 
-// Seal turns a secret around behind what it is about.
+// Seal returns what the secret is about and the secret's bytes in reverse.
 func (s *Sealer) Seal(secret []byte, about string) ([]byte, error) {
 	if s.Locked {
 		return nil, machine.Fail(failurepb.Code_SECRETS_UNAVAILABLE, "nothing to encrypt secrets with is configured")
@@ -21,7 +21,7 @@ func (s *Sealer) Seal(secret []byte, about string) ([]byte, error) {
 	return append([]byte(about+"\x00"), turned...), nil
 }
 
-// Open undoes Seal; a text about something else stays shut.
+// Open reverses Seal; a secret that was sealed about something else is an error.
 func (*Sealer) Open(sealed []byte, about string) ([]byte, error) {
 	turned, ok := strings.CutPrefix(string(sealed), about+"\x00")
 	if !ok {

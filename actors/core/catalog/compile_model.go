@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"cmp"
+
+	"google.golang.org/protobuf/proto"
+
+	"parley/actors/core/definition"
+	"parley/proto/agentpb"
+	"parley/proto/directorypb"
+)
+
+// connectedTimeoutMs bounds a call of a connected agent (document 3, 7.11).
+const connectedTimeoutMs = 120_000
+
+// model compiles a model that is called through a provider.
+func (c *Compiler) model(record *directorypb.Model, provider *directorypb.Provider) (*agentpb.Model, error) {
+	settings, err := definition.ParseSettings(record.GetSettings())
+	if err != nil {
+		return nil, err
+	}
+	shared, err := definition.ParseProviderSettings(provider.GetSettings())
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := c.providerSecrets(provider)
+	if err != nil {
+		return nil, err
+	}
+	model := proto.CloneOf(c.env.Defaults.Model)
+	model.Provider, model.Name, model.Key = driver(provider.GetDriver()), record.GetModelId(), record.GetKey()
+	model.BaseUrl, model.ApiKey, model.Headers = shared.BaseURL, secrets.Credential(), secrets.ProviderHeaders(shared.Headers)
+	model.Guarded = true // the URL was chosen by a tenant: it must not reach into the server's own network
+	if model.Price, err = definition.Price(record.GetPricing()); err != nil {
+		return nil, err
+	}
+	if model.Provider == agentpb.Provider_SCRIPTED {
+		script := settings.Script
+		if len(script) == 0 {
+			script = shared.Script
+		}
+		parsed, failure := definition.ParseScript("script", script)
+		if failure != nil {
+			return nil, failure
+		}
+		model.Script = parsed
+	}
+	applySettings(model, settings)
+	return model, nil
+}
+
+func applySettings(model *agentpb.Model, settings *definition.Settings) {
+	setSampling(model, settings.Temperature, settings.TopP)
+	model.MaxOutputTokens = int32(settings.MaxOutputTokens)                          //nolint:gosec // bounded when it was read
+	model.ContextTokens = cmp.Or(int32(settings.ContextTokens), model.ContextTokens) //nolint:gosec // as above
+	model.FirstTokenTimeoutMs = cmp.Or(settings.FirstTokenTimeoutMs, model.FirstTokenTimeoutMs)
+	model.IdleTimeoutMs = cmp.Or(settings.IdleTimeoutMs, model.IdleTimeoutMs)
+	model.TotalTimeoutMs = cmp.Or(settings.TotalTimeoutMs, model.TotalTimeoutMs)
+	if settings.MaxRetries != nil {
+		model.MaxRetries = cmp.Or(int32(*settings.MaxRetries), -1) //nolint:gosec // as above; 0 in an agentpb.Model is the default
+	}
+}
+
+func setSampling(model *agentpb.Model, temperature, topP *float64) {
+	if temperature != nil {
+		model.Temperature, model.HasTemperature = *temperature, true
+	}
+	if topP != nil {
+		model.TopP, model.HasTopP = *topP, true
+	}
+}
+
+// withOverrides is a copy of a model with what an agent sets of it. Of a model that cannot be called only the key is left.
+func withOverrides(model *agentpb.Model, config *definition.Config) *agentpb.Model {
+	if model == nil {
+		return &agentpb.Model{Key: config.ModelKey}
+	}
+	model = proto.CloneOf(model)
+	setSampling(model, config.Temperature, config.TopP)
+	if config.MaxTokens != nil {
+		model.MaxOutputTokens = int32(*config.MaxTokens) //nolint:gosec // bounded when it was read
+	}
+	return model
+}
+
+// connectedModel is the model of a connected agent: the other side, called as a model would be. credential is its provider's, ""
+// = the connection has its own.
+func (c *Compiler) connectedModel(connection *definition.Connection, secrets definition.Secrets, credential string) *agentpb.Model {
+	model := proto.CloneOf(c.env.Defaults.Model)
+	model.Provider, model.Name = agentpb.Provider_CONNECTED, cmp.Or(connection.Model, connection.Protocol)
+	model.FirstTokenTimeoutMs, model.IdleTimeoutMs, model.TotalTimeoutMs = connectedTimeoutMs, connectedTimeoutMs, connectedTimeoutMs
+	model.MaxRetries = -1 // the other side may have begun to work
+	model.Connection = &agentpb.Connection{
+		Protocol: connection.Protocol, Url: connection.URL, Model: connection.Model, ResponsePath: connection.ResponsePath,
+		Headers:        secrets.ConnectionHeaders(connection.Headers),
+		ApiKey:         cmp.Or(credential, secrets.ConnectionKey()),
+		RuntimeHeaders: runtimeHeaders(connection.RuntimeHeaders),
+	}
+	return model
+}
+
+func driver(name string) agentpb.Provider {
+	switch name {
+	case "openai":
+		return agentpb.Provider_OPENAI
+	case "openai-responses":
+		return agentpb.Provider_OPENAI_RESPONSES
+	case "anthropic":
+		return agentpb.Provider_ANTHROPIC
+	case "scripted":
+		return agentpb.Provider_SCRIPTED
+	}
+	return agentpb.Provider_PROVIDER_UNSPECIFIED
+}

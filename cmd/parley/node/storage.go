@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"parley/cluster"
+	"parley/cluster/shard"
+	"parley/persistence"
+)
+
+// storage is what surrounds the store: its leadership changes and the files in it.
+type storage struct {
+	opened   atomic.Pointer[persistence.Store] // for calls of other nodes that may arrive before the store is open
+	changes  *changes
+	files    *files
+	filePace filePace
+}
+
+// electionTicks are the log's ticks without a message from a leader after which another is elected.
+const electionTicks = 10
+
+// recoverTimeout bounds the start of the log: opening has replayed it, what is left is to become its leader.
+const recoverTimeout = time.Minute
+
+// storeIfOpen returns nil until the store is open.
+func (n *Node) storeIfOpen() *persistence.Store { return n.storage.opened.Load() }
+
+func (n *Node) openStore(ctx context.Context) error {
+	options := storeOptions(n.config, n.descriptors)
+	options.Logger, options.Registerer = n.log, n.metrics
+	n.storage.changes = newChanges()
+	options.OnLeader = n.storage.changes.add
+	options.OnFileBytes = n.storage.filePace.flow
+	n.later(n.storage.filePace.stop)
+	if l := n.links; l != nil {
+		options.ClusterID, options.NodeID, options.Join, options.Shards = l.origin.cluster, l.origin.node, l.origin.join, l.origin.shards
+		options.TickInterval = n.config.Cluster.ElectionTimeout / electionTicks
+		options.Transport, options.OnChange = logTransport{l.peers}, l.poke
+	}
+	n.tighten(n.config.DataDir)
+	store, err := persistence.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	n.store = store
+	n.storage.opened.Store(store)
+	n.later(func(context.Context) { store.Stop() })
+	return nil
+}
+
+func (n *Node) startStore(ctx context.Context) error {
+	n.store.Start() //nolint:contextcheck // the store lives until Stop, not as long as its start
+	if n.links != nil {
+		return nil // when it is ready depends on the other nodes: until then requests are answered 503
+	}
+	ctx, cancel := context.WithTimeout(ctx, recoverTimeout)
+	defer cancel()
+	return n.store.WaitReady(ctx)
+}
+
+// leaderChanged takes or gives up the ownership of a shard, and reports it to the other nodes.
+func (n *Node) leaderChanged(change leaderChange) {
+	in := shard.ID(change.group)
+	owner := cluster.Owner{Node: n.config.Node.Name, Shard: in, Epoch: shard.Epoch(change.epoch)}
+	if change.leader {
+		if in != shard.Directory {
+			n.shell.system.Own(change.group, change.epoch)
+		}
+		n.owners.Set(owner)
+	} else {
+		n.owners.Unset(owner)
+		if in != shard.Directory {
+			n.shell.system.Disown(change.group)
+		}
+	}
+	if n.links != nil {
+		n.links.poke()
+	}
+}
