@@ -303,7 +303,7 @@ func (n *oldNode) worksOn(t *testing.T) {
 	}).fits(202, anyObject)
 	require.Equal(t, "anew", n.runIs(t, run.text("id"), "succeeded").at("result").said())
 	n.with(n.data.IDs["token of a user"]).done(t, "GET", "/agents", nil)
-	n.process.say(t, n.data.IDs["conversation"], "and on")
+	n.say(t, n.data.IDs["conversation"], "and on")
 	task := n.data.IDs["completed task"]
 	n.process.comment(t, task, "once more").fits(201, anyObject)
 	require.Equal(t, "one two three", n.taskIs(t, task, "completed").text("result", "content"))
