@@ -256,7 +256,7 @@ func TestReadmeCluster(t *testing.T) {
 	require.Regexp(t, "n2 runs as process", out)
 	require.Contains(t, out, `"type":"session.recovered"`, "followed on n3")
 	require.Regexp(t, `X-Served-By: n[13]`, out)
-	require.Contains(t, out, "as n1 sees it (ready: yes)")
+	require.Contains(t, out, "as n1 sees it (ready: yes, feature level")
 
 	second := r.cluster()
 	require.Error(t, second.ended())
