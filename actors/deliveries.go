@@ -11,15 +11,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/protobuf/proto"
 
 	"parley/actors/deliver"
 	"parley/actors/delivery"
 	"parley/proto/deliverypb"
 )
-
-// callbackTime is how the bodies of callbacks write times.
-const callbackTime = delivery.TimeFormat
 
 // defaultRoomWait is how long an attempt waits for room by default.
 const defaultRoomWait = 20 * time.Second
@@ -81,16 +77,6 @@ func newOutcomes(name, help string, registerer prometheus.Registerer) *prometheu
 	return outcomes
 }
 
-// attempt is one attempt of a delivery: where it goes, how it is made, and the owner's command that reports it.
-type attempt struct {
-	delivery *deliverypb.Delivery // as it is tried now
-	url      string
-	post     func() (deliver.Post, error) // composes the message
-	poster   *deliver.Poster
-	outcomes *prometheus.CounterVec
-	report   func(*deliverypb.Report) proto.Message
-}
-
 // CallbacksConfig is how the callbacks of one kind of entities are made: by Poster, counted by outcome in a metric with this name and
 // help. Registerer nil = no metric.
 type CallbacksConfig struct {
@@ -112,15 +98,24 @@ type callbacks struct {
 	outcomes *prometheus.CounterVec
 }
 
-// Send implements delivery.Sender.
+// Send implements delivery.Sender: the attempt is made as soon as there is room. For want of room it is put off.
 func (c *callbacks) Send(owner Entity, one delivery.Attempt) {
-	c.make(owner, attempt{
-		delivery: one.Delivery, url: one.URL, poster: c.poster, outcomes: c.outcomes, report: one.Report,
-		post: func() (deliver.Post, error) {
-			message, err := one.Compose()
-			return deliver.Post{URL: one.URL, Body: message.Body, Secret: message.Secret, Header: message.Header}, err
+	job := deliver.Job{
+		Target: deliver.TargetOf(one.URL), Wait: c.roomWait,
+		Run: func(ctx context.Context) {
+			if c.owns(owner) { // else the next owner makes it
+				c.send(ctx, owner, one)
+			}
 		},
-	})
+		Late: func(ctx context.Context) {
+			if c.owns(owner) {
+				c.report(ctx, owner, one, &deliverypb.Report{Unsent: true}, "crowded")
+			}
+		},
+	}
+	if !c.lanes.Add(job) { // it counts as lost
+		c.outcomes.WithLabelValues("crowded").Inc()
+	}
 }
 
 // Release implements delivery.Sender.
@@ -129,31 +124,11 @@ func (c *callbacks) Release(shard uint32, epoch uint64) { c.release(shard, epoch
 // Stop implements delivery.Sender.
 func (c *callbacks) Stop() { c.lanes.Stop() }
 
-// make has an attempt made as soon as there is room. For want of room it is put off.
-func (d *Deliveries) make(owner Entity, one attempt) {
-	job := deliver.Job{
-		Target: deliver.TargetOf(one.url), Wait: d.roomWait,
-		Run: func(ctx context.Context) {
-			if d.owns(owner) { // else the next owner makes it
-				d.send(ctx, owner, one)
-			}
-		},
-		Late: func(ctx context.Context) {
-			if d.owns(owner) {
-				d.report(ctx, owner, one, &deliverypb.Report{Unsent: true}, "crowded")
-			}
-		},
-	}
-	if !d.lanes.Add(job) { // it counts as lost
-		one.outcomes.WithLabelValues("crowded").Inc()
-	}
-}
-
-func (d *Deliveries) send(ctx context.Context, owner Entity, one attempt) {
+func (c *callbacks) send(ctx context.Context, owner Entity, one delivery.Attempt) {
 	var answer *deliver.Answer
-	post, err := one.post()
+	message, err := one.Compose()
 	if err == nil {
-		answer, err = one.poster.Post(ctx, post)
+		answer, err = c.poster.Post(ctx, deliver.Post{URL: one.URL, Body: message.Body, Secret: message.Secret, Header: message.Header})
 	}
 	if ctx.Err() != nil {
 		return // nobody knows: the next owner tries again
@@ -164,19 +139,19 @@ func (d *Deliveries) send(ctx context.Context, owner Entity, one attempt) {
 		if answer != nil {
 			status = answer.Status
 		}
-		d.log.Info("a callback was not taken", slog.String("entity", owner.ID), slog.Int("status", status),
-			slog.Uint64("attempt", uint64(one.delivery.GetAttempt())), slog.Any("err", err))
+		c.log.Info("a callback was not taken", slog.String("entity", owner.ID), slog.Int("status", status),
+			slog.Uint64("attempt", uint64(one.Delivery.GetAttempt())), slog.Any("err", err))
 	}
-	d.report(ctx, owner, one, report, label)
+	c.report(ctx, owner, one, report, label)
 }
 
 // report tells the owner what came of an attempt.
-func (d *Deliveries) report(ctx context.Context, owner Entity, one attempt, report *deliverypb.Report, label string) {
-	one.outcomes.WithLabelValues(label).Inc()
-	report.Id, report.Attempt = one.delivery.GetId(), one.delivery.GetAttempt()
-	_, err := owner.Ask(ctx, one.report(report))
+func (c *callbacks) report(ctx context.Context, owner Entity, one delivery.Attempt, report *deliverypb.Report, label string) {
+	c.outcomes.WithLabelValues(label).Inc()
+	report.Id, report.Attempt = one.Delivery.GetId(), one.Delivery.GetAttempt()
+	_, err := owner.Ask(ctx, one.Report(report))
 	if err != nil && ctx.Err() == nil {
-		d.log.Warn("what came of a callback is not stored", slog.String("entity", owner.ID), slog.Any("err", err))
+		c.log.Warn("what came of a callback is not stored", slog.String("entity", owner.ID), slog.Any("err", err))
 	}
 }
 

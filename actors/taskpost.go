@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"parley/actors/deliver"
+	"parley/actors/delivery"
 	"parley/actors/task"
 	"parley/proto/deliverypb"
 	"parley/proto/taskpb"
@@ -22,17 +22,16 @@ type callbackBody struct {
 }
 
 func (t *tasks) post(at Entity, e task.Post) {
-	t.config.Deliveries.make(at, attempt{
-		delivery: &deliverypb.Delivery{Id: e.Callback.GetId(), Attempt: e.Callback.GetAttempt()},
-		url:      e.URL, poster: t.config.Poster, outcomes: t.outcomes,
-		post: func() (deliver.Post, error) {
+	t.callbacks.Send(at, delivery.Attempt{
+		Delivery: &deliverypb.Delivery{Id: e.Callback.GetId(), Attempt: e.Callback.GetAttempt()}, URL: e.URL,
+		Compose: func() (delivery.Message, error) {
 			body, err := json.Marshal(callbackBody{
 				TaskID: e.TaskID, Status: strings.ToLower(e.Callback.GetStatus().String()), Error: e.Callback.GetError(),
-				Timestamp: time.UnixMilli(e.Callback.GetAt()).UTC().Format(callbackTime),
+				Timestamp: time.UnixMilli(e.Callback.GetAt()).UTC().Format(delivery.TimeFormat),
 			})
-			return deliver.Post{URL: e.URL, Body: body, Secret: t.config.Secret}, err
+			return delivery.Message{Body: body, Secret: t.secret}, err
 		},
-		report: func(report *deliverypb.Report) proto.Message {
+		Report: func(report *deliverypb.Report) proto.Message {
 			return &taskpb.Command{TaskId: e.TaskID, Body: &taskpb.Command_Reported{Reported: report}}
 		},
 	})

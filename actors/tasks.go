@@ -10,6 +10,7 @@ import (
 
 	"parley/actors/background"
 	"parley/actors/deliver"
+	"parley/actors/delivery"
 	"parley/actors/machine"
 	"parley/actors/run"
 	"parley/actors/task"
@@ -46,11 +47,10 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 	if config.MaxDriven < 0 {
 		return Kind{}, errors.New("actors: MaxDriven must not be negative")
 	}
-	orDefault(&config.MaxDriven, 10_000)
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
+	t, err := newTasks(config)
+	if err != nil {
+		return Kind{}, err
 	}
-	t := newTasks(config)
 	return Kind{
 		Machine:   rules,
 		Perform:   t.perform,
@@ -63,7 +63,7 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 			s, ok := state.(*taskpb.State)
 			return ok && s.GetRun() != nil
 		},
-		Lost:    func(at Entity, _ proto.Message) bool { return !t.drives(at) },
+		Lost:    func(at Entity, _ proto.Message) bool { return !t.pool.Working(at) },
 		Running: task.ListRunning,
 		Due: Due{List: task.ListDue, Command: func(id string) proto.Message {
 			return &taskpb.Command{TaskId: id, Body: &taskpb.Command_Due{Due: &taskpb.Due{}}}
@@ -72,36 +72,39 @@ func Tasks(rules machine.Machine, config TasksConfig) (Kind, error) {
 	}, nil
 }
 
-// tasks drives the runs of the tasks whose shards this node owns, one driver for each task at a time.
+// tasks drives the runs of the tasks whose shards this node owns, one worker for each task at a time.
 type tasks struct {
-	*drivers
-
-	config   TasksConfig
-	runs     run.Config             // what the worker of runs needs
-	outcomes *prometheus.CounterVec // of callbacks
+	pool      *Pool
+	callbacks delivery.Sender
+	secret    string     // signs callbacks
+	runs      run.Config // what the worker of runs needs
 }
 
-func newTasks(config TasksConfig) *tasks {
-	driven := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
+func newTasks(config TasksConfig) (*tasks, error) {
+	pool, err := NewPool(PoolConfig{
+		Gauge: "parley_actors_driven_tasks", Help: "Background tasks whose runs are driven on this node.",
+		MaxWorkers: config.MaxDriven, Logger: config.Logger, Registerer: config.Registerer,
 	})
-	if config.Registerer != nil {
-		config.Registerer.MustRegister(driven)
+	if err != nil {
+		return nil, err
 	}
-	drivers := newDrivers(config.MaxDriven, driven, config.Logger)
-	return &tasks{drivers: drivers, config: config, runs: run.Config{
-		Agents: config.Agents, Records: config.Records, Pool: &Pool{drivers: drivers},
-	}, outcomes: newOutcomes("parley_actors_task_callbacks_total", "Attempts to call back for a task, by outcome.", config.Registerer)}
+	return &tasks{
+		pool: pool, secret: config.Secret, runs: run.Config{Agents: config.Agents, Records: config.Records, Pool: pool},
+		callbacks: config.Deliveries.Callbacks(CallbacksConfig{
+			Poster: config.Poster, Name: "parley_actors_task_callbacks_total", Help: "Attempts to call back for a task, by outcome.",
+			Registerer: config.Registerer,
+		}),
+	}, nil
 }
 
 func (t *tasks) giveUp(shard uint32, epoch uint64) {
-	t.release(shard, epoch)
-	t.config.Deliveries.release(shard, epoch)
+	t.pool.Release(shard, epoch)
+	t.callbacks.Release(shard, epoch)
 }
 
 func (t *tasks) stop(ctx context.Context) {
-	t.drain(ctx)
-	t.config.Deliveries.lanes.Stop()
+	t.pool.Drain(ctx)
+	t.callbacks.Stop()
 }
 
 func (t *tasks) perform(at Entity, effect machine.Effect) proto.Message {
